@@ -920,6 +920,23 @@ class Pause(Answer, frozen=True, kw_only=True):
     at: str
 
 
+class SinkStatus(Answer, frozen=True, kw_only=True):
+    """How far the copy of the record in a sink has come."""
+
+    name: str
+    lag: float | None
+    """Seconds since the oldest entry that it lacks; 0 if it lacks none. Null until the server knows
+    what it lacks."""
+    max_lag: float | None
+    """Seconds that it may be behind before nothing runs; null if it is not strict."""
+    is_stopping_code: bool
+    """Whether nothing runs now, because it is too far behind."""
+    entries_behind: int
+    error: str | None
+    """Why it cannot be reached; null if it can, as far as is known."""
+    failing_since: str | None
+
+
 class Approvals(Answer, frozen=True, kw_only=True):
     """The executions that wait for approval, the approval policy, and the pause."""
 
@@ -929,6 +946,8 @@ class Approvals(Answer, frozen=True, kw_only=True):
     paused: Pause | None
     needs_passphrase: bool = False
     """Whether a user must type the server's passphrase before they decide."""
+    sinks: list[SinkStatus] = field(default_factory=list)
+    """The sinks that cannot be reached, or that stop all code now; empty for an agent token."""
 
 
 class CellPart(Request, frozen=True, kw_only=True):
@@ -1270,23 +1289,6 @@ class TextMatches(Answer, frozen=True, kw_only=True):
     """The offset at which to search further; null if the whole text was searched."""
     total_bytes: int
     omitted_bytes: int
-
-
-class SinkStatus(Answer, frozen=True, kw_only=True):
-    """How far the copy of the record in a sink has come."""
-
-    name: str
-    lag: float | None
-    """Seconds since the oldest entry that it lacks; 0 if it lacks none. Null until the server knows
-    what it lacks."""
-    max_lag: float | None
-    """Seconds that it may be behind before nothing runs; null if it is not strict."""
-    is_stopping_code: bool
-    """Whether nothing runs now, because it is too far behind."""
-    entries_behind: int
-    error: str | None
-    """Why it cannot be reached; null if it can, as far as is known."""
-    failing_since: str | None
 
 
 class ServerStatus(Answer, frozen=True, kw_only=True):

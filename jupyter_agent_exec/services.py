@@ -339,6 +339,8 @@ class Services:
         """Start the background work of the extension."""
         serverapp = self._serverapp
         self.history.address = serverapp.custom_display_url or serverapp.connection_url
+        self._loop = asyncio.get_running_loop()
+        self.history.followers.changed = self._sinks_changed
         self.manager.start()
         self._cell_recovery.start()
         self._stop_signals.start()
@@ -353,6 +355,7 @@ class Services:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
+        self.history.followers.changed = None
         await self.mcp_endpoint.stop()
         self._contents_events.stop()
         self._kernel_events.stop()
@@ -373,6 +376,10 @@ class Services:
     def _stop_server(self, signal_name: str) -> None:
         self._log.critical("Received %s; the server stops", signal_name)
         self._serverapp.stop(from_signal=True)
+
+    def _sinks_changed(self) -> None:
+        """Let pages read again which sinks fail; called in a sink's thread."""
+        self._loop.call_soon_threadsafe(self.activity.publish, "approvals", None)
 
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()

@@ -30,6 +30,7 @@ class ApprovalsBase(SessionsBase):
         """Answer with the waiting executions that the caller may read, the policy and the pause."""
         only = self.access.only(self.caller)
         policy, paused = self.approvals.policy, self.approvals.paused
+        sinks = [] if self.caller.token is not None else self.approvals.failing_sinks
         await self.answer_large(
             self.approvals.asking(only=only),
             lambda told: Approvals(
@@ -37,6 +38,7 @@ class ApprovalsBase(SessionsBase):
                 policy=policy,
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
+                sinks=sinks,
             ),
         )
 

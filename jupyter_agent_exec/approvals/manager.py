@@ -20,7 +20,15 @@ from ..errors import HistoryUnavailable, InvalidRequest, NotFinished
 from ..executions.approval_gate import Rules, already_decided
 from ..executions.execution import LiveExecution
 from ..journal.history import History
-from ..models import ApprovalPolicy, Approve, Pause, Session, SetPolicy, SetReview
+from ..models import (
+    ApprovalPolicy,
+    Approve,
+    Pause,
+    Session,
+    SetPolicy,
+    SetReview,
+    SinkStatus,
+)
 from ..records import (
     AgentsPaused,
     AgentsResumed,
@@ -251,6 +259,11 @@ class Approvals:
     def paused(self) -> Pause | None:
         """The pause of all agents; None if they are not paused."""
         return self._rules.paused
+
+    @property
+    def failing_sinks(self) -> list[SinkStatus]:
+        """The sinks that cannot be reached, or that stop all code now."""
+        return self._history.followers.failing()
 
     def asking(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
         """Return the executions that wait for approval, the longest waiting first.

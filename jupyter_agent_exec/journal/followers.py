@@ -50,6 +50,8 @@ class Follower:
         The history's folder.
     scan
         Returns the journals to follow, and the end of the acknowledged lines of each.
+    changed
+        Called when the sink cannot be reached any more, or again.
     """
 
     def __init__(
@@ -57,11 +59,13 @@ class Follower:
         folder: Path,
         sink: Sink,
         scan: Callable[[], dict[Path, int]],
+        changed: Callable[[], None],
         log: logging.Logger,
     ) -> None:
         self.sink = sink
         self._cursors = folder / "sinks" / sink.name
         self._scan = scan
+        self._changed = changed
         self._log = log
         delay = sink.settings.delay
         self._delay = sink.delay if delay is None else delay
@@ -159,17 +163,20 @@ class Follower:
 
     def _failed(self, error: BaseException) -> None:
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        if self._error is None:
+        is_new = self._error is None
+        self._error = text[:300]
+        if is_new:
             self._failing_since = timestamp()
             self._log.warning("The sink %s cannot be reached: %s", self.sink.name, text[:300])
-        self._error = text[:300]
+            self._changed()
         with suppress(Exception):
             self.sink.close()
 
     def _succeeded(self) -> None:
         if self._error is not None:
             self._log.info("The sink %s can be reached again", self.sink.name)
-        self._error = self._failing_since = None
+            self._error = self._failing_since = None
+            self._changed()
 
     def _round(self) -> None:
         """Copy all that is known to have grown."""
@@ -258,7 +265,9 @@ class Followers:
         self._folder = folder
         self._own = own
         self._held: list[Path] = []
-        self._followers = [Follower(folder, sink, self._scan, log) for sink in sinks]
+        self.changed: Callable[[], None] | None = None
+        """Called in a sink's thread when the sink cannot be reached any more, or again."""
+        self._followers = [Follower(folder, sink, self._scan, self._changed, log) for sink in sinks]
         self._strict = [each for each in self._followers if each.sink.settings.max_lag is not None]
 
     def start(self) -> None:
@@ -297,6 +306,10 @@ class Followers:
         """Return how far each sink has come."""
         return [follower.status() for follower in self._followers]
 
+    def failing(self) -> list[SinkStatus]:
+        """Return the sinks that cannot be reached, or that stop all code now."""
+        return [each for each in self.status() if each.error is not None or each.is_stopping_code]
+
     def check(self) -> None:
         """Check that code may run.
 
@@ -315,6 +328,10 @@ class Followers:
                     sink=settings.name,
                     max_lag=settings.max_lag,
                 )
+
+    def _changed(self) -> None:
+        if self.changed is not None:
+            self.changed()
 
     def _held_by_others(self) -> list[Path]:
         own = self._own()

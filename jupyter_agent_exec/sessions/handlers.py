@@ -197,7 +197,8 @@ class StatusHandler(SessionsBase):
     )
     async def get(self) -> None:
         """Answer with the state of the extension."""
-        self.answer(await self.manager.status(only=self.access.only(self.caller)))
+        only, is_person = self.access.only(self.caller), self.caller.token is None
+        self.answer(await self.manager.status(only=only, with_sinks=is_person))
 
 
 class GuideHandler(SessionsBase):

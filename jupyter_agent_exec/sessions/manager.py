@@ -273,7 +273,9 @@ class AgentSessions:
 
     # -- the server --------------------------------------------------------------------------------
 
-    async def status(self, *, only: TokenId | None = None) -> ServerStatus:
+    async def status(
+        self, *, only: TokenId | None = None, with_sinks: bool = False
+    ) -> ServerStatus:
         """Return the state of the extension, only for one token's sessions if one is given."""
         await self.history.started()
         sessions = [each for each in self._open.values() if only in (None, each.token_id)]
@@ -286,7 +288,7 @@ class AgentSessions:
             queued=sum(session.queued for session in sessions),
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
-            sinks=self._journals.followers.status() if only is None else [],
+            sinks=self._journals.followers.status() if with_sinks else [],
         )
 
     async def in_thread(self, call: Callable[[], T]) -> T:

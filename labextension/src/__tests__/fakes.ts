@@ -309,7 +309,8 @@ export class FakeServer implements IAgentExecApi {
       allow: ['read', 'plot']
     },
     paused: null,
-    needs_passphrase: false
+    needs_passphrase: false,
+    sinks: []
   };
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */

@@ -57,6 +57,11 @@ export class ApprovalsModel extends Listening {
     return this._paused;
   }
 
+  /** The copies of the record that fail, or that stop all code. */
+  get sinks(): IApprovalList['sinks'] {
+    return this._sinks;
+  }
+
   /** Whether a decision takes the server's passphrase. */
   get needsPassphrase(): boolean {
     return this._needsPassphrase;
@@ -201,7 +206,7 @@ export class ApprovalsModel extends Listening {
   }
 
   private _take(told: IApprovalList): void {
-    const { executions, needs_passphrase, paused, policy } = told;
+    const { executions, needs_passphrase, paused, policy, sinks } = told;
     if (this.isDisposed) {
       return;
     }
@@ -210,9 +215,11 @@ export class ApprovalsModel extends Listening {
     this._paused = paused;
     this._needsPassphrase = needs_passphrase;
     this._policy = policy;
+    this._sinks = sinks;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
-    this.recheck(this._asking.length > 0, () => this.refresh());
+    const isShown = this._asking.length > 0 || sinks.length > 0;
+    this.recheck(isShown, () => this.refresh());
     this.emitChanged();
     this._asking
       .filter(({ id }) => !known.has(id))
@@ -236,6 +243,7 @@ export class ApprovalsModel extends Listening {
   private _needsPassphrase = false;
   private _policy: IApprovalPolicy | null = null;
   private _retry = 0;
+  private _sinks: IApprovalList['sinks'] = [];
   private _asked = new Signal<this, IExecution>(this);
   private _progressed = new Signal<this, string>(this);
   private _reconnected = new Signal<this, void>(this);

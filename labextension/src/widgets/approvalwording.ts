@@ -113,3 +113,22 @@ export function pausedText(
     ? trans.__('All agents are paused by %1, since %2', who, since)
     : trans.__('All agents are paused, since %1', since);
 }
+
+/** What is wrong with a copy of the record. */
+export function sinkText(
+  { entries_behind, is_stopping_code, name }: IApprovalList['sinks'][number],
+  trans: TranslationBundle
+): string {
+  if (is_stopping_code) {
+    return trans.__(
+      'Agents cannot run code: the copy of the record in "%1" is too far behind',
+      name
+    );
+  }
+  return trans._n(
+    'The record cannot be copied to "%2": it lacks %1 entry',
+    'The record cannot be copied to "%2": it lacks %1 entries',
+    entries_behind,
+    name
+  );
+}

@@ -9,8 +9,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { CommandIDs, isProposed } from '../tokens';
 import type { Execute, IApprovalsModel, IExecution } from '../tokens';
-import { pausedText } from './approvalwording';
-import { pauseIcon, statusIcons } from './icons';
+import { pausedText, sinkText } from './approvalwording';
+import { errorIcon, pauseIcon, statusIcons } from './icons';
 import { firstLine, shortText } from './notebookwording';
 import { credentialWord, needsApprovalText, quoted, whoText } from './wording';
 
@@ -27,6 +27,7 @@ export class AskingList extends ReactWidget {
         {() => (
           <>
             <Paused {...this._props} />
+            <Sinks {...this._props} />
             <Asking {...this._props} />
           </>
         )}
@@ -82,6 +83,24 @@ function Paused({ approvals, now, trans }: IProps): JSX.Element {
           {pausedText(paused, now(), trans)}
         </div>
       )}
+    </div>
+  );
+}
+
+/** What fails of the copies of the record; operators have to mend it. */
+function Sinks({ approvals, trans }: IProps): JSX.Element {
+  return (
+    <div role="status">
+      {approvals.sinks.map(sink => (
+        <div
+          key={sink.name}
+          className="jp-AgentExecAsking-sink"
+          title={sink.error ?? undefined}
+        >
+          <errorIcon.react tag="span" className="jp-AgentExec-icon" />
+          {sinkText(sink, trans)}
+        </div>
+      ))}
     </div>
   );
 }

@@ -61,6 +61,7 @@ export type Schemas = {
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
+    sinks: Schemas['SinkStatus'][];
   };
   /** The limits of an agent token; null is the server's own limit. */
   Caps: {
@@ -473,6 +474,16 @@ export type Schemas = {
     sessions: Schemas['Session'][];
     next_after: string | null;
     indexing: Schemas['Indexing'] | null;
+  };
+  /** How far the copy of the record in a sink has come. */
+  SinkStatus: {
+    name: string;
+    lag: number | null;
+    max_lag: number | null;
+    is_stopping_code: boolean;
+    entries_behind: number;
+    error: string | null;
+    failing_since: string | null;
   };
   /** An execution's new status. */
   StatusChange: {

@@ -74,6 +74,24 @@ describe('ApprovalsModel', () => {
     expect(server.calls).toEqual(['approvals']);
   });
 
+  it('keeps the copies of the record that fail', async () => {
+    const sink = {
+      name: 'audit',
+      lag: 9,
+      max_lag: null,
+      is_stopping_code: false,
+      entries_behind: 3,
+      error: 'gone',
+      failing_since: '2026-01-02T03:04:05.000Z'
+    };
+    const { model, server } = await open();
+    expect(model.sinks).toEqual([]);
+    server.approvals.sinks = [sink];
+    server.emit(2, { action: 'approvals', session_id: undefined });
+    await settle();
+    expect(model.sinks).toEqual([sink]);
+  });
+
   it('looks again when an event was missed', async () => {
     const { server } = await open();
     server.emit(7, { action: 'kernel' });

@@ -6,7 +6,8 @@ import {
   kernelText,
   outcomeText,
   pausedText,
-  reasonTexts
+  reasonTexts,
+  sinkText
 } from '../../widgets/approvalwording';
 import { execution, session } from '../fakes';
 
@@ -137,5 +138,31 @@ describe('pausedText', () => {
     expect(pausedText({ by: NAMELESS, at: AT }, now, trans)).toMatch(
       /paused, since .*04/
     );
+  });
+});
+
+describe('sinkText', () => {
+  const sink = {
+    name: 'audit',
+    lag: 90,
+    max_lag: null,
+    is_stopping_code: false,
+    entries_behind: 3,
+    error: 'OperationalError: connection refused',
+    failing_since: AT
+  };
+
+  it('tells what the copy lacks', () => {
+    expect(sinkText(sink, trans)).toBe(
+      'The record cannot be copied to "audit": it lacks 3 entries'
+    );
+    expect(sinkText({ ...sink, entries_behind: 1 }, trans)).toContain(
+      'lacks 1 entry'
+    );
+  });
+
+  it('tells that nothing runs', () => {
+    const strict = { ...sink, max_lag: 30, is_stopping_code: true };
+    expect(sinkText(strict, trans)).toMatch(/^Agents cannot run code.*"audit"/);
   });
 });
