@@ -136,6 +136,25 @@ def test_code_submitted_while_the_network_is_cut_runs_once(far: Far, session: st
     assert after["text"] in ("0", "1")
 
 
+def test_an_agent_waits_for_a_persons_cell_across_a_break(far: Far, tmp_path: Path) -> None:
+    gate = Gate(tmp_path, "cell")
+    notebook = {"kind": "notebook", "path": "shared.ipynb", "create": True}
+    session = far.server.open(target=notebook)
+    assert far.server.run(session, "1", wait=60).json()["status"] == "ok"
+    with Person(far.gateway, far.server.get(f"sessions/{session}")["kernel"]["id"]) as person:
+        cell = person.begins(f"{gate.here}{gate.wait}mine = 1")
+        gate.until_it_is_here()
+        far.network.cut()
+        far.network.mend()
+        waiting = far.server.run(session, "mine", wait=3).json()
+        assert waiting["status"] == "queued"
+        gate.let_it_on()
+        person.until("execute_reply", cell)
+        done = ended(far, waiting["id"])
+    assert (done["status"], done["text"], done["outputs_complete"]) == ("ok", "1", True)
+    far.server.ask("POST", f"sessions/{session}/close")
+
+
 def test_a_kernel_that_the_gateway_ends_without_a_word_is_told(
     far: Far, session: str, tmp_path: Path
 ) -> None:

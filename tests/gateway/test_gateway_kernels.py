@@ -137,6 +137,15 @@ def test_a_kernel_that_dies_is_told_and_replaced(there: There) -> None:
         pass  # the gateway has started it again, and refuses to end it meanwhile
 
 
+def test_a_restart_gives_a_fresh_kernel(there: There) -> None:
+    session = there.server.open(target={"kind": "scratch"})
+    ran(there, session, "before = 1")
+    assert there.server.ask("POST", f"sessions/{session}/restart").is_success
+    after = ran(there, session, "before")
+    assert (after["error"]["ename"], after["kernel"]["incarnation"]) == ("NameError", 2)
+    there.server.ask("POST", f"sessions/{session}/close")
+
+
 def test_a_closed_session_leaves_no_kernel_at_the_gateway(there: There) -> None:
     session = there.server.open(target={"kind": "scratch"})
     kernel = kernel_of(there, session)
