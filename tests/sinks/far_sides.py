@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -162,6 +163,11 @@ class Rsyslog:
             self._process.kill()
             self._process.wait(30)
             self._process = None
+
+    def halt(self) -> None:
+        """Let it read nothing more; the system still takes connections for it."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
 
     def lines(self) -> list[str]:
         return self.messages.read_text().splitlines() if self.messages.exists() else []

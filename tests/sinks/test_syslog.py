@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from jupyter_agent_exec.journal import chain
@@ -73,6 +74,33 @@ def test_messages_arrive_in_order_and_a_server_that_dies_gets_the_rest(server, f
         previous = chain.link(previous, chain.canonical(each["entry"]))
         assert previous == each["hash"]
     assert not any("payloads" in each for each in told)
+
+
+def test_what_the_server_did_not_read_before_it_died_comes_again(server, folder):
+    server.start(tls=False)
+    history = history_into(folder, server, tls=False)
+    try:
+        session = history.open_session(opened())
+        until(lambda: up_to_date(history))
+        server.halt()
+        run(session, 1, "1", [])
+        until(lambda: has_sent_all(server))
+        server.kill()
+        server.start(tls=False)
+        until(lambda: up_to_date(history))
+        expected = hashes_on_disk(folder, session.session_id)
+        until(lambda: len(messages(server, session.session_id)) >= len(expected))
+    finally:
+        history.stop()
+    assert [each["hash"] for each in messages(server, session.session_id)] == expected
+
+
+def has_sent_all(server: Rsyslog) -> bool:
+    """Return whether a sink of ours has sent everything, and waits for the end."""
+    return any(
+        each.raddr and each.raddr.port == server.port and each.status == psutil.CONN_FIN_WAIT2
+        for each in psutil.Process().net_connections("tcp")
+    )
 
 
 def test_a_certificate_that_is_not_trusted_gets_nothing(server, folder):
