@@ -59,3 +59,27 @@ def test_nothing_runs_while_a_strict_sink_is_behind_and_it_resumes_by_itself(ser
     assert server.run(session, "3").json()["status"] == "ok"
     assert server.get("approvals")["sinks"] == []
     assert not mark.exists()
+
+
+def test_what_was_accepted_and_may_not_run_any_more_is_cancelled_and_says_why(
+    server, far, tmp_path
+):
+    session = server.open()
+    mark = tmp_path / "mark"
+    code = f"import os, time\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.05)"
+    first = server.run(session, code, wait=0).json()["id"]
+    until(lambda: server.get(f"executions/{first}")["status"] == "running")
+    second = server.run(session, "1", wait=0).json()["id"]
+    until(lambda: up_to_date(server))
+    away = far.rename(far.with_name("away"))
+    far.write_text("in the way")
+    server.run(session, "2", wait=0)  # an entry that cannot be copied
+    until(lambda: server.get("status")["sinks"][0]["is_stopping_code"])
+    mark.touch()
+    ended = server.get(f"executions/{second}?wait=30")
+    far.unlink()
+    away.rename(far)
+    assert ended["status"] == "cancelled"
+    assert "'folder', which is" in ended["reason"]
+    assert server.get(f"executions/{first}?wait=30")["status"] == "ok"
+    until(lambda: up_to_date(server))
