@@ -73,6 +73,14 @@ class Person:
         self.client.shell_channel.send(message)
         return await self.reply(message["header"]["msg_id"])
 
+    async def has_queued(self) -> None:
+        """Wait until all cells that were sent are in the kernel's own queue.
+
+        Before, the kernel may read an agent's request, which comes over another connection, first.
+        """
+        subshell = await self.answer_on_control("create_subshell_request")
+        await self.answer_of_subshell(subshell["subshell_id"])
+
 
 class House:
     """A server's kernels, as far as these tests need a server."""

@@ -184,8 +184,7 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
             states.append(state),
             kernel.turns.kernel_is(state),
         )[1]
-        subshell = await person.answer_on_control("create_subshell_request")
-        await person.answer_of_subshell(subshell["subshell_id"])
+        await person.has_queued()
         await person.answer_on_control("kernel_info_request")
         await opened(gate)
         await person.reply(cell)
@@ -202,6 +201,7 @@ async def test_an_agent_goes_in_after_all_cells_that_were_sent_at_once(gate: Gat
         cells += [person.runs(f"ran.append({number})") for number in range(20)]
         await running(gate)
         await at_foreign_work(kernel)
+        await person.has_queued()
         agent = AgentRun(1, "print(len(ran))").in_turn(kernel)
         await opened(gate)
         assert text(await agent) == "20\n"
@@ -219,6 +219,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         cells = [person.runs(first.source), person.runs(second.source)]
         await running(first)
         await at_foreign_work(kernel)
+        await person.has_queued()
         turns = KernelQueue(kernel.connection, patience=0.0)
         kernel.connection.on_state = turns.kernel_is
         agent = AgentRun(1, "1 / 0")
