@@ -226,6 +226,7 @@ async def test_what_others_did_is_nowhere_to_be_seen(agent: Agent, ask: Send) ->
     mine = TokenAgent(ask, (await mint(agent))[1])
     session = await mine.open(client_id="c")
     assert session["id"] != theirs["id"]
+    assert (theirs["access"], theirs["token"]) == ("full", None)
     assert (session["access"], session["token"]["label"]) == ("token", "of the tests")
     assert (await mine.run(session, "print('mine')"))["status"] == "ok"
     assert [s["id"] for s in (await mine.get("sessions")).json["sessions"]] == [session["id"]]

@@ -118,6 +118,12 @@ async def test_a_kernel_elsewhere_is_not_taken_from_the_warm_ones(
     assert done["execution_count"] == 1
 
 
+async def test_no_environment_variable_is_on_the_allow_list_by_default(agent: Agent) -> None:
+    target = {"kind": "scratch", "env": {"COLOUR": "blue"}}
+    refused = await agent.ask("POST", "sessions", {"agent": {"name": "a"}, "target": target})
+    assert (refused.status, refused.json["detail"]["field"]) == (400, "target.env")
+
+
 @pytest.mark.parametrize("agent_exec_config", [{"allowed_env": ["COLOUR"]}])
 async def test_environment_from_the_allow_list_reaches_the_kernel(agent: Agent) -> None:
     session = await agent.open(target={"kind": "scratch", "env": {"COLOUR": "blue"}})
