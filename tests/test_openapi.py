@@ -24,6 +24,7 @@ from jupyter_agent_exec.openapi import document
 from tests.aca.dynamic_asking import form
 from tests.asking import NAMESPACE, Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, VERBS
+from tests.conformance import check_answer
 
 PICTURE = """
 import base64
@@ -152,13 +153,8 @@ class Conformance:
             for template, verbs in self._described["paths"].items()
             if re.fullmatch(re.sub(r"{\w+}", "[^/]+", template.replace("{path}", ".+")), f"/{path}")
         )
-        response = operation["responses"][str(answered.status)]
-        content_type = answered.headers.get("Content-Type", "").partition(";")[0]
-        contents = response.get("content") or {content_type: {}}
-        content = contents.get(content_type) or contents.get("*/*", {})
-        if content_type.endswith("json"):
-            schema = {**content["schema"], "components": self._described["components"]}
-            Draft202012Validator(schema).validate(answered.json)
+        content_type = answered.headers.get("Content-Type", "")
+        check_answer(self._described, operation, answered.status, content_type, answered.body)
         if answered.status < 400:
             self.seen.add((template, method.lower()))
         return answered

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
+from tests.conformance import check_answer
 from tests.fuzzing import examples, json_values, nested, scalars, texts
 from tests.server_process import TOKEN, ServerProcess, server_process
 
@@ -246,9 +247,11 @@ DEEP = nested(600)
 def test_every_request_is_answered_or_refused_as_all_are(bench: Bench, asked: Request) -> None:
     answered = bench.ask(asked)
     assert answered.status_code != 500, answered.text
+    content_type = answered.headers.get("content-type", "")
+    operation = DOCUMENT["paths"][asked.path][asked.verb]
+    body = check_answer(DOCUMENT, operation, answered.status_code, content_type, answered.content)
     if answered.status_code >= 400:
-        told = answered.json()
-        assert set(told) == {"message", "reason", "code", "detail"}
-        assert (told["reason"], type(told["code"]), type(told["detail"])) == (None, str, dict)
-        assert answered.headers["content-type"].startswith("application/json")
+        assert content_type.startswith("application/json")
+        assert set(body) == {"message", "reason", "code", "detail"}
+        assert (body["reason"], type(body["code"]), type(body["detail"])) == (None, str, dict)
     assert bench.server.process.poll() is None
