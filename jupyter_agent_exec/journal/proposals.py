@@ -101,15 +101,15 @@ class SessionProposals:
         if isinstance(entry, EditsProposed):
             self._propose(entry, line)
         elif isinstance(entry, EditsDeciding):
-            for id in entry.ids:
-                self._change(id, begun=True)
+            for id in self._edits.keys() & set(entry.ids):
+                self._edits[id] = replace(self._edits[id], begun=True)
         elif isinstance(entry, EditsDecided):
             self._decide(entry, line)
 
     def _propose(self, entry: EditsProposed, line: Line) -> None:
         before, after = self._state(entry.before, line), self._state(entry.after, line)
-        for id in entry.replaces:
-            self._change(id, status="replaced")
+        for id in self._edits.keys() & set(entry.replaces):
+            self._edits[id] = replace(self._edits[id], status="replaced")
         for cell in entry.cells:
             self._edits[cell.id] = RecordedEdit(
                 id=cell.id,
@@ -126,15 +126,17 @@ class SessionProposals:
         before, after = self._state(entry.before, line), self._state(entry.after, line)
         for decision in entry.decisions:
             known = self._edits.get(decision.id)
+            if known is None:
+                continue
             kept = None
-            if known is not None and decision.status == "kept":
+            if decision.status == "kept":
                 kept = KeptEdit(
                     before=before["cells"].get(known.cell_id),
                     after=after["cells"].get(known.cell_id),
                     order=before["order"],
                 )
-            self._change(
-                decision.id,
+            self._edits[decision.id] = replace(
+                known,
                 status=decision.status,
                 reason=decision.reason,
                 begun=False,
@@ -142,11 +144,6 @@ class SessionProposals:
                 decided_by=entry.by,
                 decided_at=entry.at,
             )
-
-    def _change(self, id: ProposedEditId, **changed: Any) -> None:
-        known = self._edits.get(id)
-        if known is not None:
-            self._edits[id] = replace(known, **changed)
 
     def _state(self, digest: Digest | None, line: Line) -> dict[str, Any]:
         """Return the notebook that an entry names; an empty one if it is lost."""
