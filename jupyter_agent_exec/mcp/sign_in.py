@@ -11,12 +11,13 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from jupyter_server.auth.decorator import allow_unauthenticated
@@ -78,6 +79,43 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     code_challenge: str
     username: str
     """The person who is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the page of consent shows and asks."""
+
+    asked: Asked
+    key: str
+    """Under which the request waits for the answer."""
+    name: str
+    """What the client calls itself."""
+    given: Mapping[str, Sequence[str]]
+    """The form's fields, as the person filled them in or as they are first."""
+    lifetimes: Mapping[int, str]
+    """Seconds, and what they are called."""
+    passphrase: bool
+    """Whether the answer needs the server's passphrase."""
+    person: str
+    """The person's display name; empty if Jupyter made it up."""
+    server: str
+    xsrf: str
+    """The form's hidden field."""
+
+    @property
+    def target(self) -> SplitResult:
+        """Where the answer goes."""
+        return urlsplit(self.asked.redirect_uri)
+
+    @property
+    def described_at(self) -> str:
+        """The address of the client's own document; empty if it has none."""
+        client_id = self.asked.client_id
+        return client_id if client_id.startswith("https://") else ""
+
+    def values(self, field: str) -> Sequence[str]:
+        """Return the values of a field; an empty one if the form lacks it."""
+        return self.given.get(field, [""])
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,8 +293,9 @@ class PageHandler(SignInHandler):
                 login = url_concat(self.public(login), {"next": here})
             self.redirect(login)
 
-    def show(self, status: int, redirect_uri: str = "", **values: Any) -> None:
-        """Show the page: a question, or a message."""
+    def show(self, status: int, message: str = "", question: Question | None = None) -> None:
+        """Show the page: a question, or only a message."""
+        redirect_uri = "" if question is None else question.asked.redirect_uri
         nonce = secrets.token_urlsafe(16)
         policy = (
             f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; "
@@ -268,8 +307,7 @@ class PageHandler(SignInHandler):
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Cache-Control", "no-store")
         self.set_header("Referrer-Policy", "same-origin")
-        names = {"asked": None, "message": "", "nonce": nonce, **values}
-        self.finish(PAGE.generate(**names))
+        self.finish(PAGE.generate(question=question, message=message, nonce=nonce))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Show an error to the person."""
@@ -277,7 +315,7 @@ class PageHandler(SignInHandler):
         message = "Something went wrong."
         if isinstance(error, errors.AgentExecError):
             message = error.message
-        self.show(status_code, message=message)
+        self.show(status_code, message)
 
 
 class AuthorizeHandler(PageHandler):
@@ -362,23 +400,20 @@ class ConsentHandler(PageHandler):
         given = {name: [value.decode() for value in values] for name, values in form.items()}
         given = given or dict(DEFAULTS) | {"label": [label or "AI agent"]}
         longest = self.sign_in.tokens.max_lifetime
-        self.show(
-            HTTPStatus.OK if error is None else status_of(type(error)),
-            asked.redirect_uri,
+        question = Question(
             asked=asked,
-            name=label,
-            message="" if error is None else error.message,
-            given=lambda field: given.get(field, [""]),
             key=key,
+            name=label,
+            given=given,
             lifetimes={each: text for each, text in LIFETIMES.items() if each <= longest}
             or {int(longest): f"{longest / 60:.0f} minutes"},
             passphrase=self.unlocks.needed,
             person="" if MADE_UP.fullmatch(self.caller.username) else self.caller.display_name,
             server=self.request.host,
-            target=urlsplit(asked.redirect_uri),
-            described_at=asked.client_id if asked.client_id.startswith("https://") else "",
             xsrf=self.xsrf_form_html(),
         )
+        status = HTTPStatus.OK if error is None else status_of(type(error))
+        self.show(status, "" if error is None else error.message, question)
 
 
 def requested(values: Callable[[str], list[str]]) -> dict[str, object]:
