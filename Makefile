@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab wire test test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build mcpb lock clean
+.PHONY: help demo lab wire references docs test test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -86,9 +86,16 @@ test-some-frameworks: .make/tools
 test-frameworks: .make/tools ## test each adapter with the real framework, in an environment of its own
 	nox --reuse-existing-virtualenvs
 
-comparison: .make/tools ## run the same code in the frameworks' executors and in ours; writes docs/comparison.md
+comparison: .make/tools ## run the same code in the frameworks' executors and in ours; writes docs/explanation/comparison.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
+
+references: .make/tools ## write the references of settings, commands and MCP tools from the code
+	python scripts/references.py
+
+docs: .make/tools ## build the documentation in docs/_build; a warning or a dead link inside it is an error
+	python -c 'from scripts.references import write_openapi; write_openapi()'
+	sphinx-build --fail-on-warning --keep-going --quiet --builder html docs docs/_build
 
 wire: .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
 	python scripts/openapi_document.py .make/openapi.json
@@ -117,10 +124,10 @@ check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint,
 bench: .make/lab .make/ui-tests ## measure how fast it is; installs a browser if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
 
-bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP servers; writes docs/benchmarks-mcp.md
+bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP servers; writes docs/explanation/benchmarks-mcp.md
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run_mcp.py
 
-bench-executors: .make/tools ## compare the speed of the frameworks' executors with ours; writes docs/benchmarks-executors.md
+bench-executors: .make/tools ## compare the speed of the frameworks' executors with ours; writes docs/explanation/benchmarks-executors.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python benchmarks/run_executors.py
 
@@ -137,7 +144,7 @@ lock: .make/tools ## update all Python packages to their newest versions, in con
 		pyproject.toml -
 
 clean: ## remove everything that make has made, including the demo's output
-	rm -rf .make .nox .venv dist demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
+	rm -rf .make .nox .venv dist docs/_build docs/reference/openapi.md demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
 	rm -rf tests/mcp/clients/node_modules tests/hub/node_modules
 	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
@@ -155,7 +162,7 @@ clean: ## remove everything that make has made, including the demo's output
 	@touch $@
 
 .make/tools: .make/venv $(PROJECT)
-	$(INSTALL) '.[demo,lab,test,bench,check]'
+	$(INSTALL) '.[demo,lab,test,bench,check,docs]'
 	@touch $@ .make/demo
 
 .make/node:

@@ -1,6 +1,6 @@
 """Run the benchmarks and write the results: `make bench`.
 
-A whole run writes docs/benchmarks.md and docs/benchmarks.json. A quick run, or a run of some
+A whole run writes benchmarks.md and .json in docs/explanation. A quick run, or a run of some
 benchmarks only, prints its results; it writes them only to the folder of `--out`.
 """
 
@@ -44,7 +44,7 @@ BENCHMARKS = {
         starting,
     )
 }
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Compare the frameworks' own executors with ours: `make bench-executors`.
 
-A whole run writes docs/benchmarks-executors.md and .json; a quick run only prints its result. The
+A whole run writes benchmarks-executors.md and .json; a quick run only prints its result. The
 frameworks' environments are those of the tests.
 """
 
@@ -25,7 +25,7 @@ from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratio
 from servers import set_apart
 
 PROJECT = Path(__file__).parent.parent
-DOCS = PROJECT / "docs"
+DOCS = PROJECT / "docs" / "explanation"
 NAME = "benchmarks-executors"
 LIMIT = 1.3
 STOP_SECONDS = 30.0

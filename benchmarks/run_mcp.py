@@ -1,6 +1,6 @@
 """Compare our MCP server with our REST routes and with other MCP servers: `make bench-mcp`.
 
-A whole run writes docs/benchmarks-mcp.md and .json; a quick run only prints its result. Other
+A whole run writes benchmarks-mcp.md and .json; a quick run only prints its result. Other
 servers are installed in their own environments, below `.make`.
 """
 
@@ -28,7 +28,7 @@ from mcp_tokens import HEADING, OURS, SERVERS, Costs, measured, section
 from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server, set_apart
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 NAME = "benchmarks-mcp"
 BLOCK = 5
 TIMEOUT = 60.0

@@ -8,16 +8,24 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from traitlets import Bool, Enum, Float, Int
 
 from jupyter_agent_exec import errors, models
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import status_of
 from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.types import Via
+from scripts import references
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+BUILT = references.REFERENCE / "openapi.md"
+"""`make docs` writes it."""
+
+DOCUMENTS = [
+    path
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md")
+    for path in ROOT.glob(pattern)
+    if path != BUILT and "_build" not in path.parts
+]
 
 
 def rows(document: str) -> dict[str, str]:
@@ -26,22 +34,15 @@ def rows(document: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", text, re.MULTILINE))
 
 
-def test_the_readme_lists_every_trait_with_its_default() -> None:
-    told = {name: row.split(" | ")[0] for name, row in rows("README.md").items()}
-    traits = {
-        name: trait
-        for name, trait in AgentExecApp.class_traits(config=True).items()
-        if trait.this_class.__module__.startswith("jupyter_agent_exec.")
-    }
-    assert set(told) == set(traits)
-    for name, trait in traits.items():
-        if isinstance(trait, Bool):
-            assert told[name] == str(trait.default_value), name
-        elif isinstance(trait, (Int, Float)):
-            assert told[name] == f"{trait.default_value:,}", name
-        elif isinstance(trait, Enum):
-            assert told[name] == trait.default_value, name
-            assert all(f"`{value}`" in rows("README.md")[name] for value in trait.values), name
+@pytest.mark.parametrize("name", references.PAGES)
+def test_a_reference_says_what_the_code_says(name: str) -> None:
+    written = (references.REFERENCE / name).read_text(encoding="utf-8")
+    assert references.page(name) == written, "run `make references`"
+
+
+@pytest.mark.parametrize("name", references.own_traits())
+def test_every_trait_says_what_it_decides(name: str) -> None:
+    assert references.own_traits()[name].help.strip().endswith(".")
 
 
 def test_every_promise_names_tests_that_exist() -> None:
@@ -64,7 +65,7 @@ def exists(file: str, test: str) -> bool:
 
 
 def test_every_route_is_described_with_what_its_query_may_hold() -> None:
-    told = {first: row for first, row in rows("docs/api.md").items() if "/" in first}
+    told = {first: row for first, row in rows("docs/reference/api.md").items() if "/" in first}
     described = {
         f"{verb.upper()} {path}": operation.query
         for path, handler in AgentExecApp.routes
@@ -77,7 +78,7 @@ def test_every_route_is_described_with_what_its_query_may_hold() -> None:
 
 
 def test_every_field_of_an_execution_is_described() -> None:
-    text = (ROOT / "docs/api.md").read_text()
+    text = (ROOT / "docs/reference/api.md").read_text()
     table = text.partition("The answer:")[2].partition("## ")[0]
     told = {
         word
@@ -88,7 +89,7 @@ def test_every_field_of_an_execution_is_described() -> None:
 
 
 def test_what_notebooks_can_be_asked_and_answer_is_described() -> None:
-    text = (ROOT / "docs/notebooks.md").read_text()
+    text = (ROOT / "docs/explanation/notebooks.md").read_text()
     told = set(re.findall(r"`\"?(\w+)\"?`", text))
     operations = {str(edit.__struct_config__.tag) for edit in get_args(models.Edit)}
     assert operations | set(get_args(Via)) | set(models.Document.__struct_fields__) <= told
@@ -99,7 +100,7 @@ def test_what_notebooks_can_be_asked_and_answer_is_described() -> None:
 
 
 def test_every_refusal_is_described_with_its_status() -> None:
-    text = (ROOT / "docs/api.md").read_text()
+    text = (ROOT / "docs/reference/api.md").read_text()
     told = {
         (int(status), code)
         for status, codes in re.findall(r"^\| (\d{3}) \| (.*) \|$", text, re.MULTILINE)
@@ -125,13 +126,16 @@ def test_every_dependency_says_why_it_is_there() -> None:
         *pyproject["build-system"]["requires"],
         *hook["dependencies"],
     ]
-    assert set(rows("docs/dependencies.md")) == {re.split(r"[\[<>=]", item)[0] for item in asked}
+    assert set(rows("docs/reference/dependencies.md")) == {
+        re.split(r"[\[<>=]", item)[0] for item in asked
+    }
 
 
-def test_the_list_of_documents_lacks_none() -> None:
-    text = (ROOT / "docs/README.md").read_text()
-    written = {path.name for path in ROOT.glob("docs/*.md")} - {"README.md"}
-    assert {name for name in written if f"({name}" not in text} == set()
+def test_every_page_is_in_the_list_of_its_folder() -> None:
+    pages = [path for path in DOCUMENTS if path.is_relative_to(ROOT / "docs")]
+    for page in (path for path in pages if path.name != "index.md"):
+        listed = page.with_name("index.md").read_text()
+        assert f"({page.name})" in listed, f"{page.parent.name}/index.md lacks {page.name}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

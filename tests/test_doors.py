@@ -16,7 +16,7 @@ import pytest
 from jupyter_agent_exec.client import AgentExecClient
 from tests.real_server import PROJECT, RealServer, real_server
 
-PAGE = (PROJECT / "docs" / "doors.md").read_text()
+PAGE = (PROJECT / "docs" / "tutorials" / "interfaces.md").read_text()
 DOOR = pytest.mark.parametrize("door", ["HTTP", "The command line"])
 MARK = "--- typed ---"
 

@@ -203,6 +203,8 @@ def _isolation(client: AgentExecClient) -> Finding:
         )
     except (AgentExecError, ClientError) as error:
         return warning(
-            "isolation", f"An isolated kernel does not work: {error}", "See docs/isolation.md."
+            "isolation",
+            f"An isolated kernel does not work: {error}",
+            "Read the page about isolated kernels in the documentation.",
         )
     return ok("isolation", "Scratch kernels can be isolated.")

@@ -1,4 +1,4 @@
-"""The exit codes of `jupyter agent-exec`. docs/cli.md lists them for users."""
+"""The exit codes of `jupyter agent-exec`; the documentation lists them for users."""
 
 from __future__ import annotations
 

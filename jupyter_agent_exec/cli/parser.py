@@ -43,8 +43,8 @@ In a person's notebook or kernel, code waits while theirs runs, and standard err
 Ctrl-C cancels the execution (exit code 130); a second one leaves it alone."""
 
 _MCP_EPILOG = """\
-Clients of MCP are configured with this command; docs/mcp.md shows how. Those that speak HTTP are
-given the server's address instead: http://localhost:8888/api/agent-exec/mcp.
+Configure an MCP client that starts a process with this command. Give a client that speaks HTTP the
+server's address instead: http://localhost:8888/api/agent-exec/mcp.
 
 A server that is named, or runs here, is used; else one is started in the current folder for the
 time of the client. Standard output is the protocol's alone; all else goes to standard error."""

@@ -171,8 +171,8 @@ def test_edits_are_all_made_or_none(client: AgentExecClient, person: Person) -> 
 def test_the_examples_in_the_docs_work_in_a_notebook(
     client: AgentExecClient, person: Person, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (PROJECT / "docs" / "client.md").read_text() + (
-        PROJECT / "docs" / "notebooks.md"
+    text = (PROJECT / "docs" / "reference" / "client.md").read_text() + (
+        PROJECT / "docs" / "explanation" / "notebooks.md"
     ).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     in_notebook, edits = (block for block in blocks if "InsertCell(" in block)

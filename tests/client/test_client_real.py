@@ -96,7 +96,9 @@ def test_events_add_up_to_the_result(session: Session) -> None:
 def test_the_example_in_the_docs_follows_an_execution(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "client.md").read_text(), re.S)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (PROJECT / "docs" / "reference" / "client.md").read_text(), re.S
+    )
     (example,) = (block for block in blocks if "session.stream(" in block)
     names: dict[str, Any] = {"session": session}
     exec(example, names)

@@ -1,4 +1,4 @@
-"""Run all probes on the frameworks' own executors and on ours, and tell it in docs/comparison.md.
+"""Run all probes on the frameworks' own executors and on ours; writes comparison.md.
 
 `make comparison`, which makes the environments before. Names of frameworks limit it to these; the
 others stay in the page as they were found before.
@@ -23,8 +23,8 @@ import psutil
 
 PROJECT = Path(__file__).parent.parent.parent
 HERE = PROJECT / "tests" / "frameworks"
-JSON = PROJECT / "docs" / "comparison.json"
-PAGE = PROJECT / "docs" / "comparison.md"
+JSON = PROJECT / "docs" / "explanation" / "comparison.json"
+PAGE = PROJECT / "docs" / "explanation" / "comparison.md"
 
 FRAMEWORKS = {
     "lagent": "lagent",
@@ -65,7 +65,8 @@ TOP = """\
 # The executors of agent frameworks, compared with ours
 
 `make comparison` writes this page. It runs the same code in a framework's own executor and in
-[ours for that framework](frameworks/), on the same machine, with a new process for each probe.
+[ours for that framework](../how-to/frameworks/index.md), on the same machine, with a new process
+for each probe.
 Each probe is a function in `tests/frameworks/probes*.py`. The tests of each adapter run the probes
 too, and also check that each execution left exactly one valid cell in the history. Times such as
 “within a second” were measured on a machine that others used at the same time. Our executors used

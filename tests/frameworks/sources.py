@@ -36,5 +36,5 @@ def runs(process: str) -> bool:
 
 def documented(page: str) -> str:
     """Return the first example in Python of a framework's page."""
-    text = (PROJECT / "docs" / "frameworks" / f"{page}.md").read_text()
+    text = (PROJECT / "docs" / "how-to" / "frameworks" / f"{page}.md").read_text()
     return text.partition("```python\n")[2].partition("```")[0]

@@ -15,35 +15,9 @@ from jupyter_agent_exec.mcp.resources import PROMPTS, TEMPLATES
 from jupyter_agent_exec.mcp.sdk_server import TOOLS, _described
 from jupyter_agent_exec.mcp.tool import Tool, arguments, input_schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "mcp-tools.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mcp-tools.md"
 
 EVERY_TOOL = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-
-
-def described(tool: Tool[Any]) -> str:
-    """Return the section of the page about a tool."""
-    schema = input_schema(tool.input)
-    required = schema.get("required", [])
-    lines = [f"### {tool.name}", "", tool.description, ""]
-    hints = [
-        "changes nothing" if tool.hints.read_only else "changes things",
-        *(["may remove or replace"] if tool.hints.destructive else []),
-        *(["may be repeated"] if tool.hints.idempotent else []),
-    ]
-    lines.append(f"Scopes: any of {', '.join(f'`{s}`' for s in tool.scopes)}; {', '.join(hints)}.")
-    if schema["properties"]:
-        lines += ["", "| argument | |", "| --- | --- |"]
-    for name, one in schema["properties"].items():
-        default = f" (default `{json.dumps(one['default'])}`)" if "default" in one else ""
-        default = " (required)" if name in required else default
-        lines.append(f"| `{name}` | {one.get('description', '')}{default} |".replace("|  (", "| ("))
-    lines += ["", "```json", *(json.dumps(each, ensure_ascii=False) for each in tool.examples)]
-    return "\n".join([*lines, "```"])
-
-
-@EVERY_TOOL
-def test_the_page_says_what_the_tool_says(tool: Tool[Any]) -> None:
-    assert described(tool) in PAGE.read_text()
 
 
 def test_the_page_has_no_tool_resource_or_prompt_too_many_or_too_few() -> None:

@@ -1,4 +1,4 @@
-"""Kernels of other languages do what docs/kernels-of-other-languages.md says.
+"""Kernels of other languages do what docs/reference/kernels-of-other-languages.md says.
 
 bash_kernel comes with the tests. The others are tried where they are installed.
 """

@@ -1,1 +1,1 @@
-"""Kernels that are isolated from the server. `docs/isolation.md` says what isolation guarantees."""
+"""Kernels that are isolated from the server; docs/explanation/isolation.md says how far."""

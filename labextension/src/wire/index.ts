@@ -1,5 +1,5 @@
 /**
- * The JSON that crosses the wire, with the server's own names; docs/api.md says
+ * The JSON that crosses the wire, with the server's own names; docs/reference/api.md says
  * what they mean. Answers and requests are generated from the OpenAPI document.
  */
 import type { Schemas } from './schemas';

@@ -321,7 +321,7 @@ def test_each_block_is_in_the_history(server: RealServer, client: Client) -> Non
 def test_the_pages_example_runs(
     server: RealServer, token: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = PROJECT / "docs" / "frameworks" / "azure-dynamic-sessions.md"
+    page = PROJECT / "docs" / "how-to" / "frameworks" / "azure-dynamic-sessions.md"
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     for shown, here in (
         ("http://localhost:8888/", server.url),

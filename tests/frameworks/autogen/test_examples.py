@@ -54,7 +54,7 @@ def test_functions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("named_server")
 def test_the_example_of_the_documentation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (PROJECT / "docs" / "frameworks" / "autogen.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "frameworks" / "autogen.md").read_text(encoding="utf-8")
     source = page.partition("```python\n")[2].partition("```")[0]
     (folder / "example.py").write_text(source, encoding="utf-8")
     runpy.run_path(str(folder / "example.py"), run_name="__main__")

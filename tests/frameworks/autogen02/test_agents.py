@@ -167,7 +167,7 @@ def test_an_everyday_script_runs(example: str, lines: list[str], folder: Path) -
 
 
 def test_the_documentations_example_runs(folder: Path) -> None:
-    page = (PROJECT / "docs" / "frameworks" / "autogen02.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "frameworks" / "autogen02.md").read_text(encoding="utf-8")
     source = page.split("```python\n", 1)[1].split("\n```\n", 1)[0]
     printed = io.StringIO()
     with redirect_stdout(printed):

@@ -9,7 +9,7 @@ from autogen.coding import CodeExecutorFactory
 
 from tests.real_server import PROJECT, RealServer
 
-PAGE = PROJECT / "docs" / "frameworks" / "autogen02.md"
+PAGE = PROJECT / "docs" / "how-to" / "frameworks" / "autogen02.md"
 
 
 def test_each_line_of_the_page_runs(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What docs/frameworks/lagent.md shows."""
+"""What docs/how-to/frameworks/lagent.md shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lagent.schema import ActionReturn
 
-GUIDE = Path(__file__).parents[3] / "docs" / "frameworks" / "lagent.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "frameworks" / "lagent.md"
 FIRST, SECOND = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 

@@ -79,5 +79,5 @@ def test_several_plots_in_one_call_are_all_there(
 
 
 def test_the_example_of_the_documentation_runs(output: Callable[[str], str]) -> None:
-    page = (PROJECT / "docs" / "frameworks" / "pantheon.md").read_text()
+    page = (PROJECT / "docs" / "how-to" / "frameworks" / "pantheon.md").read_text()
     assert output(page.split("```python\n", 1)[1].split("```", 1)[0]) == "42\n"
