@@ -38,7 +38,7 @@ from ..client.session import print_needed_decision
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 from ..types import FINAL_STATUSES
 from .own_servers import OWN_SERVERS
-from .result_pieces import InNewSession
+from .result_pieces import ResultInNewSession
 
 T = TypeVar("T")
 Life: TypeAlias = tuple[str, int]
@@ -273,7 +273,7 @@ class KernelSession:
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:
-        """Return results. The first one that ran in a new session becomes an `InNewSession`."""
+        """Return results. The first in a new session becomes a `ResultInNewSession`."""
         return [self._with_loss_told(each) for each in results]
 
     def _with_loss_told(self, result: Result) -> Result:
@@ -285,7 +285,7 @@ class KernelSession:
             return result
         known = before.execution.kernel
         is_same = known is not None and known.id == kernel.id  # a user's kernel that kept running
-        return result if is_same else InNewSession(result.execution)
+        return result if is_same else ResultInNewSession(result.execution)
 
 
 def life_of(result: Result) -> Life | None:

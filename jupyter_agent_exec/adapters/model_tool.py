@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..client import ClientError, Result
 from ..errors import AgentExecError
 from .kernel_session import KernelSession, SessionOptions, SessionTarget
-from .result_pieces import Picture, Shown, omitted_note, pieces
+from .result_pieces import DisplayedObject, Picture, omitted_note, pieces
 
 NAME: Final = "run_python"
 """The tool's name."""
@@ -77,7 +77,7 @@ def told(result: Result) -> str:
 
 def pictures(result: Result) -> list[Picture]:
     """Return the images that a model can see. The text mentions the other ones."""
-    shown = [piece.picture for piece in pieces(result) if isinstance(piece, Shown)]
+    shown = [piece.picture for piece in pieces(result) if isinstance(piece, DisplayedObject)]
     return [picture for picture in shown if picture is not None and _is_for_models(picture)]
 
 

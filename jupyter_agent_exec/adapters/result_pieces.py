@@ -50,7 +50,7 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class DisplayedObject:
     """A displayed object, or the value of the last expression."""
 
     is_result: bool
@@ -65,7 +65,7 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Raised:
+class RaisedException:
     """The exception that ended the code."""
 
     ename: str
@@ -79,7 +79,7 @@ class Raised:
         return clean(self.traceback)
 
 
-class InNewSession(Result):
+class ResultInNewSession(Result):
     """The first result in a new session, after someone closed the previous session."""
 
     @property
@@ -88,7 +88,7 @@ class InNewSession(Result):
         return f"[{IN_NEW_SESSION}]\n{super().text}"
 
 
-Piece: TypeAlias = Stream | Shown | Raised
+Piece: TypeAlias = Stream | DisplayedObject | RaisedException
 
 
 def pieces(result: Result) -> Iterator[Piece]:
@@ -99,7 +99,7 @@ def pieces(result: Result) -> Iterator[Piece]:
 
 def state_note(result: Result) -> str | None:
     """Return a note if the kernel is new since the previous execution, with the reason."""
-    if isinstance(result, InNewSession):
+    if isinstance(result, ResultInNewSession):
         return IN_NEW_SESSION
     kernel = result.execution.kernel
     if kernel is None or not kernel.restarted:
@@ -148,9 +148,11 @@ def _piece(output: Output) -> Piece:
         return Stream(name=output["name"], text=joined(output["text"]))
     if kind == "error":
         lines = output["traceback"] or [f"{output['ename']}: {output['evalue']}"]
-        return Raised(ename=output["ename"], evalue=output["evalue"], traceback="\n".join(lines))
+        return RaisedException(
+            ename=output["ename"], evalue=output["evalue"], traceback="\n".join(lines)
+        )
     data = output["data"]
-    return Shown(
+    return DisplayedObject(
         is_result=kind == "execute_result",
         text=_text(data, "text/plain"),
         html=_text(data, "text/html"),

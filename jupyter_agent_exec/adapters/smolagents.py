@@ -10,7 +10,7 @@ from ..client import Result, Step
 from .kernel_session import Life, life_of
 from .model_tool import pictures, told, workplace
 from .requirements import needed
-from .result_pieces import Shown, Stream, pieces, state_note
+from .result_pieces import DisplayedObject, Stream, pieces, state_note
 
 with needed("smolagents~=1.26"):
     from PIL import Image, UnidentifiedImageError
@@ -129,7 +129,9 @@ class JupyterExecutor(RemotePythonExecutor):
             return CodeOutput(output=answer, logs=printed, is_final_answer=True)
         if not result.ok:
             raise AgentError(notes + told(result), self.logger)
-        values = [each for each in pieces(result) if isinstance(each, Shown) and each.is_result]
+        values = [
+            each for each in pieces(result) if isinstance(each, DisplayedObject) and each.is_result
+        ]
         value = values[-1].text if values else None
         # The agent shows the logs to its model, followed by the value.
         logs = notes + told(result).removesuffix(value or "").rstrip("\n")

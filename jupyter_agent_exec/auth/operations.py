@@ -13,7 +13,7 @@ from tornado import web
 from ..models import Request
 from .scopes import FOR_PEOPLE, Scope
 from .unlocks import UNLOCK_HEADER
-from .validation import Nothing, read_body, read_query
+from .validation import NoQuery, read_body, read_query
 
 if TYPE_CHECKING:
     from .handler import AgentExecHandler
@@ -78,7 +78,7 @@ def requires(
                     for each in (scope, *more):
                         await self.access.session(self.caller, each, parsed.session_id)  # type: ignore[attr-defined]
                 arguments["body"] = parsed
-            parsed_query = read_query(self.request.query_arguments, query or Nothing)
+            parsed_query = read_query(self.request.query_arguments, query or NoQuery)
             if query is not None:
                 arguments["query"] = parsed_query
             await method(self, **path, **arguments)

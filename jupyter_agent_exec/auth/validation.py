@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
 
 
-class Nothing(Request, frozen=True, kw_only=True):
+class NoQuery(Request, frozen=True, kw_only=True):
     """The query of a route that reads none."""
 
 

@@ -39,7 +39,7 @@ class Rewind(NamedTuple):
 
 
 @dataclass(kw_only=True, slots=True)
-class Arrived:
+class ArchivedJournal:
     """A journal or ledger, as it has arrived."""
 
     name: str
@@ -70,7 +70,7 @@ class Archive(ABC):
         """Return the names of the journals and ledgers."""
 
     @abstractmethod
-    def journal(self, name: str) -> Arrived:
+    def journal(self, name: str) -> ArchivedJournal:
         """Return a journal or ledger."""
 
 
@@ -118,9 +118,9 @@ class DatabaseArchive(Archive):
         )
         return sorted(name for (name,) in self._rows(query))
 
-    def journal(self, name: str) -> Arrived:
+    def journal(self, name: str) -> ArchivedJournal:
         """Return a journal or ledger."""
-        arrived = Arrived(name=name, server="")
+        arrived = ArchivedJournal(name=name, server="")
         query = (
             "SELECT n, hash, entry, server FROM agent_exec_entries WHERE journal = %s ORDER BY n"
         )
@@ -144,9 +144,9 @@ class FileArchive(Archive):
     def _files(self, name: str) -> Iterator[tuple[str, bytes]]:
         """Yield the names and contents of a journal's files; blobs as ``blobs/<digest>``."""
 
-    def journal(self, name: str) -> Arrived:
+    def journal(self, name: str) -> ArchivedJournal:
         """Return a journal or ledger."""
-        arrived = Arrived(name=name, server="")
+        arrived = ArchivedJournal(name=name, server="")
         lines: dict[Line, None] = {}
         for file, data in self._files(name):
             if file == "server":
@@ -170,7 +170,7 @@ class FileArchive(Archive):
         return arrived
 
 
-def _add_rewind(arrived: Arrived, file: str, data: bytes) -> None:
+def _add_rewind(arrived: ArchivedJournal, file: str, data: bytes) -> None:
     try:
         note = json.loads(data)
         rewind = Rewind(str(note["server"]), int(note["length"]), str(note["head"]))

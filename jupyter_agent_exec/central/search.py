@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .archive import Archive, Arrived
+from .archive import Archive, ArchivedJournal
 
 _PAYLOADS = ("source", "values", "outputs", "text")
 
@@ -39,7 +39,7 @@ def search_archive(archive: Archive, words: str) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.accepted_at, reverse=True)
 
 
-def _hits(arrived: Arrived, words: str) -> Iterator[Hit]:
+def _hits(arrived: ArchivedJournal, words: str) -> Iterator[Hit]:
     opened: dict[str, Any] = {}
     executions: dict[str, list[dict[str, Any]]] = {}
     for line in arrived.lines:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..journal.chain import GENESIS, ParsedLine, link
 from ..journal.verify import Checked, Listed, Outcome, Report, compare_session, list_entry
-from .archive import Archive, Arrived, Line
+from .archive import Archive, ArchivedJournal, Line
 
 
 def verify_archive(archive: Archive) -> Report:
@@ -41,7 +41,7 @@ def verify_archive(archive: Archive) -> Report:
     return report
 
 
-def _check(arrived: Arrived, report: Report) -> tuple[Checked, Path]:
+def _check(arrived: ArchivedJournal, report: Report) -> tuple[Checked, Path]:
     """Check a journal by itself; return its longest chain, and what names it in findings."""
     place = Path(arrived.server or "unknown server") / arrived.name
     report.journals += 1

@@ -28,7 +28,7 @@ from ..errors import Unauthenticated
 from ..own_server.launch import own_server
 from . import exit_codes
 from .console import Console
-from .mcp_http import Given, Refused, Upstream
+from .mcp_http import AbortableRequest, Refused, Upstream
 from .usage import UsageError
 
 
@@ -146,7 +146,7 @@ class Bridge:
         self._complain = complain
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._going: dict[str | int, Given] = {}
+        self._going: dict[str | int, AbortableRequest] = {}
         self._ended = False
         self._session = _Session()
 
@@ -179,10 +179,10 @@ class Bridge:
             elif _is_request(message) and message["method"] != "initialize":
                 self._begin(message, body)
             else:
-                self._ask(message, body, Given())
+                self._ask(message, body, AbortableRequest())
 
     def _begin(self, message: Message, body: bytes) -> None:
-        given = Given()
+        given = AbortableRequest()
         with self._lock:
             if self._ended:
                 return
@@ -202,7 +202,7 @@ class Bridge:
 
     # -- to the server, and back ---------------------------------------------------------------
 
-    def _ask(self, message: Any, body: bytes, given: Given) -> None:
+    def _ask(self, message: Any, body: bytes, given: AbortableRequest) -> None:
         """Send a message to the server, and its answers to the client."""
         id = message["id"] if _is_request(message) else None
         try:
@@ -233,7 +233,7 @@ class Bridge:
                 if _is_request(message) and self._going.get(message["id"]) is given:
                     del self._going[message["id"]]
 
-    def _answers(self, message: Any, body: bytes, given: Given) -> Iterator[bytes]:
+    def _answers(self, message: Any, body: bytes, given: AbortableRequest) -> Iterator[bytes]:
         if _is_request(message) and message["method"] == "initialize":
             yield from self._initialize(body, given)
             return
@@ -246,7 +246,7 @@ class Bridge:
         for told in answer.messages():
             yield with_id(told, message)
 
-    def _initialize(self, body: bytes, given: Given) -> Iterator[bytes]:
+    def _initialize(self, body: bytes, given: AbortableRequest) -> Iterator[bytes]:
         answer = self._upstream.post(body, {}, given)
         for told in answer.messages():
             result = json.loads(told).get("result")
@@ -254,7 +254,7 @@ class Bridge:
                 self._session.began(answer.session_id, result["protocolVersion"], body)
             yield told
 
-    def _begin_anew(self, used: dict[str, str], given: Given) -> None:
+    def _begin_anew(self, used: dict[str, str], given: AbortableRequest) -> None:
         """Open a new session without the client, for example after the server's restart."""
         with self._session.renewing:
             if self._session.headers() != used:

@@ -41,7 +41,7 @@ class Refused(Exception):
         self.problem = dict(problem)
 
 
-class Given:
+class AbortableRequest:
     """A request that another thread can abort."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Upstream:
             if response.status == http.client.UNAUTHORIZED or not {"sessions", "code"} & set(said):
                 raise Refused(response.status, said)
 
-    def post(self, body: bytes, headers: Mapping[str, str], given: Given) -> Answer:
+    def post(self, body: bytes, headers: Mapping[str, str], given: AbortableRequest) -> Answer:
         """Send a message and return the answer when its headers have arrived.
 
         The caller reads or drops the answer, which closes the connection.
@@ -130,7 +130,9 @@ class Upstream:
             connection.request("DELETE", f"{self._path}/mcp", headers=self._headers(headers))
             connection.getresponse().read()
 
-    def _send(self, method: str, body: bytes, headers: Mapping[str, str], given: Given) -> Answer:
+    def _send(
+        self, method: str, body: bytes, headers: Mapping[str, str], given: AbortableRequest
+    ) -> Answer:
         connection = self._connection()
         try:
             connection.connect()

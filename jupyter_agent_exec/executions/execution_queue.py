@@ -22,7 +22,7 @@ from ..errors import (
     TooManyRequests,
 )
 from ..journal.journal import SessionJournal
-from ..kernels.channels import Death
+from ..kernels.channels import KernelDeath
 from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.kernel_queue import KernelQueue, Requester, Turn
@@ -38,7 +38,7 @@ from .observer import ExecutionObserver
 from .recorder import Recorder
 from .runner import Runner
 from .spec import ExecutionSpec, check_python
-from .state import Broken, Ending
+from .state import Ending, InternalFailure
 
 KERNEL: Final = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What an execution waits for while there is no kernel, or the kernel's activity is unknown."""
@@ -246,7 +246,7 @@ class ExecutionQueue:
                 reason=record.reason,
             )
 
-    async def _kernel_ended(self, kernel: Kernel, death: Death) -> None:
+    async def _kernel_ended(self, kernel: Kernel, death: KernelDeath) -> None:
         """Release a kernel that ended by itself, or that somebody else ended."""
         self._log.warning("%s: %s", self.executions.session.id, death.message)
         ending = Ending("interrupted", f"{death.message} Its variables are gone.")
@@ -316,7 +316,7 @@ class ExecutionQueue:
         if execution.finished.done() or execution.refused:
             return
         is_sent = execution.run is not None and execution.run.is_sent
-        execution.apply(Broken(is_sent))
+        execution.apply(InternalFailure(is_sent))
         await self.recorder.unrun(execution)
 
     async def _carry_first(self, execution: LiveExecution, kernel: Kernel) -> None:

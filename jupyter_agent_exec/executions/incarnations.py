@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from ..errors import AgentExecError
-from ..kernels.channels import Death
+from ..kernels.channels import KernelDeath
 from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..models import SessionKernel
 from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
@@ -24,10 +24,10 @@ class SessionNotebook(Protocol):
     def path(self) -> str:
         """The notebook's current contents path."""
 
-    async def parted(self, kernel: Kernel) -> Death | None:
+    async def parted(self, kernel: Kernel) -> KernelDeath | None:
         """Return why the notebook no longer has this kernel; None if it still has it."""
 
-    async def explain(self, kernel: Kernel, death: Death) -> Death:
+    async def explain(self, kernel: Kernel, death: KernelDeath) -> KernelDeath:
         """Return how a kernel ended, with more detail if Jupyter has any."""
 
 
@@ -51,7 +51,7 @@ class Incarnations:
         notebook: SessionNotebook | None,
         recorder: Recorder,
         born: Callable[[Kernel], Awaitable[None]],
-        died: Callable[[Kernel, Death], Awaitable[None]],
+        died: Callable[[Kernel, KernelDeath], Awaitable[None]],
     ) -> None:
         self._kernels = kernels
         self._notebook = notebook
@@ -147,7 +147,7 @@ class Incarnations:
         async with self._lock:
             return
 
-    async def end(self, death: Death, by: By) -> Kernel | None:
+    async def end(self, death: KernelDeath, by: By) -> Kernel | None:
         """Record the kernel's end, and return the kernel for the caller to release.
 
         Returns None if there is no kernel.
@@ -208,7 +208,7 @@ class Incarnations:
             await self._born(kernel)
         except AgentExecError as error:
             if kernel.owned:
-                await self.end(Death("shut_down", error.message), SERVER)
+                await self.end(KernelDeath("shut_down", error.message), SERVER)
             else:
                 self.leave()
             await kernel.let_go()

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import HistoryUnavailable
-from ..kernels.channels import Death
+from ..kernels.channels import KernelDeath
 from ..kernels.execute_request import (
     ExecuteOutcome,
     ExecuteRequest,
@@ -37,7 +37,7 @@ from .state import (
     DispatchStarted,
     Effect,
     Ending,
-    Exited,
+    ExitRequested,
     GraceElapsed,
     Interrupt,
     InterruptReason,
@@ -312,7 +312,7 @@ class Runner:
                     await self._interrupt(execution, kernel, reason, by)
             case ReplaceKernel(ending):
                 why = "The code ignored the interrupt, so its kernel was replaced."
-                await self.end_kernel(Death("interrupt_ignored", why), ending, SERVER)
+                await self.end_kernel(KernelDeath("interrupt_ignored", why), ending, SERVER)
             case AbandonRun(why):
                 assert kernel is not None
                 kernel.connection.abandon(why)
@@ -360,7 +360,7 @@ class Runner:
 
     # -- release the kernel ------------------------------------------------------------------------
 
-    async def end_kernel(self, death: Death, ending: Ending, by: By) -> None:
+    async def end_kernel(self, death: KernelDeath, ending: Ending, by: By) -> None:
         """Release the kernel; the running execution ends as `ending`, unless it has an ending."""
         running, kernel = self.execution, self._incarnations.current
         if kernel is None:
@@ -390,7 +390,7 @@ class Runner:
                 self._part(running, kernel, ending, ending.reason)
             self._tasks.start(self._let_go(kernel), f"let go of {kernel.id}")
         else:
-            await self.end_kernel(Death("shut_down", ending.reason), ending, by)
+            await self.end_kernel(KernelDeath("shut_down", ending.reason), ending, by)
 
     def listen(self, kernel: Kernel) -> None:
         """Record the kernel's late outputs and, if configured, the code that users run in it."""
@@ -439,16 +439,16 @@ class Runner:
         assert kernel is not None
         reason = "The code ended the kernel (exit); its variables are gone."
         ending = Ending("kernel_died", reason)
-        execution.apply(Exited(ending))
+        execution.apply(ExitRequested(ending))
 
         async def wait() -> None:
             try:
                 gone = kernel.connection.disconnected
                 await asyncio.wait({gone}, timeout=self._limits.interrupt_grace)
                 if not gone.done() and not kernel.owned:
-                    execution.apply(Exited(None))
+                    execution.apply(ExitRequested(None))
                 elif not gone.done():
-                    await self.end_kernel(Death("died", reason), ending, SERVER)
+                    await self.end_kernel(KernelDeath("died", reason), ending, SERVER)
                 await self._loop.run_in_executor(self._disk, self.recorder.ended, execution, ended)
             except Exception as error:
                 execution.fail(error)

@@ -191,14 +191,14 @@ class KernelEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
+class ExitRequested:
     """Its code asked the kernel to exit; None if the kernel did not."""
 
     ending: Ending | None
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InternalFailure:
     """A bug in this server prevents its end."""
 
     is_sent: bool
@@ -227,8 +227,8 @@ Event: TypeAlias = (
     | QueueTimeElapsed
     | GraceElapsed
     | KernelEnded
-    | Exited
-    | Broken
+    | ExitRequested
+    | InternalFailure
     | EndRecorded
 )
 
@@ -312,9 +312,9 @@ def transition(state: ExecutionState, event: Event) -> tuple[ExecutionState, tup
             return _ignored(state, replace_kernel)
         case KernelEnded(ending):
             return replace(state, ending=state.ending or ending), ()
-        case Exited(exit_ending):
+        case ExitRequested(exit_ending):
             return replace(state, ending=exit_ending), ()
-        case Broken(is_sent):
+        case InternalFailure(is_sent):
             withdrawn, _ = _withdraw(replace(state, phase="waiting", is_withdrawn=False), NOT_RUN)
             ending = BROKEN_OFF if is_sent else NOT_RUN
             return replace(withdrawn, phase=state.phase, ending=ending), (LeaveQueue(),)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..kernels.folder import Barred, FolderGone, Identity, Place, kept_folders, opened
+from ..kernels.folder import AccessRefused, FolderGone, Identity, Place, kept_folders, opened
 from ..kernels.kernel import WorkingFolder
 from ..models import FileChange
 from ..records import SERVER, ExecutionRecord, FilesWritten, Payload, timestamp
@@ -140,7 +140,7 @@ def _files(
                             folders.append((*inside, entry.name))
                     elif entry.is_file(follow_symlinks=False) and path != folder.document:
                         yield _readable(path), entry.stat(follow_symlinks=False)
-        except (OSError, Barred, FolderGone):
+        except (OSError, AccessRefused, FolderGone):
             continue  # it is gone, became a link, is unreadable, or belongs to the server
 
 

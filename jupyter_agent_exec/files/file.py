@@ -23,7 +23,7 @@ from ..errors import (
     RangeNotSatisfiable,
 )
 from ..kernels.folder import (
-    Barred,
+    AccessRefused,
     FolderGone,
     Identity,
     Place,
@@ -88,7 +88,7 @@ def _below(
 ) -> Iterator[FoundFile]:
     try:
         child = open_child(folder, path[-1], kept)
-    except (Barred, OSError):
+    except (AccessRefused, OSError):
         return  # the folder was removed or is not readable
     try:
         yield from found_in(child, path, kept, recursive=True, after=after)
@@ -99,7 +99,7 @@ def _below(
 def _visible(folder: int, name: str, kept: Collection[Identity]) -> os.stat_result | None:
     try:
         status = look(folder, name)
-    except (Barred, OSError):
+    except (AccessRefused, OSError):
         return None
     return None if status is None or identity(status) in kept else status
 
@@ -312,7 +312,7 @@ def reading(path: str) -> Iterator[None]:
         yield
     except FolderGone as gone:
         raise _unknown(gone) from None
-    except Barred:
+    except AccessRefused:
         raise missing(path) from None
     except OSError as error:
         if error.errno not in _NOT_THERE:
@@ -327,7 +327,7 @@ def writing(path: str) -> Iterator[None]:
         yield
     except FolderGone as gone:
         raise _unknown(gone) from None
-    except Barred as barred:
+    except AccessRefused as barred:
         raise Forbidden(f"{path!r} cannot be written or deleted here: {barred}.") from None
     except FileChanged:
         raise FileNotOwned(

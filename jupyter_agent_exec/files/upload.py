@@ -15,7 +15,7 @@ from typing import Final
 
 from ulid import ULID
 
-from ..kernels.folder import Barred, Place, etag_of, look, open_child, open_top
+from ..kernels.folder import AccessRefused, Place, etag_of, look, open_child, open_top
 from ..types import Digest
 
 _PART: Final = re.compile(r"\.agent-exec-[0-9A-Z]{26}\.part")
@@ -125,7 +125,7 @@ class Upload:
                 self._missing = self._descend(self._missing)
             status = None if self._missing else look(self._folders[-1], self.parts[-1])
             if status is not None and not stat.S_ISREG(status.st_mode):
-                raise Barred(f"{self.parts[-1]!r} is a folder")
+                raise AccessRefused(f"{self.parts[-1]!r} is a folder")
             return status
 
     def put(self, replaced: str | None) -> os.stat_result:

@@ -28,7 +28,7 @@ from tornado.websocket import (
     websocket_connect,
 )
 
-from ..kernels.channels import Channel, Death, MessageReceiver, NotSent
+from ..kernels.channels import Channel, KernelDeath, MessageReceiver, NotSent
 from ..kernels.messages import Message, request_parts
 from .messages import CURRENT, frame, read
 
@@ -62,11 +62,11 @@ BROKEN: Final = "The connection to the gateway broke, and messages of the kernel
 _LIMITER: Final = ("IOPub message rate exceeded", "IOPub data rate exceeded")
 """How the message begins in which a gateway's limiter says that it drops output."""
 
-_GONE: Final = Death("died", "The kernel died: its gateway does not have it any more.")
-_DIED: Final = Death("died", "The kernel died, as its gateway says.")
-_RESTARTED: Final = Death("restarted", "A user restarted the kernel.")
-_SHUT_DOWN: Final = Death("shut_down", "A user shut the kernel down.")
-_UNREACHABLE: Final = Death(
+_GONE: Final = KernelDeath("died", "The kernel died: its gateway does not have it any more.")
+_DIED: Final = KernelDeath("died", "The kernel died, as its gateway says.")
+_RESTARTED: Final = KernelDeath("restarted", "A user restarted the kernel.")
+_SHUT_DOWN: Final = KernelDeath("shut_down", "A user shut the kernel down.")
+_UNREACHABLE: Final = KernelDeath(
     "died", "The server lost its connection to the kernel: the gateway does not answer."
 )
 
@@ -188,7 +188,7 @@ class GatewayChannels:
         is_first = True
         while not self._has_ended:
             found = await self._connect()
-            if isinstance(found, Death):
+            if isinstance(found, KernelDeath):
                 self._end(found)
                 return
             self._socket, self._is_current = found, found.selected_subprotocol == CURRENT
@@ -226,7 +226,7 @@ class GatewayChannels:
             except OSError as error:
                 self._log.debug("%s: %r", self._thread.name, error)
 
-    async def _connect(self) -> WebSocketClientConnection | Death:
+    async def _connect(self) -> WebSocketClientConnection | KernelDeath:
         """Open a WebSocket, with as many attempts and delays as Jupyter's own client is set to."""
         client: Any = GatewayClient.instance()
         for attempt in range(client.gateway_retry_max + 1):
@@ -300,7 +300,7 @@ class GatewayChannels:
             return False
         return str(message.content.get("text", "")).startswith(_LIMITER)
 
-    def _death_in(self, message: Message) -> Death | None:
+    def _death_in(self, message: Message) -> KernelDeath | None:
         """Return how the kernel ended, if a message tells that it did."""
         header, content = message.header, message.content
         if header.msg_type == "shutdown_reply":
@@ -314,7 +314,7 @@ class GatewayChannels:
         before, self._kernel_session = self._kernel_session, header.session
         return _RESTARTED if before not in ("", header.session) else None
 
-    def _end(self, death: Death) -> None:
+    def _end(self, death: KernelDeath) -> None:
         """Note that this life of the kernel has ended. What still arrives belongs to the next."""
         self._has_ended = True
         if self._socket is not None:

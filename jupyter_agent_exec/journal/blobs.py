@@ -23,7 +23,7 @@ _BINARY: Final = ("image/", "audio/", "video/")
 _STAND_INS: Final[dict[str, Any]] = {"text": "", "traceback": [], "metadata": {}}
 
 
-class Packed(NamedTuple):
+class PackedOutputs(NamedTuple):
     """Outputs as the journal keeps them."""
 
     digest: Digest | None
@@ -33,14 +33,14 @@ class Packed(NamedTuple):
     """All that `digest` and `blobs` name."""
 
 
-def pack_outputs(outputs: Sequence[Output]) -> Packed:
+def pack_outputs(outputs: Sequence[Output]) -> PackedOutputs:
     """Move large values and images out of `outputs`, leaving null and a reference for each.
 
     A value is an entry of the mimebundle, or of the output itself (a stream's text, a traceback).
     `unpack_outputs` returns equal outputs, for any JSON.
     """
     if not outputs:
-        return Packed(None, (), ())
+        return PackedOutputs(None, (), ())
     refs: list[BlobRef] = []
     payloads: dict[Digest, Payload] = {}
     kept: list[Output] = []
@@ -56,7 +56,7 @@ def pack_outputs(outputs: Sequence[Output]) -> Packed:
                 kept[index][key] = None
     whole = Payload.of(_json(kept))
     payloads[whole.digest] = whole
-    return Packed(whole.digest, tuple(refs), tuple(payloads.values()))
+    return PackedOutputs(whole.digest, tuple(refs), tuple(payloads.values()))
 
 
 def unpack_outputs(

@@ -83,7 +83,7 @@ class Criteria(Struct, frozen=True, kw_only=True):
         return self.q if self.q is not None and self.q.strip() else None
 
 
-class Pictured(NamedTuple):
+class ExecutionImage(NamedTuple):
     """An image, and its execution."""
 
     execution_id: ExecutionId
@@ -220,7 +220,7 @@ def find_images(
     criteria: Criteria,
     after: tuple[ExecutionId, int] | None,
     limit: int,
-) -> list[Pictured]:
+) -> list[ExecutionImage]:
     """Return images: those of one session in order, otherwise the newest first.
 
     Parameters
@@ -255,16 +255,16 @@ def find_images(
         f" FROM {origin} CROSS JOIN images i ON i.number = e.number"
         f" WHERE {' AND '.join(wanted.where)} ORDER BY {column} {direction}, i.output LIMIT ?"
     )
-    found: list[Pictured] = []
+    found: list[ExecutionImage] = []
     for id, session_id, seq, agent, title, at, *image in connection.execute(
         sql, (*wanted.values, limit)
     ):
         kept = KeptImage(**dict(zip(_IMAGE, image, strict=True)))
-        found.append(Pictured(id, session_id, seq, agent, title, at, kept))
+        found.append(ExecutionImage(id, session_id, seq, agent, title, at, kept))
     return found
 
 
-def place_of_image(pictured: Pictured) -> str:
+def place_of_image(pictured: ExecutionImage) -> str:
     """Return the place where a page that ends with this image ends."""
     return f"{pictured.execution_id}:{pictured.image.output}"
 

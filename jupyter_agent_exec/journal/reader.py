@@ -30,7 +30,7 @@ from .notebook import (
     unwritten_cells,
 )
 from .proposals import RecordedProposal, SessionProposals
-from .query import Criteria, Pictured
+from .query import Criteria, ExecutionImage
 from .tables import parse_ranges
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ Place = tuple[SessionState, list[Range]]
 class ImagePage(NamedTuple):
     """A page of images."""
 
-    images: list[Pictured]
+    images: list[ExecutionImage]
     next_after: str | None
     """Where the next page begins; None on the last page."""
     indexing: Indexing | None = None

@@ -16,7 +16,7 @@ Channel = Literal["shell", "control", "stdin"]
 """Where a message is sent. Source: messaging spec, *Introduction*."""
 
 
-class Death(NamedTuple):
+class KernelDeath(NamedTuple):
     """How one life of a kernel ended."""
 
     reason: RestartReason
@@ -39,7 +39,7 @@ class MessageReceiver(Protocol):
     def stdin_message(self, message: Message) -> None:
         """Handle an input request that belongs to one of our requests."""
 
-    def channels_ended(self, death: Death | None = None) -> None:
+    def channels_ended(self, death: KernelDeath | None = None) -> None:
         """Note that the kernel has disconnected. All its messages were delivered before.
 
         Parameters

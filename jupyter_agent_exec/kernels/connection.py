@@ -21,7 +21,7 @@ from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
 from . import nbformat_outputs
-from .channels import Death, NotSent, OpenChannels
+from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
@@ -81,7 +81,7 @@ class KernelConnection:
         self._loop = asyncio.get_running_loop()
         self.disconnected: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has disconnected."""
-        self.death: Death | None = None
+        self.death: KernelDeath | None = None
         """How the kernel ended, if the channels could tell."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
@@ -364,7 +364,7 @@ class KernelConnection:
         """Handle an input request."""
         self._runs.take_input_request(message)
 
-    def channels_ended(self, death: Death | None = None) -> None:
+    def channels_ended(self, death: KernelDeath | None = None) -> None:
         """Note that the kernel has disconnected."""
         self._people.stop()
         self.death = self.death or death

@@ -24,7 +24,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Barred(Exception):
+class AccessRefused(Exception):
     """An agent must not access this file or folder; the message explains why."""
 
 
@@ -63,10 +63,10 @@ class Folder(NamedTuple):
                 above, folder = folder, open_child(folder, name, ())
                 os.close(above)
             if self.identity not in (None, identity(os.fstat(folder))):
-                raise Barred("another folder has taken its place")
-        except (FileNotFoundError, Barred) as error:
+                raise AccessRefused("another folder has taken its place")
+        except (FileNotFoundError, AccessRefused) as error:
             os.close(folder)
-            why = str(error) if isinstance(error, Barred) else "it is not there"
+            why = str(error) if isinstance(error, AccessRefused) else "it is not there"
             raise FolderGone(why) from None
         except BaseException:
             os.close(folder)
@@ -139,7 +139,7 @@ def open_top(place: Place) -> int:
     folder = place.folder.open()
     try:
         if not place.kept.isdisjoint(_with_all_above(folder)):
-            raise Barred("it is within a folder of the server's own")
+            raise AccessRefused("it is within a folder of the server's own")
     except BaseException:
         os.close(folder)
         raise
@@ -173,11 +173,11 @@ def open_child(folder: int, name: str, kept: Collection[Identity]) -> int:
         child = os.open(name, _FOLDER, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise Barred(f"{name!r} is a link, or no folder") from None
+            raise AccessRefused(f"{name!r} is a link, or no folder") from None
         raise
     if identity(os.fstat(child)) in kept:
         os.close(child)
-        raise Barred(f"{name!r} is the server's own")
+        raise AccessRefused(f"{name!r} is the server's own")
     return child
 
 
@@ -195,7 +195,7 @@ def look(folder: int, name: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        raise Barred(f"{name!r} is neither a file nor a folder")
+        raise AccessRefused(f"{name!r} is neither a file nor a folder")
     return status
 
 
@@ -223,4 +223,4 @@ def _check_file(status: os.stat_result | None, name: str) -> None:
     if status is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not stat.S_ISREG(status.st_mode):
-        raise Barred(f"{name!r} is no file")
+        raise AccessRefused(f"{name!r} is no file")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .channels import Death
+from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder
 from .isolation.provisioner import IsolatedProvisioner
@@ -63,7 +63,7 @@ class Kernel(Protocol):
     async def interrupt(self) -> None:
         """Interrupt the code that runs in it."""
 
-    async def death(self) -> Death:
+    async def death(self) -> KernelDeath:
         """Wait until this life ends, and return how."""
 
     async def let_go(self) -> None:
@@ -142,7 +142,7 @@ class KernelLife:
         while self._callbacks:
             self._manager.remove_restart_callback(*self._callbacks.pop())
 
-    async def death(self) -> Death:
+    async def death(self) -> KernelDeath:
         """Wait until it ends, and return how."""
         await asyncio.shield(self._connection.disconnected)
         if self._connection.death is not None:
@@ -156,22 +156,22 @@ class KernelLife:
             if code is not None or self._restarter is not None:
                 break
         if code is None and self._restarter is None and await self._is_alive():
-            return Death("died", "The server lost its connection to the kernel.")
-        return Death("died", f"The kernel died: {_told(code)}.")
+            return KernelDeath("died", "The server lost its connection to the kernel.")
+        return KernelDeath("died", f"The kernel died: {_told(code)}.")
 
-    async def _by_somebody(self) -> Death | None:
+    async def _by_somebody(self) -> KernelDeath | None:
         """Return how it was ended deliberately; None if it was not."""
         if self._manager.shutting_down:
             await settled(self._manager)
             if self._restarter is not None:
                 return None
             if self._manager.shutting_down:
-                return Death("shut_down", "A user shut the kernel down.")
-            return Death("restarted", "A user restarted the kernel.")
+                return KernelDeath("shut_down", "A user shut the kernel down.")
+            return KernelDeath("restarted", "A user restarted the kernel.")
         if self._connection.kernel_id not in self._kernels:
-            return Death("shut_down", "A user shut the kernel down.")
+            return KernelDeath("shut_down", "A user shut the kernel down.")
         if self._is_another():
-            return Death("restarted", "A user restarted the kernel.")
+            return KernelDeath("restarted", "A user restarted the kernel.")
         return None
 
     async def _exit_code(self) -> int | None:

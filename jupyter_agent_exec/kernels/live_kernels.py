@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..errors import KernelNotFound, KernelUnavailable
 from ..tasks import start_apart
 from ..types import ExecutionState
-from .channels import Death
+from .channels import KernelDeath
 from .connection import KernelConnection
 from .inspection import REQUESTS
 from .kernel import KernelLife, settled
@@ -196,7 +196,7 @@ class LiveKernel:
         await self._kernels.interrupt(self.id)
         self.connection.interrupted()
 
-    async def death(self) -> Death:
+    async def death(self) -> KernelDeath:
         """Wait until this life ends, and return how."""
         return await asyncio.shield(self._life.ending)
 

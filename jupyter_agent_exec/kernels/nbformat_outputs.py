@@ -298,7 +298,7 @@ class Stream:
         return None
 
 
-class Rich:
+class RichOutput:
     """A display, a result or an error.
 
     Parameters

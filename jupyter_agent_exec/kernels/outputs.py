@@ -27,7 +27,7 @@ from ..text import TextSink, Transcript
 from ..types import ExecutionId, Output
 from . import nbformat_outputs
 from .displays import Displays, DisplayUpdate, DisplayUpdates, OutputWidgets
-from .nbformat_outputs import Rich, Stream, encode, left_out
+from .nbformat_outputs import RichOutput, Stream, encode, left_out
 
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
 
@@ -89,14 +89,14 @@ class Outputs:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._head: list[Stream | Rich] = []
-        self._tail: deque[Stream | Rich] = deque()
+        self._head: list[Stream | RichOutput] = []
+        self._tail: deque[Stream | RichOutput] = deque()
         self._capped = False
         self._moved_at = 0
         self._head_bytes = self._tail_bytes = 0
         self._gap_bytes = self._gap_lines = self._gap_outputs = 0
-        self._shown: dict[str, list[Rich]] = {}
-        self._last: Stream | Rich | None = None
+        self._shown: dict[str, list[RichOutput]] = {}
+        self._last: Stream | RichOutput | None = None
 
     # -- read --------------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class Outputs:
     def error(self) -> ExecutionError | None:
         """The last error among the outputs, even if it did not end the execution."""
         for item in chain(reversed(self._tail), reversed(self._head)):
-            output = item.output() if isinstance(item, Rich) else {}
+            output = item.output() if isinstance(item, RichOutput) else {}
             if output.get("output_type") == "error":
                 return ExecutionError(
                     ename=output["ename"], evalue=output["evalue"], traceback=output["traceback"]
@@ -254,7 +254,7 @@ class Outputs:
         self, output: Output, size: int, display_id: str | None, omitted: Omitted
     ) -> None:
         self.version += 1
-        item = Rich(output, size, display_id, omitted, self.version, in_tail=self._capped)
+        item = RichOutput(output, size, display_id, omitted, self.version, in_tail=self._capped)
         if size > self._room(item, 0):
             item.withhold()
         self._add(item)
@@ -296,7 +296,7 @@ class Outputs:
         self.version += 1
         self._moved_at = self.version
 
-    def _add(self, item: Stream | Rich) -> None:
+    def _add(self, item: Stream | RichOutput) -> None:
         """Append an output; call `_charge` afterwards."""
         self._last = item
         if self._capped:
@@ -304,7 +304,7 @@ class Outputs:
         else:
             self._head.append(item)
         length = self._first + len(self._head) + self._capped + len(self._tail)
-        if isinstance(item, Rich) and item.display_id is not None:
+        if isinstance(item, RichOutput) and item.display_id is not None:
             self._shown.setdefault(item.display_id, []).append(item)
             self._displays.add(self._id, length, item.display_id)
         else:
@@ -323,7 +323,7 @@ class Outputs:
         if self._tail_bytes > self._tail_room() or len(self._tail) > self._max_outputs // 2:
             self._drop_front_of_tail()
 
-    def _room(self, item: Rich, before: int) -> int:
+    def _room(self, item: RichOutput, before: int) -> int:
         """Return the maximum size in bytes of a rich output whose size was `before`."""
         half = self._max_bytes // 2
         if not self._capped:
@@ -350,7 +350,7 @@ class Outputs:
                 self._head.append(first)
                 self._tail[0] = rest
         for item in self._tail:
-            if isinstance(item, Rich):
+            if isinstance(item, RichOutput):
                 item.in_tail = True
         self._head_bytes = sum(item.size for item in self._head)
         self._tail_bytes = whole - self._head_bytes
@@ -364,7 +364,7 @@ class Outputs:
         count = most if len(self._tail) > self._max_outputs // 2 else len(self._tail)
         while self._tail_bytes > target or len(self._tail) > count:
             first = self._tail[0]
-            if isinstance(first, Rich):
+            if isinstance(first, RichOutput):
                 if len(self._tail) == 1:
                     break  # it fits, even if without spare room
                 self._drop_rich(first)
@@ -375,7 +375,7 @@ class Outputs:
         self._moved_at = self.version
         self._find_displays()
 
-    def _drop_rich(self, item: Rich) -> None:
+    def _drop_rich(self, item: RichOutput) -> None:
         self._tail.popleft()
         item.gone = True
         self._tail_bytes -= item.size
@@ -397,7 +397,7 @@ class Outputs:
         places: dict[str, list[int]] = {}
         in_tail = enumerate(self._tail, self._first + len(self._head) + 1)
         for index, item in chain(enumerate(self._head, self._first), in_tail):
-            if isinstance(item, Rich) and item.display_id is not None:
+            if isinstance(item, RichOutput) and item.display_id is not None:
                 self._shown.setdefault(item.display_id, []).append(item)
                 places.setdefault(item.display_id, []).append(index)
         length = self._first + len(self._head) + 1 + len(self._tail)
@@ -421,7 +421,9 @@ class Outputs:
         return self._transcript
 
 
-def _changes(items: Iterable[Stream | Rich], start: int, version: int) -> Iterator[OutputChange]:
+def _changes(
+    items: Iterable[Stream | RichOutput], start: int, version: int
+) -> Iterator[OutputChange]:
     for index, item in enumerate(items, start):
         change = item.change_since(version, index)
         if change is not None:

@@ -24,7 +24,7 @@ from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, Kerne
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
-from .channels import Death
+from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
@@ -93,7 +93,7 @@ class ScratchKernel:
         await self._kernels.interrupt_kernel(self.id)
         self.connection.interrupted()
 
-    async def death(self) -> Death:
+    async def death(self) -> KernelDeath:
         """Wait until it ends, and return how."""
         return await self._life.death()
 

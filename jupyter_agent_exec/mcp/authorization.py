@@ -38,7 +38,7 @@ from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn, TokenRefused
 from ..types import TokenId
 from .endpoint import Message, Scope
-from .sign_in import Asked, SignIn
+from .sign_in import SignIn, SignInRequest
 
 Part: TypeAlias = Literal["authorize", "register", "revoke", "token"]
 
@@ -145,7 +145,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         assert self._caller is not None
         if params.resource is not None and params.resource.rstrip("/") != self._resource:
             raise AuthorizeError("invalid_request", f"This server is {self._resource}.")
-        asked = Asked(
+        asked = SignInRequest(
             client_id=client.client_id,
             client_name=client.client_name or "",
             redirect_uri=str(params.redirect_uri),

@@ -25,7 +25,7 @@ T = TypeVar("T")
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client cancelled the call or disconnected, so nobody reads the answer."""
 
 
@@ -60,7 +60,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asker:
+class RequestSender:
     """The sender of a request."""
 
     caller: Caller
@@ -90,7 +90,7 @@ class Call:
     def __init__(
         self,
         *,
-        asker: Asker,
+        asker: RequestSender,
         managers: Managers,
         client: Client,
         state: str | None = None,
@@ -161,7 +161,7 @@ class Call:
         try:
             await first_of(waiting, self.cancelled)
             if not waiting.done():
-                raise Gone
+                raise ClientGone
             return waiting.result()
         finally:
             waiting.cancel()

@@ -29,7 +29,7 @@ from ..auth.scopes import Caller
 from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
 from ..models import PIECE_BYTES
 from ..tasks import start_apart
-from .call import Asker, Managers
+from .call import Managers, RequestSender
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -131,7 +131,7 @@ class Exchange:
             self._handler.set_header("X-Accel-Buffering", "no")
 
 
-Application: TypeAlias = Callable[[Exchange, Asker], Awaitable[None]]
+Application: TypeAlias = Callable[[Exchange, RequestSender], Awaitable[None]]
 """The ASGI application: answers one request."""
 
 
@@ -204,7 +204,7 @@ class Endpoint:
         """Count an open stream; raise TooManyRequests if the caller has too many."""
         return self._managers.sessions.streaming(caller)
 
-    async def serve(self, exchange: Exchange, asker: Asker) -> None:
+    async def serve(self, exchange: Exchange, asker: RequestSender) -> None:
         """Answer a request.
 
         Raises
@@ -320,7 +320,7 @@ class McpHandler(AgentExecHandler):
                 limit_bytes=limit,
             )
         self._exchange = Exchange(self, self.send_timeout)
-        asker = Asker(
+        asker = RequestSender(
             caller=self.caller,
             owner=self._owner(),
             authorize=self.authorize,

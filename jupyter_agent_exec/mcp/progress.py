@@ -67,7 +67,7 @@ async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     await first_of(execution.finished, execution.input_requested, timeout=min(wait, QUIET))
-    told = Told()
+    told = DeliveredOutput()
     with execution.watching() as changed:
         while (left := begun + wait - loop.time()) > 0 and not _is_told(execution):
             changed.clear()
@@ -92,7 +92,7 @@ def _is_told(execution: LiveExecution) -> bool:
     return execution.finished.done() or execution.input is not None
 
 
-class Told:
+class DeliveredOutput:
     """Tracks which part of an execution's output the client has received."""
 
     def __init__(self) -> None:

@@ -451,7 +451,7 @@ _URI: Final = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class ResourceName:
     """A resource's parsed URI. Exactly one of the two ids is None."""
 
     execution_id: ExecutionId | None
@@ -475,7 +475,7 @@ def notebook_uri(id: SessionId) -> str:
     return f"{SCHEME}://sessions/{id}/notebook"
 
 
-def named(uri: str) -> Named:
+def named(uri: str) -> ResourceName:
     """Parse a resource's URI; raise NotFound if it is not one of this server."""
     match = _URI.fullmatch(uri)
     if match is None:
@@ -485,7 +485,7 @@ def named(uri: str) -> Named:
             uri=uri[:200],
         )
     execution_id, output, session_id = match["execution_id"], match["output"], match["session_id"]
-    return Named(
+    return ResourceName(
         execution_id=None if execution_id is None else ExecutionId(execution_id),
         output=None if output is None else int(output),
         session_id=None if session_id is None else SessionId(session_id),

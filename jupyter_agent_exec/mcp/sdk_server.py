@@ -41,7 +41,7 @@ from . import (
     tools_notebooks,
     tools_sessions,
 )
-from .call import Asker, Call, Elicited, Gone, LogLevel, Managers
+from .call import Call, ClientGone, Elicited, LogLevel, Managers, RequestSender
 from .endpoint import Application, Exchange, Options
 from .tool import (
     CANCELLED,
@@ -58,7 +58,7 @@ from .tool import (
 Context = ServerRequestContext[Any, Any]
 
 ASKER: Final = "jupyter_agent_exec.asker"
-"""Key of the `Asker` in a request's ASGI scope."""
+"""Key of the `RequestSender` in a request's ASGI scope."""
 
 
 class Methods:
@@ -291,7 +291,7 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
         max_sessions=options.max_sessions,
     )
 
-    async def serve(exchange: Exchange, asker: Asker) -> None:
+    async def serve(exchange: Exchange, asker: RequestSender) -> None:
         # The SDK identifies a session's owner by the client id. It does not need the token.
         token = AccessToken(token="", client_id=asker.owner, scopes=[])
         exchange.scope["user"] = AuthenticatedUser(token)
@@ -324,7 +324,7 @@ def _described(tool: Tool[Any]) -> types.Tool:
     )
 
 
-async def _refused(asker: Asker, tool: Tool[Any]) -> types.CallToolResult:
+async def _refused(asker: RequestSender, tool: Tool[Any]) -> types.CallToolResult:
     """Return the refusal of a tool, with the error for the first scope that the caller lacks."""
     try:
         await asker.authorize(tool.scopes[0])
@@ -334,7 +334,7 @@ async def _refused(asker: Asker, tool: Tool[Any]) -> types.CallToolResult:
     raise AssertionError(tool.name)  # the caller has the scope, so the tool is allowed
 
 
-async def _holds(asker: Asker, scope: Scope) -> bool:
+async def _holds(asker: RequestSender, scope: Scope) -> bool:
     try:
         await asker.authorize(scope)
     except Forbidden:
@@ -342,10 +342,10 @@ async def _holds(asker: Asker, scope: Scope) -> bool:
     return True
 
 
-def _asker(context: Context) -> Asker:
+def _asker(context: Context) -> RequestSender:
     assert context.request is not None
     asker = context.request.scope[ASKER]
-    assert isinstance(asker, Asker)
+    assert isinstance(asker, RequestSender)
     return asker
 
 
@@ -411,7 +411,7 @@ class Calls:
             return result_of(answered)
         except AskFirst as question:
             return question.result
-        except Gone:
+        except ClientGone:
             await self._interrupt(call)
             return refusal(CANCELLED)
         except AgentExecError as error:

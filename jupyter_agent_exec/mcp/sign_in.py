@@ -66,7 +66,7 @@ MADE_UP: Final = re.compile("[0-9a-f]{32}")
 PAGE: Final = Loader(str(Path(__file__).parent)).load("consent.html")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A client's request to sign in."""
 
     client_id: str
@@ -85,7 +85,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Question:
     """What the page of consent shows and asks."""
 
-    asked: Asked
+    asked: SignInRequest
     key: str
     """Under which the request waits for the answer."""
     name: str
@@ -121,7 +121,7 @@ class Question:
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
     """What a person has granted, until the client fetches it."""
 
-    asked: Asked
+    asked: SignInRequest
     token: MintToken
     caller: Caller
 
@@ -169,7 +169,7 @@ class SignIn:
     def __init__(self, tokens: Tokens, fetch: Callable[[str], Awaitable[bytes | None]]) -> None:
         self.tokens = tokens
         self.fetch = fetch
-        self.pending = Pending[Asked](ASK_SECONDS)
+        self.pending = Pending[SignInRequest](ASK_SECONDS)
         self.granted = Pending[Granted](CODE_SECONDS)
         self.used = Pending[TokenId](ASK_SECONDS)
         """The tokens of codes that were used, by code."""
@@ -369,7 +369,7 @@ class ConsentHandler(PageHandler):
             status=HTTPStatus.SEE_OTHER,
         )
 
-    def _asked(self, key: str) -> Asked:
+    def _asked(self, key: str) -> SignInRequest:
         """Return what a client asks of this person."""
         asked = self.sign_in.pending.get(key)
         if asked is None or asked.username != self.caller.username:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..inert import inert as inert_copy
 from ..journal.notebook import cell
 from ..journal.outputs import kept_images
-from ..journal.query import Pictured
+from ..journal.query import ExecutionImage
 from ..kernels.folder_paths import is_path, mimetype_of
 from ..models import (
     Changes,
@@ -212,7 +212,7 @@ def _image(image: KeptImage, base_url: str) -> Image:
     return derive(Image, image, url=url)
 
 
-def recorded_image(pictured: Pictured, base_url: str) -> RecordedImage:
+def recorded_image(pictured: ExecutionImage, base_url: str) -> RecordedImage:
     """Answer with an image of the history."""
     image = pictured.image
     assert image.sha256 is not None

@@ -30,7 +30,7 @@ class _Known(NamedTuple):
         return done and self.accepted.exception() is not None  # type: ignore[union-attr]
 
 
-class Keys:
+class IdempotencyKeys:
     """The keys that were used in open sessions; those of closed ones are in the history.
 
     Parameters

@@ -31,7 +31,7 @@ from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
 from .factory import SessionFactory
-from .idempotency import Clients, Keys
+from .idempotency import Clients, IdempotencyKeys
 from .lifetimes import SessionLifetimes
 from .quotas import Quotas
 from .session import CLOSE_REASONS, LiveSession, find_execution
@@ -73,7 +73,7 @@ class AgentSessions:
         self._quotas = Quotas(
             settings.max_sessions, settings.session_idle_timeout, settings.max_held
         )
-        self._keys = Keys(self.history.find_by_key)
+        self._keys = IdempotencyKeys(self.history.find_by_key)
         self.submission = Submission(self, self._keys, self._quotas, settings, factory.check_edit)
         """Accepts code to run."""
         self._stopping = False

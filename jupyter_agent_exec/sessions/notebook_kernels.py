@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
-from ..kernels.channels import Death
+from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, WorkingFolder
 from ..kernels.live_kernels import LiveKernels
@@ -146,16 +146,16 @@ class AttachedNotebook:
         except KernelNotFound as error:  # it was shut down a moment ago
             raise KernelUnavailable(error.message, path=self.path) from error
 
-    async def parted(self, kernel: Kernel) -> Death | None:
+    async def parted(self, kernel: Kernel) -> KernelDeath | None:
         """Return why the notebook no longer has a kernel; None if it still has it."""
         session = await self._current_session()
         if session is not None and session.kernel_id == kernel.id:
             session = await self._kernels.used(session, kernel)
         if session is None or session.kernel_id == kernel.id:
             return None
-        return Death("changed", "A user gave the notebook another kernel.")
+        return KernelDeath("changed", "A user gave the notebook another kernel.")
 
-    async def explain(self, kernel: Kernel, death: Death) -> Death:
+    async def explain(self, kernel: Kernel, death: KernelDeath) -> KernelDeath:
         """Return how a kernel ended, with a better reason if the notebook has another kernel."""
         if death.reason == "died":
             return death

@@ -26,7 +26,7 @@ from ..executions.spec import ExecutionSpec, revision_of
 from ..executions.state import Ending
 from ..executions.written_files import WrittenFiles
 from ..journal.journal import SessionJournal
-from ..kernels.channels import Death
+from ..kernels.channels import KernelDeath
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..models import Chain, DecidedEdit, Execute, GiveInput, ScratchTarget, Session
@@ -405,7 +405,9 @@ class LiveSession(ExecutionObserver):
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {by.named}."
-        await self._queue.runner.end_kernel(Death("restarted", why), Ending("interrupted", why), by)
+        await self._queue.runner.end_kernel(
+            KernelDeath("restarted", why), Ending("interrupted", why), by
+        )
         await self._queue.begin_anew()
         self.active()
 
@@ -574,7 +576,7 @@ class LiveSession(ExecutionObserver):
             why = f"The kernel was shut down after {self._bounds.idle_timeout:g} idle seconds."
             self._tasks.start(
                 self._queue.runner.end_kernel(
-                    Death("culled", why), Ending("interrupted", why), SERVER
+                    KernelDeath("culled", why), Ending("interrupted", why), SERVER
                 ),
                 f"cull {self.id}",
             )

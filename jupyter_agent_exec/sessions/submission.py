@@ -18,7 +18,7 @@ from ..executions.observer import Place
 from ..models import Execute, Placement, RunSteps
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
-from .idempotency import Keys
+from .idempotency import IdempotencyKeys
 from .quotas import Quotas
 from .session import LiveSession
 
@@ -43,7 +43,7 @@ class Submission:
     def __init__(
         self,
         sessions: AgentSessions,
-        keys: Keys,
+        keys: IdempotencyKeys,
         quotas: Quotas,
         settings: Settings,
         check_edit: Callable[[Caller, str | None], None],

@@ -24,7 +24,9 @@ def _server() -> str:
         return platform.node()
 
 
-class Common(SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+class CommonSettings(
+    SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
+):
     """The fields that a sink of each kind has."""
 
     name: _Name
@@ -38,7 +40,7 @@ class Common(SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True
         raise NotImplementedError
 
 
-class Folder(Common, frozen=True, kw_only=True, tag="folder"):
+class Folder(CommonSettings, frozen=True, kw_only=True, tag="folder"):
     """A folder."""
 
     name: _Name = "folder"
@@ -51,7 +53,7 @@ class Folder(Common, frozen=True, kw_only=True, tag="folder"):
         return FolderSink(self, Path(self.path))
 
 
-class ObjectStore(Common, frozen=True, kw_only=True, tag="object-store"):
+class ObjectStore(CommonSettings, frozen=True, kw_only=True, tag="object-store"):
     """A bucket of an object store."""
 
     name: _Name = "object-store"
@@ -79,7 +81,7 @@ class ObjectStore(Common, frozen=True, kw_only=True, tag="object-store"):
         return ObjectStoreSink(self, store)
 
 
-class PostgreSQL(Common, frozen=True, kw_only=True, tag="postgresql"):
+class PostgreSQL(CommonSettings, frozen=True, kw_only=True, tag="postgresql"):
     """A PostgreSQL database."""
 
     name: _Name = "postgresql"
@@ -93,7 +95,7 @@ class PostgreSQL(Common, frozen=True, kw_only=True, tag="postgresql"):
         return PostgreSQLSink(self, self.address, self.schema)
 
 
-class Syslog(Common, frozen=True, kw_only=True, tag="syslog"):
+class Syslog(CommonSettings, frozen=True, kw_only=True, tag="syslog"):
     """A syslog server."""
 
     name: _Name = "syslog"
@@ -117,7 +119,7 @@ class Syslog(Common, frozen=True, kw_only=True, tag="syslog"):
         return SyslogSink(self, self.host, self.port, context, self.max_message_bytes)
 
 
-class Otlp(Common, frozen=True, kw_only=True, tag="otlp"):
+class Otlp(CommonSettings, frozen=True, kw_only=True, tag="otlp"):
     """An OpenTelemetry collector."""
 
     name: _Name = "otlp"

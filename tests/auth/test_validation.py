@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.auth.validation import Nothing, read_body, read_query
+from jupyter_agent_exec.auth.validation import NoQuery, read_body, read_query
 from jupyter_agent_exec.errors import InvalidRequest, PayloadTooLarge
 from jupyter_agent_exec.models import CloseSession, Execute
 from jupyter_agent_exec.sessions.queries import SessionsQuery
@@ -49,7 +49,7 @@ def test_of_an_argument_given_twice_the_last_counts() -> None:
 
 
 def test_a_route_that_reads_no_query_takes_none() -> None:
-    assert read_query({"token": [b"not ours"]}, Nothing) == Nothing()
+    assert read_query({"token": [b"not ours"]}, NoQuery) == NoQuery()
     with pytest.raises(InvalidRequest) as refused:
-        read_query({"q": [b""]}, Nothing)
+        read_query({"q": [b""]}, NoQuery)
     assert refused.value.detail == {"field": "q"}

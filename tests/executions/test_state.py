@@ -18,7 +18,6 @@ from jupyter_agent_exec.executions.state import (
     ApprovalGiven,
     ApprovalRefused,
     ApprovalRequested,
-    Broken,
     DispatchFailed,
     DispatchStarted,
     Effect,
@@ -26,9 +25,10 @@ from jupyter_agent_exec.executions.state import (
     EndRecorded,
     Event,
     ExecutionState,
-    Exited,
+    ExitRequested,
     GraceElapsed,
     InputRequested,
+    InternalFailure,
     Interrupt,
     InterruptRequested,
     KernelEnded,
@@ -240,17 +240,17 @@ def test_the_end_of_the_kernel_is_the_reason_unless_there_is_one_already():
 
 
 def test_a_kernel_that_does_not_exit_after_all_is_no_reason():
-    exits = Exited(Ending("kernel_died", "exit"))
+    exits = ExitRequested(Ending("kernel_died", "exit"))
     assert after(*TO_KERNEL, exits)[0].ending == exits.ending
-    assert after(*TO_KERNEL, exits, Exited(None))[0].ending is None
+    assert after(*TO_KERNEL, exits, ExitRequested(None))[0].ending is None
 
 
 def test_what_a_bug_kept_from_its_end_is_lost_only_if_it_was_sent():
-    state, effects = after(ApprovalRequested(APPROVAL), Broken(is_sent=False))
+    state, effects = after(ApprovalRequested(APPROVAL), InternalFailure(is_sent=False))
     assert (state.ending, effects) == (NOT_RUN, (LeaveQueue(),))
     assert state.approval is not None
     assert state.approval.status == "withdrawn"
-    assert after(*TO_KERNEL, Broken(is_sent=True))[0].ending == BROKEN_OFF
+    assert after(*TO_KERNEL, InternalFailure(is_sent=True))[0].ending == BROKEN_OFF
 
 
 def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> ExecuteOutcome:

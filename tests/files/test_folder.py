@@ -16,7 +16,7 @@ import pytest
 from jupyter_agent_exec.files.file import found_in
 from jupyter_agent_exec.files.upload import FileChanged, Upload
 from jupyter_agent_exec.kernels.folder import (
-    Barred,
+    AccessRefused,
     Folder,
     Place,
     etag_of,
@@ -90,7 +90,7 @@ def dropping(place: Place, parts: Sequence[str]) -> Iterator[Upload]:
 
 
 def refuse_upload(place: Place, *parts: str) -> None:
-    with pytest.raises(Barred), dropping(place, parts) as upload:
+    with pytest.raises(AccessRefused), dropping(place, parts) as upload:
         upload.standing()
 
 
@@ -104,7 +104,7 @@ def test_links_are_not_followed_wherever_they_lead(
     (folder / "loop").symlink_to(folder / "loop")
     assert listed(place) == ["a.txt", "sub", "sub/b.txt", "sub/deep"]
     for parts in (("link", "b.txt"), ("within", "b.txt"), ("sub", "link.txt"), ("loop",)):
-        with pytest.raises(Barred):
+        with pytest.raises(AccessRefused):
             read(place, *parts)
         refuse_upload(place, *parts)
 
@@ -122,9 +122,9 @@ def test_a_link_that_takes_a_folders_place_leads_nowhere(
             assert stream.read() == "inside"
         (folder / "moved" / "b.txt").unlink()
         (folder / "moved" / "b.txt").symlink_to(outside / "b.txt")
-        with pytest.raises(Barred):
+        with pytest.raises(AccessRefused):
             open_file(held, "b.txt")
-    with pytest.raises(Barred):
+    with pytest.raises(AccessRefused):
         read(place, "sub", "b.txt")
 
 
@@ -146,7 +146,7 @@ def test_a_link_that_is_put_where_folders_are_to_be_made_is_not_followed(
 ) -> None:
     upload = Upload(place, ["new", "deeper", "c.txt"])
     (folder / "new").symlink_to(outside)
-    with pytest.raises(Barred):
+    with pytest.raises(AccessRefused):
         upload.put(None)
     upload.drop()
     assert sorted(os.listdir(outside)) == ["b.txt"]
@@ -161,7 +161,7 @@ def test_what_is_no_file_is_not_even_opened(place: Place, folder: Path) -> None:
         listener.bind(os.path.relpath(folder / "socket"))
         assert listed(place, recursive=False) == ["a.txt", "sub"]
         for name in ("pipe", "socket", "sub"):
-            with pytest.raises(Barred):
+            with pytest.raises(AccessRefused):
                 read(place, name)
             refuse_upload(place, name)
 
@@ -172,7 +172,7 @@ def test_a_pipe_that_takes_a_files_place_makes_nobody_wait(place: Place, folder:
         assert look(held, "a.txt") is not None
         (folder / "a.txt").unlink()
         os.mkfifo(folder / "a.txt")
-        with pytest.raises(Barred):
+        with pytest.raises(AccessRefused):
             open_file(held, "a.txt")
 
 
@@ -182,15 +182,15 @@ def test_the_servers_own_folders_are_not_there(folder: Path) -> None:
     (own / "journal").write_text("record")
     place = Place(Folder(folder, ()), kept_folders([own, folder / "nowhere"]))
     assert listed(place) == ["a.txt", "sub", "sub/b.txt"]
-    with pytest.raises(Barred):
+    with pytest.raises(AccessRefused):
         read(place, "sub", "deep", "journal")
-    with pytest.raises(Barred):
+    with pytest.raises(AccessRefused):
         Upload(place, ["sub", "deep", "x"])
     (folder / "way").symlink_to(own)
     for within in (own, folder / "way"):
-        with pytest.raises(Barred):
+        with pytest.raises(AccessRefused):
             open_top(Place(Folder(within, ()), place.kept))
-    with pytest.raises(Barred):
+    with pytest.raises(AccessRefused):
         open_top(Place(Folder(own, ()), kept_folders([folder])))
 
 
@@ -311,7 +311,7 @@ def test_an_etag_is_another_after_each_write(folder: Path) -> None:
 def test_a_folder_by_its_name_is_a_folder(place: Place) -> None:
     top = open_top(place)
     try:
-        with pytest.raises(Barred):
+        with pytest.raises(AccessRefused):
             open_child(top, "a.txt", ())
         with pytest.raises(FileNotFoundError):
             open_child(top, "nowhere", ())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.errors import KernelNotFound, KernelUnavailable
-from jupyter_agent_exec.kernels.channels import Death
+from jupyter_agent_exec.kernels.channels import KernelDeath
 from jupyter_agent_exec.kernels.kernel_queue import KernelQueue
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
@@ -51,7 +51,7 @@ async def opened(gate: Gate) -> None:
     await asyncio.wait_for(asyncio.to_thread(gate.let_it_go_on), SOON)
 
 
-async def ended(kernel: LiveKernel) -> Death:
+async def ended(kernel: LiveKernel) -> KernelDeath:
     return await asyncio.wait_for(kernel.death(), SOON)
 
 

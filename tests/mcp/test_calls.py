@@ -27,7 +27,7 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
     Unauthenticated,
 )
-from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel
+from jupyter_agent_exec.mcp.call import Call, Elicited, LogLevel, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import AskFirst, Calls, Guard, LogLevels
 from jupyter_agent_exec.mcp.tool import (
     ERROR_META,
@@ -101,8 +101,8 @@ class Gate:
         self.denials: list[tuple[str, str, str]] = []
         self.ended: AgentExecError | None = None
 
-    def asker(self) -> Asker:
-        return Asker(
+    def asker(self) -> RequestSender:
+        return RequestSender(
             caller=Caller(username="person", display_name="Person", access="full"),
             owner="person",
             authorize=self._authorize,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.mcp.call import Call, Gone
+from jupyter_agent_exec.mcp.call import Call, ClientGone
 from jupyter_agent_exec.mcp.progress import until_finished
 from jupyter_agent_exec.types import ExecutionId
 
@@ -53,7 +53,7 @@ class Client:
         self.told.set()
 
 
-class Asker:
+class RequestSender:
     """Somebody with a person's credential."""
 
     caller = None
@@ -64,11 +64,11 @@ class Asker:
 
 async def test_a_client_that_leaves_leaves_nothing_that_waits() -> None:
     client = Client()
-    call = Call(asker=Asker(), managers=Managers(), client=client)  # type: ignore[arg-type]
+    call = Call(asker=RequestSender(), managers=Managers(), client=client)  # type: ignore[arg-type]
     waits = asyncio.ensure_future(until_finished(call, ExecutionId("x_1"), 60))
     await client.told.wait()
     call.cancel()
-    with pytest.raises(Gone):
+    with pytest.raises(ClientGone):
         await waits
     assert call.watched == "x_1"
     for _ in range(3):  # what was cancelled ends

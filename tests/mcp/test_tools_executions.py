@@ -11,7 +11,7 @@ from mcp_types import ImageContent, ResourceLink, TextContent
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
-from jupyter_agent_exec.mcp.call import Gone
+from jupyter_agent_exec.mcp.call import ClientGone
 from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import Bench, size
 from tests.real_server import Gate
@@ -274,7 +274,7 @@ async def test_a_client_that_goes_away_ends_its_wait_not_the_code(bench: Bench, 
     waiting = asyncio.create_task(bench.call("execute", call, **asked))
     await asyncio.to_thread(gate.wait_until_it_runs)
     call.cancel()
-    with pytest.raises(Gone):
+    with pytest.raises(ClientGone):
         await waiting
     assert call.watched is not None
     again = asyncio.create_task(bench.call("execute", **asked))

@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.call import Asker, Call, Elicited, LogLevel, Managers
+from jupyter_agent_exec.mcp.call import Call, Elicited, LogLevel, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
 from jupyter_agent_exec.mcp.tool import result_of
@@ -74,7 +74,7 @@ class Bench:
         self.managers.access.check(self.caller, scope)
 
     def begin(self, state: str | None = None) -> Call:
-        asker = Asker(
+        asker = RequestSender(
             caller=self.caller,
             authorize=self.authorize,
             gone=asyncio.get_running_loop().create_future(),

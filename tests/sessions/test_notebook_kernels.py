@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.kernels.kernel import Death
+from jupyter_agent_exec.kernels.kernel import KernelDeath
 from jupyter_agent_exec.models import NotebookTarget
 from jupyter_agent_exec.sessions.notebook_kernels import (
     AttachedNotebook,
@@ -121,7 +121,7 @@ async def test_a_notebook_parts_from_its_kernel_when_it_has_another(
     attached, moves = await attached_to(kernels, "a.ipynb")
     kernel = await attached.take()
     assert await attached.parted(kernel) is None
-    shut_down = Death("shut_down", "A user shut the kernel down.")
+    shut_down = KernelDeath("shut_down", "A user shut the kernel down.")
     server.sessions = []
     assert await attached.parted(kernel) is None
     assert await attached.explain(kernel, shut_down) == shut_down
@@ -130,7 +130,7 @@ async def test_a_notebook_parts_from_its_kernel_when_it_has_another(
     assert parted is not None
     assert parted.reason == "changed"
     assert await attached.explain(kernel, shut_down) == parted
-    died = Death("died", "Its code ended it.")
+    died = KernelDeath("died", "Its code ended it.")
     assert await attached.explain(kernel, died) == died
     assert (await attached.take()).id == "k2"
     assert moves == []

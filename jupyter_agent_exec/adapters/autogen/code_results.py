@@ -15,8 +15,8 @@ from ...terminal import clean
 from ..kernel_session import Life, life_of
 from ..requirements import needed
 from ..result_pieces import (
-    Raised,
-    Shown,
+    DisplayedObject,
+    RaisedException,
     Stream,
     changed_note,
     end_note,
@@ -88,14 +88,14 @@ def _texts(result: Result, folder: Path, files: list[Path]) -> Iterator[str]:
         match piece:
             case Stream():
                 yield clean(piece.text)
-            case Raised():
+            case RaisedException():
                 yield piece.plain_traceback
-            case Shown():
+            case DisplayedObject():
                 yield from _shown(piece, folder, files)
     yield from filter(None, [end_note(result), omitted_note(result)])
 
 
-def _shown(shown: Shown, folder: Path, files: list[Path]) -> Iterator[str]:
+def _shown(shown: DisplayedObject, folder: Path, files: list[Path]) -> Iterator[str]:
     if shown.text is not None:
         yield clean(shown.text)
     if shown.picture is not None:

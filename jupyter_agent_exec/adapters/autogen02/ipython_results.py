@@ -13,8 +13,8 @@ from ...client.result import joined
 from ...terminal import clean
 from ..requirements import needed
 from ..result_pieces import (
-    Raised,
-    Shown,
+    DisplayedObject,
+    RaisedException,
     Stream,
     changed_note,
     end_note,
@@ -69,13 +69,13 @@ class _Report:
         for piece in pieces(result):
             if isinstance(piece, Stream):
                 self.texts.append(clean(piece.text))
-            elif isinstance(piece, Shown):
+            elif isinstance(piece, DisplayedObject):
                 self._add_shown(piece)
             else:
                 self.texts.append(_raised(piece, result))
         self.texts += filter(None, [omitted_note(result), _end(result)])
 
-    def _add_shown(self, shown: Shown) -> None:
+    def _add_shown(self, shown: DisplayedObject) -> None:
         if shown.text is not None:
             self.texts.append(clean(shown.text))
         self.texts += _written(shown.data)
@@ -94,7 +94,7 @@ class _Report:
         self.files.append(str(path))
 
 
-def _raised(raised: Raised, result: Result) -> str:
+def _raised(raised: RaisedException, result: Result) -> str:
     if result.status != "error":  # the exception that stopped the code; `_end` adds why
         return raised.plain_traceback
     return f"ERROR: {raised.ename}: {raised.evalue}\n{raised.plain_traceback}"

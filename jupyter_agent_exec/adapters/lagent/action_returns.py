@@ -24,7 +24,7 @@ from ...terminal import clean
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 from ..result_pieces import (
     Picture,
-    Raised,
+    RaisedException,
     Stream,
     changed_note,
     end_note,
@@ -66,7 +66,7 @@ def _read(result: Result) -> tuple[str, list[Picture]]:
     for piece in pieces(result):
         if isinstance(piece, Stream):
             text += piece.text
-        elif isinstance(piece, Raised):
+        elif isinstance(piece, RaisedException):
             text += escape_ansi(piece.traceback)
         else:
             # The text of an image is included only if it is the value of an expression.

@@ -14,9 +14,9 @@ from ..kernel_session import KernelSession
 from ..objects import expressions, returned
 from ..requirements import needed
 from ..result_pieces import (
+    DisplayedObject,
     Picture,
-    Raised,
-    Shown,
+    RaisedException,
     Stream,
     end_note,
     omitted_note,
@@ -122,7 +122,7 @@ class _Read:
         for piece in pieces(result):
             if isinstance(piece, Stream):
                 read._write(piece.name, piece.text)
-            elif isinstance(piece, Raised):
+            elif isinstance(piece, RaisedException):
                 read.traceback = piece.plain_traceback
             else:
                 read._show(piece)
@@ -135,7 +135,7 @@ class _Read:
         parts = [reason, self.stdout, self.stderr, *figures, self.traceback]
         return "\n".join(part.rstrip("\n") for part in parts if part)
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: DisplayedObject) -> None:
         picture = shown.picture
         # A figure that is an expression's value is displayed again when the code has ended.
         if picture is not None and (shown.is_result or picture not in self.echoed):

@@ -199,7 +199,7 @@ REMEMBERED: Final = 256
 tabs."""
 
 
-class OnCells(Protocol):
+class CellListener(Protocol):
     """Hears of the cells that a tab has."""
 
     def __call__(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
@@ -244,7 +244,7 @@ class TabBackend:
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
         self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
-        self.on_cells: OnCells | None = None
+        self.on_cells: CellListener | None = None
         """Called with a tab that has told which cells of agents it has."""
 
     # -- pages -------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from ..changes import (
     SetSource,
     id_of,
 )
-from .ydoc_outputs import End, LiveOutputs, Shape, alike, shareable, with_integers
+from .ydoc_outputs import End, LiveOutputs, OutputsCheck, alike, shareable, with_integers
 
 ORIGIN = "jupyter_agent_exec"
 """The origin of our transactions. It keeps them out of the undo histories of the document and the
@@ -158,9 +158,9 @@ class LiveCells:
         self._rehearse(changes)
 
     def _rehearse(self, changes: Sequence[Change]) -> None:
-        shapes: dict[CellId, Shape | None] = {}
+        shapes: dict[CellId, OutputsCheck | None] = {}
 
-        def look(id: CellId) -> Shape | None:
+        def look(id: CellId) -> OutputsCheck | None:
             if id not in shapes:
                 shapes[id] = self._shape(id)
             return shapes[id]
@@ -170,7 +170,7 @@ class LiveCells:
                 case PutCell():
                     id = CellId(change.cell["id"])
                     if look(id) is None:
-                        shapes[id] = Shape(code=change.cell["cell_type"] == "code")
+                        shapes[id] = OutputsCheck(code=change.cell["cell_type"] == "code")
                 case DeleteCell():
                     shapes[change.cell_id] = None
                 case MoveCell() if change.cell_id in (change.at.after, change.at.before):
@@ -182,13 +182,13 @@ class LiveCells:
                     if isinstance(change, SetOutputs):
                         shape.apply(change)
 
-    def _shape(self, id: CellId) -> Shape | None:
+    def _shape(self, id: CellId) -> OutputsCheck | None:
         found = self._find(id)
         if found is None:
             return None
         _, cell = found
         if cell["cell_type"] != "code":
-            return Shape(code=False)
+            return OutputsCheck(code=False)
         return LiveOutputs(cell["outputs"], self._ends.get(id)).shape()
 
     # -- change ------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class End(NamedTuple):
     """The last line of that text."""
 
 
-class Shape:
+class OutputsCheck:
     """Checks whether changes to a cell's outputs can be made, without making them.
 
     Parameters
@@ -194,9 +194,9 @@ class LiveOutputs:
             self._end = self._found_end()
         return self._end
 
-    def shape(self) -> Shape:
+    def shape(self) -> OutputsCheck:
         """Return an object that checks changes to these outputs."""
-        return Shape(
+        return OutputsCheck(
             code=True,
             count=len(self._outputs),
             is_stream=lambda index: self._outputs[index]["output_type"] == "stream",
