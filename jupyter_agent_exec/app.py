@@ -19,8 +19,8 @@ from .auth.handler import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
 from .files.handlers import ROUTES as FILE_ROUTES
 from .mcp.endpoint import McpHandler
-from .mcp.sign_in import ROOT_ROUTE, MetadataHandler
-from .mcp.sign_in import ROUTES as SIGN_IN_ROUTES
+from .mcp.sign_in_handlers import ROOT_ROUTE, MetadataHandler
+from .mcp.sign_in_handlers import ROUTES as SIGN_IN_ROUTES
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import ChannelHandler
 from .openapi import OpenAPIHandler, document

@@ -152,6 +152,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             is_explicit=params.redirect_uri_provided_explicitly,
             state=params.state,
             code_challenge=params.code_challenge,
+            resource=self._resource,
             username=self._caller.username,
         )
         return f"consent?request={self._sign_in.pending.add(asked)}"
@@ -183,7 +184,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         granted = self._sign_in.granted.pop(authorization_code.code)
         if granted is None:
             raise TokenError("invalid_grant", "This code has been used.")
-        signed_in = await self._tokens.sign_in(granted.token, granted.caller, client.client_id)
+        signed_in = await granted.grant(client.client_id)
         self._sign_in.used.put(authorization_code.code, signed_in.token.id)
         return _answer(signed_in)
 

@@ -1,7 +1,8 @@
-"""Sign-in: an MCP client gets an agent token after a person has agreed on a page.
+"""Sign-in: an MCP client gets a token after a person has agreed on a page.
 
-Jupyter's own login tells who the person is. The SDK checks what the client sends; it is imported at
-the first request.
+What is the same wherever a person signs in: at their own server, and at a hub's service. Something
+else tells who the person is. The SDK checks what the client sends; it is imported at the first
+request.
 """
 
 from __future__ import annotations
@@ -16,22 +17,19 @@ from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
-from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado import web
 from tornado.httputil import url_concat
 from tornado.template import Loader
 
 from .. import errors
-from ..auth.handler import AgentExecHandler, Route, error_in, status_of
-from ..auth.operations import requires
-from ..auth.scopes import Caller, Grants, given_away
-from ..auth.tokens import TokenRefused, Tokens
-from ..auth.validation import read_arguments
-from ..models import MintToken, Request
+from ..auth.handler import error_in, status_of
+from ..auth.scopes import Caller
+from ..auth.tokens import SignedIn
+from ..models import Token
 from ..types import TokenId
 from .endpoint import asgi_scope, check_installed
 
@@ -63,7 +61,7 @@ DEFAULTS: Final[Mapping[str, list[str]]] = {
 MADE_UP: Final = re.compile("[0-9a-f]{32}")
 """The username that Jupyter gives a user who logs in with a token or a password."""
 
-PAGE: Final = Loader(str(Path(__file__).parent)).load("consent.html")
+PAGES: Final = Loader(str(Path(__file__).parents[1]))
 
 
 class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +75,8 @@ class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client has sent the redirect URI with its request."""
     state: str | None
     code_challenge: str
+    resource: str
+    """Address of the MCP endpoint."""
     username: str
     """The person who is asked."""
 
@@ -118,12 +118,15 @@ class Question:
         return self.given.get(field, [""])
 
 
+Grant: TypeAlias = Callable[[str], Awaitable[SignedIn]]
+"""Gives the tokens that a person has granted to the client with an id."""
+
+
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
     """What a person has granted, until the client fetches it."""
 
     asked: SignInRequest
-    token: MintToken
-    caller: Caller
+    grant: Grant
 
 
 class Pending(Generic[T]):
@@ -157,6 +160,22 @@ class Pending(Generic[T]):
         return value
 
 
+class Issuer(Protocol):
+    """Keeps the tokens of clients that signed in: a server's agent tokens, or a hub's grants."""
+
+    async def caller(self, shown: str) -> Caller:
+        """Return the caller that sends an access token; raise TokenRefused if it is not valid."""
+
+    async def renewable(self, refresh: str, client_id: str) -> Token | None:
+        """Return the token to which a client's refresh token belongs; None if there is none."""
+
+    async def renew(self, refresh: str, client_id: str) -> SignedIn:
+        """Exchange a refresh token; raise TokenRefused if it is not valid."""
+
+    async def give_back(self, id: TokenId) -> None:
+        """Revoke a token in the name of its own agent."""
+
+
 class SignIn:
     """What waits between a client's request and its token.
 
@@ -166,7 +185,7 @@ class SignIn:
         Fetches a client's metadata document; returns None if it cannot be had.
     """
 
-    def __init__(self, tokens: Tokens, fetch: Callable[[str], Awaitable[bytes | None]]) -> None:
+    def __init__(self, tokens: Issuer, fetch: Callable[[str], Awaitable[bytes | None]]) -> None:
         self.tokens = tokens
         self.fetch = fetch
         self.pending = Pending[SignInRequest](ASK_SECONDS)
@@ -175,16 +194,63 @@ class SignIn:
         """The tokens of codes that were used, by code."""
 
 
-class SignInHandler(AgentExecHandler):
-    """Base of the handlers below."""
+def documents(issuer: str, resource: str) -> dict[str, object]:
+    """Return what clients read to find out how to sign in (RFC 9728, RFC 8414, OpenID Discovery).
 
-    namespace: str
+    Parameters
+    ----------
+    issuer
+        Address of the authorization server.
+    resource
+        Address of the MCP endpoint.
+    """
+    routes = f"{issuer}/sign-in"
+    server = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{routes}/authorize",
+        "token_endpoint": f"{routes}/token",
+        "registration_endpoint": f"{routes}/register",
+        "revocation_endpoint": f"{routes}/revoke",
+        "response_types_supported": ["code"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+    }
+    return {
+        "oauth-protected-resource": {
+            "resource": resource,
+            "authorization_servers": [issuer],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Jupyter",
+        },
+        "oauth-authorization-server": server,
+        # There are no id tokens, but clients demand these fields.
+        "openid-configuration": server
+        | {
+            "jwks_uri": f"{issuer}/.well-known/jwks.json",
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": [],
+        },
+        "jwks.json": {"keys": []},
+    }
+
+
+class AuthorizationRoute(web.RequestHandler):
+    """Base of the requests to the authorization server."""
+
     sign_in: SignIn
 
     @property
     def issuer(self) -> str:
-        """Return the address of the authorization server."""
-        return f"{self.public_url}{self.namespace}"
+        """Address of the authorization server."""
+        raise NotImplementedError
+
+    def resource(self) -> str:
+        """Return the address of the MCP endpoint for which the client signs in."""
+        return f"{self.issuer}/mcp"
 
     async def answer_by_sdk(self, part: str, caller: Caller | None) -> Any:
         """Return the SDK's answer to the request, and the module that gave it."""
@@ -201,64 +267,13 @@ class SignInHandler(AgentExecHandler):
         if part == "revoke" and not self.get_body_arguments("client_secret"):
             body += b"&client_secret="  # the SDK demands it, also where clients have none
         scope = asgi_scope(self.request)
-        resource = f"{self.issuer}/mcp"
-        return await module.answer(part, self.sign_in, resource, caller, scope, body), module
+        answered = module.answer(part, self.sign_in, self.resource(), caller, scope, body)
+        return await answered, module
 
-
-class MetadataHandler(SignInHandler):
-    """What clients read to find out how to sign in (RFC 9728, RFC 8414, OpenID Discovery)."""
-
-    @allow_unauthenticated
-    async def get(self, document: str) -> None:
-        """Answer with a document."""
-        check_installed()
-        if document not in (documents := self._documents()):
-            raise errors.NotFound("There is no such document.")
-        self.answer(documents[document])
-
-    def _documents(self) -> dict[str, object]:
-        issuer, routes = self.issuer, f"{self.issuer}/sign-in"
-        server = {
-            "issuer": issuer,
-            "authorization_endpoint": f"{routes}/authorize",
-            "token_endpoint": f"{routes}/token",
-            "registration_endpoint": f"{routes}/register",
-            "revocation_endpoint": f"{routes}/revoke",
-            "response_types_supported": ["code"],
-            "grant_types_supported": ["authorization_code", "refresh_token"],
-            "token_endpoint_auth_methods_supported": ["none"],
-            "revocation_endpoint_auth_methods_supported": ["none"],
-            "code_challenge_methods_supported": ["S256"],
-            "authorization_response_iss_parameter_supported": True,
-            "client_id_metadata_document_supported": True,
-        }
-        return {
-            "oauth-protected-resource": {
-                "resource": f"{issuer}/mcp",
-                "authorization_servers": [issuer],
-                "bearer_methods_supported": ["header"],
-                "resource_name": "Jupyter",
-            },
-            "oauth-authorization-server": server,
-            # There are no id tokens, but clients demand these fields.
-            "openid-configuration": server
-            | {
-                "jwks_uri": f"{issuer}/.well-known/jwks.json",
-                "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": [],
-            },
-            "jwks.json": {"keys": []},
-        }
-
-
-class ClientHandler(SignInHandler):
-    """What clients ask for without a person."""
-
-    @allow_unauthenticated
-    async def post(self, part: str) -> None:
+    async def answer_client(self, part: str) -> None:
         """Register a client, exchange a code or a refresh token, or revoke a token."""
         if part not in ("register", "revoke", "token"):
-            raise errors.NotFound(f"There is no {self.public(self.request.path)} here.")
+            raise errors.NotFound(f"There is no {part} here.")
         response, _ = await self.answer_by_sdk(part, None)
         self.set_status(response.status_code)
         for name, value in response.headers.items():
@@ -266,40 +281,36 @@ class ClientHandler(SignInHandler):
                 self.set_header(name, value)
         await self.finish(response.body)
 
-    def _check_token_placement(self) -> None:
-        """Allow a token in the body: that is where a client names what to revoke."""
-        self.refuse_misplaced(self.request.query_arguments)
 
+class SignInPage(AuthorizationRoute):
+    """Base of what a person sees."""
 
-class Query(Request, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """Any query: OAuth ignores what it does not know."""
-
-    request: str = ""
-
-
-class PageHandler(SignInHandler):
-    """Base of what a person sees. It sends them to Jupyter's login first."""
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        """Redirect to the login if there is no person."""
-        try:
-            await super().prepare()
-        except errors.Unauthenticated as error:
-            if self.request.method != "GET" or isinstance(error, TokenRefused):
-                raise
-            login = self.get_login_url()
-            if "?" not in login:  # a hub's has a query, and is complete
-                here = self.public(self.request.uri or "")
-                login = url_concat(self.public(login), {"next": here})
-            self.redirect(login)
+    caller: Caller
+    """The person."""
 
     def show(self, status: int, message: str = "", question: Question | None = None) -> None:
         """Show the page: a question, or only a message."""
         redirect_uri = "" if question is None else question.asked.redirect_uri
+        page = partial(PAGES.load("mcp/consent.html").generate, question=question, message=message)
+        self.finish_page(status, page, redirect_uri)
+
+    def finish_page(
+        self, status: int, page: Callable[..., bytes], redirect_uri: str | None = None
+    ) -> None:
+        """Send a page.
+
+        Parameters
+        ----------
+        page
+            Makes it with the `nonce` of its style.
+        redirect_uri
+            Where the redirect after its form leads; None: to this server.
+        """
         nonce = secrets.token_urlsafe(16)
+        targets = "'self'" if redirect_uri is None else _form_targets(redirect_uri)
         policy = (
             f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; "
-            f"frame-ancestors 'none'; form-action {_form_targets(redirect_uri)}"
+            f"frame-ancestors 'none'; form-action {targets}"
         )
         self.set_status(status)
         self.set_header("Content-Type", "text/html; charset=UTF-8")
@@ -307,7 +318,7 @@ class PageHandler(SignInHandler):
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Cache-Control", "no-store")
         self.set_header("Referrer-Policy", "same-origin")
-        self.finish(PAGE.generate(question=question, message=message, nonce=nonce))
+        self.finish(page(nonce=nonce))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Show an error to the person."""
@@ -317,13 +328,7 @@ class PageHandler(SignInHandler):
             message = error.message
         self.show(status_code, message)
 
-
-class AuthorizeHandler(PageHandler):
-    """Where a client sends the person's browser."""
-
-    @web.authenticated
-    @requires("tokens", answers={302: "text/html"}, query=Query)
-    async def get(self, query: Query) -> None:
+    async def begin(self) -> None:
         """Check what the client asks for, and go on to the page of consent.
 
         Errors are shown here. To send them to the client would send the person to an address that
@@ -336,30 +341,47 @@ class AuthorizeHandler(PageHandler):
         self.redirect(response.headers["Location"])
 
 
-class ConsentHandler(PageHandler):
+class ConsentPage(SignInPage):
     """The page on which a person decides what the agent may do."""
 
-    @web.authenticated
-    @requires("tokens", answers={200: "text/html"}, query=Query)
-    async def get(self, query: Query) -> None:
-        """Ask the person."""
-        self._ask(query.request, {})
+    @property
+    def server_name(self) -> str:
+        """What the page calls the server."""
+        return self.request.host
 
-    @web.authenticated
-    @requires("tokens", answers={303: "text/html"}, without_passphrase=True)
-    async def post(self) -> None:
+    @property
+    def longest(self) -> float:
+        """The longest lifetime of a token, in seconds."""
+        return max(LIFETIMES)
+
+    @property
+    def needs_passphrase(self) -> bool:
+        """Whether the page asks for the server's passphrase."""
+        raise NotImplementedError
+
+    async def grant(self, asked: SignInRequest) -> Grant:
+        """Return what the form describes, if this person may grant it.
+
+        Raises
+        ------
+        InvalidRequest, Forbidden, TooManyRequests
+            The page says why, and asks again.
+        """
+        raise NotImplementedError
+
+    async def decide(self) -> None:
         """Send the person's answer to the client."""
         key = self.get_body_argument("request", "")
         asked = self._asked(key)
         answer: dict[str, str] = {"error": "access_denied"}
         if self.get_body_argument("decision", "") == "allow":
             try:
-                token = await self._granted()
+                grant = await self.grant(asked)
             except (errors.InvalidRequest, errors.Forbidden, errors.TooManyRequests) as error:
-                self._ask(key, self.request.body_arguments, error)
+                self.ask(key, self.request.body_arguments, error)
                 return
             asked = self._asked(key)  # the person may have answered in another tab meanwhile
-            granted = Granted(asked=asked, token=token, caller=self.caller)
+            granted = Granted(asked=asked, grant=grant)
             answer = {"code": self.sign_in.granted.add(granted)}
         self.sign_in.pending.pop(key)
         if asked.state is not None:
@@ -378,28 +400,18 @@ class ConsentHandler(PageHandler):
             )
         return asked
 
-    async def _granted(self) -> MintToken:
-        """Return the token that the form describes, if this person may grant it."""
-        if self.unlocks.needed:
-            passphrase = self.get_body_argument("passphrase", "")
-            await self.unlocks.unlock(passphrase, self.caller)
-        token = read_arguments(requested(self.get_body_arguments), MintToken)
-        self.sign_in.tokens.check_request(token)
-        for scope in given_away(Grants.parse(token.scopes)):
-            await self.ask_authorizer(scope)
-        return token
-
-    def _ask(
+    def ask(
         self,
         key: str,
         form: Mapping[str, Sequence[bytes]],
         error: errors.AgentExecError | None = None,
     ) -> None:
+        """Ask the person; with what they filled in, and what is wrong with it."""
         asked = self._asked(key)
         label = "".join(filter(str.isprintable, asked.client_name)).strip()[:200]
         given = {name: [value.decode() for value in values] for name, values in form.items()}
         given = given or dict(DEFAULTS) | {"label": [label or "AI agent"]}
-        longest = self.sign_in.tokens.max_lifetime
+        longest = self.longest
         question = Question(
             asked=asked,
             key=key,
@@ -407,9 +419,9 @@ class ConsentHandler(PageHandler):
             given=given,
             lifetimes={each: text for each, text in LIFETIMES.items() if each <= longest}
             or {int(longest): f"{longest / 60:.0f} minutes"},
-            passphrase=self.unlocks.needed,
+            passphrase=self.needs_passphrase,
             person="" if MADE_UP.fullmatch(self.caller.username) else self.caller.display_name,
-            server=self.request.host,
+            server=self.server_name,
             xsrf=self.xsrf_form_html(),
         )
         status = HTTPStatus.OK if error is None else status_of(type(error))
@@ -445,14 +457,3 @@ def _form_targets(redirect_uri: str) -> str:
     if target.scheme in ("http", "https"):
         return f"'self' {target.scheme}://{target.netloc}"
     return f"'self' {target.scheme}:" if target.scheme else "'none'"
-
-
-ROUTES: Final[list[Route]] = [
-    ("/.well-known/{document}", MetadataHandler),
-    ("/sign-in/authorize", AuthorizeHandler),
-    ("/sign-in/consent", ConsentHandler),
-    ("/sign-in/{part}", ClientHandler),
-]
-"""Paths under the namespace. OAuth's own documents describe them."""
-ROOT_ROUTE: Final = r"/\.well-known/(?P<document>[a-z-]+)/{namespace}(?:/mcp)?"
-"""Where clients look first. It is reached if the server's base URL is `/`."""

@@ -1,0 +1,148 @@
+"""The routes of sign-in at a person's own server. Jupyter's own login tells who the person is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from jupyter_server.auth.decorator import allow_unauthenticated
+from tornado import web
+from tornado.httputil import url_concat
+
+from .. import errors
+from ..auth.handler import AgentExecHandler, Route
+from ..auth.operations import requires
+from ..auth.scopes import Grants, given_away
+from ..auth.tokens import TokenRefused
+from ..auth.validation import read_arguments
+from ..models import MintToken, Request
+from .endpoint import check_installed
+from .sign_in import (
+    AuthorizationRoute,
+    ConsentPage,
+    Grant,
+    SignIn,
+    SignInPage,
+    SignInRequest,
+    documents,
+    requested,
+)
+
+
+class SignInHandler(AuthorizationRoute, AgentExecHandler):
+    """Base of the handlers below."""
+
+    namespace: str
+    sign_in: SignIn
+
+    @property
+    def issuer(self) -> str:
+        """Return the address of the authorization server."""
+        return f"{self.public_url}{self.namespace}"
+
+
+class MetadataHandler(SignInHandler):
+    """What clients read to find out how to sign in."""
+
+    @allow_unauthenticated
+    async def get(self, document: str) -> None:
+        """Answer with a document."""
+        check_installed()
+        known = documents(self.issuer, self.resource())
+        if document not in known:
+            raise errors.NotFound("There is no such document.")
+        self.answer(known[document])
+
+
+class ClientHandler(SignInHandler):
+    """What clients ask for without a person."""
+
+    @allow_unauthenticated
+    async def post(self, part: str) -> None:
+        """Register a client, exchange a code or a refresh token, or revoke a token."""
+        await self.answer_client(part)
+
+    def _check_token_placement(self) -> None:
+        """Allow a token in the body: that is where a client names what to revoke."""
+        self.refuse_misplaced(self.request.query_arguments)
+
+
+class Query(Request, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Any query: OAuth ignores what it does not know."""
+
+    request: str = ""
+
+
+class PageHandler(SignInPage, SignInHandler):
+    """Base of what a person sees. It sends them to Jupyter's login first."""
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Redirect to the login if there is no person."""
+        try:
+            await super().prepare()
+        except errors.Unauthenticated as error:
+            if self.request.method != "GET" or isinstance(error, TokenRefused):
+                raise
+            login = self.get_login_url()
+            if "?" not in login:  # a hub's has a query, and is complete
+                here = self.public(self.request.uri or "")
+                login = url_concat(self.public(login), {"next": here})
+            self.redirect(login)
+
+
+class AuthorizeHandler(PageHandler):
+    """Where a client sends the person's browser."""
+
+    @web.authenticated
+    @requires("tokens", answers={302: "text/html"}, query=Query)
+    async def get(self, query: Query) -> None:
+        """Check what the client asks for, and go on to the page of consent."""
+        await self.begin()
+
+
+class ConsentHandler(ConsentPage, PageHandler):
+    """The page on which a person decides what the agent may do."""
+
+    @property
+    def longest(self) -> float:
+        """The longest lifetime of a token, in seconds."""
+        return self.tokens.max_lifetime
+
+    @property
+    def needs_passphrase(self) -> bool:
+        """Whether the server has a passphrase."""
+        return self.unlocks.needed
+
+    @web.authenticated
+    @requires("tokens", answers={200: "text/html"}, query=Query)
+    async def get(self, query: Query) -> None:
+        """Ask the person."""
+        self.ask(query.request, {})
+
+    @web.authenticated
+    @requires("tokens", answers={303: "text/html"}, without_passphrase=True)
+    async def post(self) -> None:
+        """Send the person's answer to the client."""
+        await self.decide()
+
+    async def grant(self, asked: SignInRequest) -> Grant:
+        """Return the token that the form describes, if this person may grant it."""
+        if self.unlocks.needed:
+            passphrase = self.get_body_argument("passphrase", "")
+            await self.unlocks.unlock(passphrase, self.caller)
+        token = read_arguments(requested(self.get_body_arguments), MintToken)
+        self.tokens.check_request(token)
+        for scope in given_away(Grants.parse(token.scopes)):
+            await self.ask_authorizer(scope)
+        return partial(self.tokens.sign_in, token, self.caller)
+
+
+ROUTES: Final[list[Route]] = [
+    ("/.well-known/{document}", MetadataHandler),
+    ("/sign-in/authorize", AuthorizeHandler),
+    ("/sign-in/consent", ConsentHandler),
+    ("/sign-in/{part}", ClientHandler),
+]
+"""Paths under the namespace. OAuth's own documents describe them."""
+ROOT_ROUTE: Final = r"/\.well-known/(?P<document>[a-z-]+)/{namespace}(?:/mcp)?"
+"""Where clients look first. It is reached if the server's base URL is `/`."""
