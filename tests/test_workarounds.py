@@ -23,7 +23,7 @@ from jupyter_agent_exec.workarounds import (
     note_current_user,
 )
 from tests.asking import Agent, Send
-from tests.kernels.living import AgentRun, house, text
+from tests.kernels.kernel_server import AgentRun, kernel_server, text
 
 LOOK = """
 import json, sys
@@ -47,8 +47,8 @@ async def test_a_scratch_kernel_has_what_makes_it_quick(agent: Agent) -> None:
 
 
 async def test_a_persons_kernel_is_left_as_it_is_but_for_how_its_socket_waits() -> None:
-    async with house() as h:
-        kernel = await h.live.adopt(await h.start_kernel())
+    async with kernel_server() as server:
+        kernel = await server.live.adopt(await server.start_kernel())
         found = json.loads(text(await AgentRun(1, LOOK).in_turn(kernel)))
         # If ipykernel no longer sleeps before it answers, its argument is needed no longer.
         assert found.pop("execute_sleep") > 0
@@ -78,9 +78,9 @@ async def test_a_server_stops_though_a_kernel_did_not_start(tmp_path: Path) -> N
 
 
 async def test_a_subshell_is_interrupted() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
         subshell = (await person.answer_on_control("create_subshell_request"))["subshell_id"]
         endless = "import time\nprint('begun')\nwhile True: time.sleep(0.01)"
         message = person.client.session.msg("execute_request", {"code": endless, "silent": False})
@@ -88,7 +88,7 @@ async def test_a_subshell_is_interrupted() -> None:
         person.client.shell_channel.send(message)
         msg_id = message["header"]["msg_id"]
         await person.sees_output(msg_id)
-        await h.kernels.interrupt_kernel(kernel_id)
+        await server.kernels.interrupt_kernel(kernel_id)
         interrupted = asyncio.create_task(person.reply(msg_id))
         done, _ = await asyncio.wait({interrupted}, timeout=0.5)
         assert not done  # else `interrupt_in_subshell` is needed no longer

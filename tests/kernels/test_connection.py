@@ -11,7 +11,7 @@ from typing import Any
 from jupyter_agent_exec.kernels.channels import Channel, MessageReceiver
 from jupyter_agent_exec.kernels.connection import KernelConnection
 from jupyter_agent_exec.kernels.messages import Header, Message
-from tests.kernels.living import SOON, AgentRun, text
+from tests.kernels.kernel_server import SOON, AgentRun, text
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "kernel_info_request": {"implementation": "other", "language_info": {"name": "other"}},

@@ -15,7 +15,14 @@ from jupyter_agent_exec.kernels.kernel_queue import Requester
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
-from tests.kernels.living import SOON, AgentRun, House, at_foreign_work, house, text
+from tests.kernels.kernel_server import (
+    SOON,
+    AgentRun,
+    KernelServer,
+    at_foreign_work,
+    kernel_server,
+    text,
+)
 from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -54,8 +61,8 @@ async def names(kernel: LiveKernel) -> list[str]:
 class Bench:
     """A kernel that an agent runs code in."""
 
-    def __init__(self, h: House, kernel: LiveKernel) -> None:
-        self.house = h
+    def __init__(self, server: KernelServer, kernel: LiveKernel) -> None:
+        self.kernel_server = server
         self.kernel = kernel
         self._number = 0
 
@@ -81,8 +88,8 @@ class Bench:
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
-    async with house(people=PersonRecording(source=True)) as h:
-        yield Bench(h, await h.live.adopt(await h.start_kernel()))
+    async with kernel_server(people=PersonRecording(source=True)) as server:
+        yield Bench(server, await server.live.adopt(await server.start_kernel()))
 
 
 async def test_all_is_answered_while_a_cell_runs(gate: Gate) -> None:
@@ -132,7 +139,7 @@ def activity(log: logging.Logger) -> Iterator[Activity]:
 
 async def test_a_look_does_not_make_the_server_take_a_busy_kernel_for_idle(gate: Gate) -> None:
     async with bench() as b:
-        kernels = b.house.kernels
+        kernels = b.kernel_server.kernels
         with activity(kernels.log) as read:
             while not read.types:  # the server may listen later than we do
                 await b.has_run("1")
@@ -175,7 +182,7 @@ plt.title("later")
 """
     async with bench() as b:
         await b.has_run("1")
-        person = await b.house.person(b.kernel.id)
+        person = await b.kernel_server.person(b.kernel.id)
         cell = person.runs(f"{before}\n{gate.source}\n{after}", allow_stdin=True)
         await asyncio.to_thread(gate.wait_until_it_runs)
         await at_foreign_work(b.kernel)
@@ -231,7 +238,7 @@ print(new, _, len(In), Out, get_ipython().kernel.comm_manager.comms)
         assert ("busy" in states, people) == (False, [])
         b.kernel.connection.on_state = b.kernel.turns.kernel_is
         assert await b.has_run(seen) == "set() 7 3 {1: 7} {}\n"
-        person = await b.house.person(b.kernel.id)
+        person = await b.kernel_server.person(b.kernel.id)
         listed = await person.answer_on_control("list_subshell_request")
         assert len(listed["subshell_id"]) == 1
         await b.kernel.let_go()
@@ -243,7 +250,7 @@ async def test_a_subshell_that_somebody_deleted_is_made_again() -> None:
     async with bench() as b:
         await b.has_run("mine = 1")
         assert await names(b.kernel) == ["mine"]
-        person = await b.house.person(b.kernel.id)
+        person = await b.kernel_server.person(b.kernel.id)
         (subshell,) = (await person.answer_on_control("list_subshell_request"))["subshell_id"]
         message = person.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
         person.client.control_channel.send(message)
@@ -253,7 +260,7 @@ async def test_a_subshell_that_somebody_deleted_is_made_again() -> None:
 
 async def test_a_busy_kernel_that_was_not_prepared_is_told_at_once(gate: Gate) -> None:
     async with bench() as b:
-        person = await b.house.person(b.kernel.id)
+        person = await b.kernel_server.person(b.kernel.id)
         person.runs(gate.source)
         await asyncio.to_thread(gate.wait_until_it_runs)
         await at_foreign_work(b.kernel)
@@ -291,7 +298,7 @@ hangs = Hangs()
 
 async def test_a_question_that_hangs_is_given_up_and_does_not_keep_the_kernel() -> None:
     async with bench() as b:
-        person = await b.house.person(b.kernel.id)
+        person = await b.kernel_server.person(b.kernel.id)
         await person.has_run(HANGS)
         with pytest.raises(Unanswered):
             await ask(b.kernel, complete("hangs.", 0.5), ASKER, about_to)  # by the kernel itself

@@ -22,12 +22,12 @@ import pytest
 
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError, InvalidRequest, IsolationUnavailable
-from tests.kernels.isolated_house import (
+from tests.kernels.isolation_server import (
     CANARY,
     SOON,
-    House,
+    IsolationServer,
     failed,
-    house,
+    isolation_server,
     prefix_of,
     server_process,
     value,
@@ -47,14 +47,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are iso
 @pytest.fixture(scope="module", params=["unshare", "bubblewrap"])
 def here(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    folder, prefix = tmp_path_factory.mktemp("house"), prefix_of(request.param)
-    with house(folder, request.param, *LIMITS, prefix=prefix) as opened:
+) -> Iterator[IsolationServer]:
+    folder, prefix = tmp_path_factory.mktemp("isolation"), prefix_of(request.param)
+    with isolation_server(folder, request.param, *LIMITS, prefix=prefix) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def isolated(here: House) -> Iterator[Session]:
+def isolated(here: IsolationServer) -> Iterator[Session]:
     """Open a session that tests share which leave nothing in its kernel."""
     with here.client.open_session("tester", isolated=True) as session:
         yield session
@@ -63,7 +63,9 @@ def isolated(here: House) -> Iterator[Session]:
 # -- what it sees ----------------------------------------------------------------------------------
 
 
-def test_a_session_says_that_its_kernel_is_isolated(here: House, isolated: Session) -> None:
+def test_a_session_says_that_its_kernel_is_isolated(
+    here: IsolationServer, isolated: Session
+) -> None:
     assert isolated.info.target.isolated
     assert here.client.session(isolated.id).info.target.isolated
     first = value(isolated, "found = open('/proc/1/cmdline').read().split('\\0')")
@@ -71,7 +73,7 @@ def test_a_session_says_that_its_kernel_is_isolated(here: House, isolated: Sessi
 
 
 def test_no_file_of_the_server_of_its_account_or_of_another_session_is_there(
-    here: House, isolated: Session
+    here: IsolationServer, isolated: Session
 ) -> None:
     with here.client.open_session("tester", isolated=True) as other:
         path = value(other, f"open('kept', 'w').write({CANARY!r}); import os", "os.getcwd()")
@@ -82,7 +84,9 @@ def test_no_file_of_the_server_of_its_account_or_of_another_session_is_there(
     assert found == []
 
 
-def test_no_secret_is_in_any_file_that_can_be_read(here: House, isolated: Session) -> None:
+def test_no_secret_is_in_any_file_that_can_be_read(
+    here: IsolationServer, isolated: Session
+) -> None:
     secrets = [CANARY, TOKEN]
     found = value(
         isolated,
@@ -119,7 +123,9 @@ def test_its_environment_is_what_is_on_the_list(isolated: Session) -> None:
     assert environ["HOME"] == "/home/agent"
 
 
-def test_it_sees_no_process_but_its_own_and_can_end_none(here: House, isolated: Session) -> None:
+def test_it_sees_no_process_but_its_own_and_can_end_none(
+    here: IsolationServer, isolated: Session
+) -> None:
     server = str(server_process(here).pid)
     source = """
 import os
@@ -191,7 +197,7 @@ os.kill(child, 9)
     assert {"attach", "read", "file", "mem", "files"} <= set(looked["child"])  # it can be done
 
 
-def test_it_has_no_file_open_but_its_own(here: House, isolated: Session) -> None:
+def test_it_has_no_file_open_but_its_own(here: IsolationServer, isolated: Session) -> None:
     source = """
 import os
 found = []
@@ -210,7 +216,9 @@ for fd in os.listdir('/proc/self/fd'):
 # -- whom it reaches -------------------------------------------------------------------------------
 
 
-def test_it_reaches_no_server_by_any_kind_of_socket(here: House, isolated: Session) -> None:
+def test_it_reaches_no_server_by_any_kind_of_socket(
+    here: IsolationServer, isolated: Session
+) -> None:
     port = urlsplit(here.server.url).port
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as on_disk:
         name = f"\0{CANARY}-{os.getpid()}"
@@ -261,7 +269,7 @@ with multiprocessing.Pool(1) as pool:
 # -- what it may do --------------------------------------------------------------------------------
 
 
-def test_it_writes_nowhere_but_in_its_folder(here: House, isolated: Session) -> None:
+def test_it_writes_nowhere_but_in_its_folder(here: IsolationServer, isolated: Session) -> None:
     places = ["/", "/usr", "/etc", "/dev", "/run", sys.prefix, str(here.temporary), "/tmp", "/home"]
     source = f"""
 import os
@@ -282,7 +290,7 @@ open('mine', 'w').close()
     assert [each.name for each in own.iterdir()] == ["mine"]
 
 
-def test_it_cannot_take_on_rights(here: House, isolated: Session) -> None:
+def test_it_cannot_take_on_rights(here: IsolationServer, isolated: Session) -> None:
     status = value(isolated, "found = open('/proc/self/status').read()")
     told = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert {told[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
@@ -302,7 +310,7 @@ found = json.loads(subprocess.check_output([sys.executable, '-c', calls]))
         assert "OSError" in failed(isolated, "open('/proc/sys/kernel/core_pattern', 'r+')")
 
 
-def test_memory_files_and_processes_are_bounded(here: House) -> None:
+def test_memory_files_and_processes_are_bounded(here: IsolationServer) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert failed(session, "x = bytearray(4_000_000_000)").startswith("MemoryError")
         large = "open({!r}, 'wb').write(bytes(60_000_000))"
@@ -334,7 +342,7 @@ for pid in found:
 # -- what goes on as with any kernel ---------------------------------------------------------------
 
 
-def test_it_is_interrupted_and_keeps_its_variables(here: House) -> None:
+def test_it_is_interrupted_and_keeps_its_variables(here: IsolationServer) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert session.run("kept = 7").ok
         endless = session.run("print('begun')\nwhile True: pass", timeout=2)
@@ -351,7 +359,7 @@ def test_it_is_interrupted_and_keeps_its_variables(here: House) -> None:
     ],
 )
 def test_its_death_is_told_and_the_next_kernel_is_isolated_too(
-    here: House, source: str, told: str
+    here: IsolationServer, source: str, told: str
 ) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert session.run("open('kept', 'w').close()").ok
@@ -363,7 +371,7 @@ def test_its_death_is_told_and_the_next_kernel_is_isolated_too(
         assert "['kept'] False" in again.text
 
 
-def test_a_restart_gives_another_that_is_isolated(here: House) -> None:
+def test_a_restart_gives_another_that_is_isolated(here: IsolationServer) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert session.run("x = 1").ok
         session.restart()
@@ -381,7 +389,7 @@ def test_tables_and_plots_work(isolated: Session) -> None:
     assert [image.suffix for image in result.images] == [".png"]
 
 
-def test_jupyters_own_restart_leaves_it_isolated(here: House) -> None:
+def test_jupyters_own_restart_leaves_it_isolated(here: IsolationServer) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert session.run("x = 1").ok
         kernel = here.client.session(session.id).info.kernel
@@ -398,7 +406,7 @@ def test_jupyters_own_restart_leaves_it_isolated(here: House) -> None:
 # -- two of them, and none -------------------------------------------------------------------------
 
 
-def test_two_share_nothing(here: House) -> None:
+def test_two_share_nothing(here: IsolationServer) -> None:
     with (
         here.client.open_session("one", isolated=True) as one,
         here.client.open_session("two", isolated=True) as two,
@@ -416,7 +424,7 @@ def test_two_share_nothing(here: House) -> None:
         assert value(two, f"import os; found = os.path.exists({folders[0]!r})") is False
 
 
-def test_a_warm_kernel_is_for_sessions_that_are_not_isolated(here: House) -> None:
+def test_a_warm_kernel_is_for_sessions_that_are_not_isolated(here: IsolationServer) -> None:
     def sees_all(isolated: bool) -> bool:
         with here.client.open_session("tester", isolated=isolated) as session:
             seen: bool = value(
@@ -427,7 +435,7 @@ def test_a_warm_kernel_is_for_sessions_that_are_not_isolated(here: House) -> Non
     assert [sees_all(isolated) for isolated in (False, True, False)] == [True, False, True]
 
 
-def test_closing_leaves_no_process_mount_or_folder(here: House) -> None:
+def test_closing_leaves_no_process_mount_or_folder(here: IsolationServer) -> None:
     before = set(here.temporary.iterdir())
     with here.client.open_session("tester", isolated=True) as session:
         source = "import subprocess; subprocess.Popen(['setsid', 'sleep', '600'])"
@@ -449,7 +457,7 @@ def test_closing_leaves_no_process_mount_or_folder(here: House) -> None:
 
 
 def test_they_end_with_the_server(tmp_path: Path) -> None:
-    with house(tmp_path, "unshare") as here:
+    with isolation_server(tmp_path, "unshare") as here:
         session = here.client.open_session("tester", isolated=True)
         assert session.run("1").ok
         server = server_process(here)
@@ -463,7 +471,7 @@ def test_they_end_with_the_server(tmp_path: Path) -> None:
 # -- where it works --------------------------------------------------------------------------------
 
 
-def test_it_writes_in_the_folder_that_was_asked_for_and_no_other(here: House) -> None:
+def test_it_writes_in_the_folder_that_was_asked_for_and_no_other(here: IsolationServer) -> None:
     for name in ("work", "other"):
         (here.server.root_dir / name).mkdir()
     (here.server.root_dir / "work" / "data").write_text("here")
@@ -474,7 +482,9 @@ def test_it_writes_in_the_folder_that_was_asked_for_and_no_other(here: House) ->
 
 
 def test_a_folder_with_the_servers_own_is_refused(tmp_path: Path) -> None:
-    with house(tmp_path, "unshare", data=tmp_path / "root" / "notebooks" / "data") as here:
+    with isolation_server(
+        tmp_path, "unshare", data=tmp_path / "root" / "notebooks" / "data"
+    ) as here:
         (here.server.root_dir / "notebooks").mkdir(exist_ok=True)
         for cwd in ("", "notebooks"):
             with pytest.raises(AgentExecError, match=r"target\.cwd") as refused:
@@ -488,7 +498,7 @@ def test_a_folder_with_what_others_run_or_are_shown_is_refused(tmp_path: Path) -
     spec = {"argv": [str(root / "tools/env/bin/python"), "-m", "ipykernel_launcher"]}
     kernel = tmp_path / "data" / "kernels" / "below" / "kernel.json"
     readable = f"--AgentExecApp.isolated_readable={root / 'all/deep/data'}"
-    with house(tmp_path, "unshare", readable) as here:
+    with isolation_server(tmp_path, "unshare", readable) as here:
         for folder in ("tools/env/bin", "tools/env/lib", "all/deep/data"):
             (root / folder).mkdir(parents=True)
         (root / "tools" / "env" / "bin" / "python").symlink_to(sys.executable)
@@ -512,12 +522,12 @@ def test_always_isolates_every_scratch_kernel_and_off_none(tmp_path: Path) -> No
     for name in ("always", "off"):
         (tmp_path / name).mkdir()
     with (
-        house(tmp_path / "always", "unshare", "--AgentExecApp.isolation=always") as here,
+        isolation_server(tmp_path / "always", "unshare", "--AgentExecApp.isolation=always") as here,
         here.client.open_session("tester") as session,
     ):
         assert session.info.target.isolated
         assert value(session, "import os", "os.path.exists('/etc/shadow')") is False
-    with house(tmp_path / "off", "unshare", "--AgentExecApp.isolation=off") as here:
+    with isolation_server(tmp_path / "off", "unshare", "--AgentExecApp.isolation=off") as here:
         with pytest.raises(AgentExecError, match="disabled") as refused:
             here.client.open_session("tester", isolated=True)
         assert refused.value.code == IsolationUnavailable.code
@@ -525,7 +535,7 @@ def test_always_isolates_every_scratch_kernel_and_off_none(tmp_path: Path) -> No
 
 def test_where_namespaces_are_missing_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
     # bubblewrap is not used for root; as an ordinary user it is not found.
-    with house(tmp_path, "bubblewrap") as here:
+    with isolation_server(tmp_path, "bubblewrap") as here:
         if os.geteuid() != 0 and shutil.which("bwrap") is not None:
             pytest.skip("bubblewrap works here")
         with pytest.raises(AgentExecError, match="Tried bubblewrap") as no:

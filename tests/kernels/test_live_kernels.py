@@ -16,15 +16,15 @@ from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
 from jupyter_agent_exec.types import ExecutionState
-from tests.kernels.living import (
+from tests.kernels.kernel_server import (
     LOG,
     SOON,
     AgentRun,
-    House,
+    KernelServer,
     Person,
     at_foreign_work,
     granted,
-    house,
+    kernel_server,
     text,
 )
 from tests.real_server import Gate
@@ -59,8 +59,8 @@ async def ended(kernel: LiveKernel) -> KernelDeath:
 
 
 async def test_an_idle_kernel_is_adopted_and_known() -> None:
-    async with house() as h:
-        kernel = await h.live.adopt(await h.start_kernel())
+    async with kernel_server() as server:
+        kernel = await server.live.adopt(await server.start_kernel())
         assert kernel.connection.greeted.done()
         assert kernel.language_info["name"] == "python"
         assert (kernel.owned, kernel.name) == (False, "python3")
@@ -69,20 +69,20 @@ async def test_an_idle_kernel_is_adopted_and_known() -> None:
 
 async def test_a_kernel_that_ends_as_it_starts_is_waited_for_once_more(jp_data_dir: Path) -> None:
     starts = install_ending_kernel(jp_data_dir, fails=1)
-    async with house(**RESTARTS_SOON) as h:
-        kernel = await h.live.adopt(await h.start_kernel("ends"))
+    async with kernel_server(**RESTARTS_SOON) as server:
+        kernel = await server.live.adopt(await server.start_kernel("ends"))
         assert text(await AgentRun(1, "print(1 + 1)").in_turn(kernel)) == "2\n"
         assert starts.read_text() == "xx"
 
 
 async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
         cell = person.runs(gate.source)
         await running(gate)
-        await _server_knows(h, kernel_id, "busy")
-        kernel = await asyncio.wait_for(h.live.adopt(kernel_id), SOON)
+        await _server_knows(server, kernel_id, "busy")
+        kernel = await asyncio.wait_for(server.live.adopt(kernel_id), SOON)
         turn = kernel.turns.ask()
         assert kernel.connection.execution_state == "busy"
         assert not kernel.connection.greeted.done()
@@ -99,9 +99,9 @@ async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: G
         assert await heard == ["kernel_info_request"]
 
 
-async def _server_knows(h: House, kernel_id: str, state: ExecutionState) -> None:
+async def _server_knows(server: KernelServer, kernel_id: str, state: ExecutionState) -> None:
     """Wait until the server's own watch has heard what the kernel does."""
-    manager = h.kernels.get_kernel(kernel_id)
+    manager = server.kernels.get_kernel(kernel_id)
     told = asyncio.Event()
     manager.observe(lambda _: told.set(), "execution_state")
     while manager.execution_state != state:
@@ -127,15 +127,15 @@ def _requests_heard(person: Person) -> asyncio.Task[list[str]]:
 
 
 async def test_a_kernel_that_nobody_knows_is_not_found() -> None:
-    async with house() as h:
+    async with kernel_server() as server:
         with pytest.raises(KernelNotFound):
-            await h.live.adopt("no-such-kernel")
+            await server.live.adopt("no-such-kernel")
 
 
 async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        one, two = await asyncio.gather(h.live.adopt(kernel_id), h.live.adopt(kernel_id))
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        one, two = await asyncio.gather(server.live.adopt(kernel_id), server.live.adopt(kernel_id))
         assert one.connection is two.connection
         assert one.turns is two.turns
         await one.let_go()
@@ -143,8 +143,8 @@ async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
         assert (await AgentRun(1, "1").in_turn(two)).status == "ok"
         await two.let_go()
         assert two.connection.disconnected.done()
-        assert kernel_id in h.kernels
-        again = await h.live.adopt(kernel_id)
+        assert kernel_id in server.kernels
+        again = await server.live.adopt(kernel_id)
         assert again.connection is not two.connection
         assert (await AgentRun(2, "2").in_turn(again)).status == "ok"
 
@@ -153,10 +153,10 @@ async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
 
 
 async def test_an_agent_waits_for_a_long_cell_and_can_take_it_back(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         cell = person.runs(gate.source)
         await running(gate)
         await at_foreign_work(kernel)
@@ -171,10 +171,10 @@ async def test_an_agent_waits_for_a_long_cell_and_can_take_it_back(gate: Gate) -
 
 
 async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         states: list[ExecutionState] = []
         cell = person.runs(gate.source)
         await running(gate)
@@ -193,10 +193,10 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
 
 
 async def test_an_agent_goes_in_after_all_cells_that_were_sent_at_once(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         cells = [person.runs(f"{gate.source}\nran = []")]
         cells += [person.runs(f"ran.append({number})") for number in range(20)]
         await running(gate)
@@ -212,10 +212,10 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
     tmp_path: Path,
 ) -> None:
     first, second = gates(tmp_path, 2)
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         cells = [person.runs(first.source), person.runs(second.source)]
         await running(first)
         await at_foreign_work(kernel)
@@ -241,10 +241,10 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
 
 
 async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         turns = KernelQueue(kernel.connection, patience=0.2)
         kernel.connection.on_state = turns.kernel_is
         await person.has_run("cells = 0")
@@ -257,10 +257,10 @@ async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> 
 
 
 async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         cell = person.runs(
             f"{gate.source}\nimport datetime as d\nt = d.datetime.now(d.timezone.utc)"
         )
@@ -277,10 +277,10 @@ async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate
 
 
 async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         person.runs(f"{gate.source}\n1 / 0")
         await running(gate)
         await at_foreign_work(kernel)
@@ -296,10 +296,10 @@ async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: G
 
 
 async def test_an_agents_error_leaves_the_cells_behind_it(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         agent = AgentRun(1, f"{gate.source}\n1 / 0").in_turn(kernel)
         await running(gate)
         cells = [person.runs(f"behind = {number}") for number in range(3)]
@@ -309,10 +309,10 @@ async def test_an_agents_error_leaves_the_cells_behind_it(gate: Gate) -> None:
 
 
 async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         agent = AgentRun(1, gate.source)
         agent_ended = agent.in_turn(kernel)
         await running(gate)
@@ -328,9 +328,9 @@ async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> N
 
 
 async def test_two_sessions_on_one_kernel_alternate() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        one, two = await h.live.adopt(kernel_id), await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        one, two = await server.live.adopt(kernel_id), await server.live.adopt(kernel_id)
         assert (await AgentRun(0, "order = ''").in_turn(one)).status == "ok"
 
         async def work(kernel: LiveKernel, name: str, first: int) -> None:
@@ -343,9 +343,9 @@ async def test_two_sessions_on_one_kernel_alternate() -> None:
 
 
 async def test_late_output_is_told_to_all_that_listen(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        one, two = await h.live.adopt(kernel_id), await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        one, two = await server.live.adopt(kernel_id), await server.live.adopt(kernel_id)
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[tuple[str, Late]] = asyncio.Queue()
         for name, kernel in (("one", one), ("two", two)):
@@ -367,65 +367,65 @@ async def test_late_output_is_told_to_all_that_listen(gate: Gate) -> None:
 
 
 async def test_a_restart_in_place_is_told_and_the_next_life_is_adopted(gate: Gate) -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        kernel = await server.live.adopt(kernel_id)
         agent = AgentRun(1, gate.deaf_source).in_turn(kernel)
         await running(gate)
         waiting = kernel.turns.ask()
-        restarting = asyncio.ensure_future(h.kernels.restart_kernel(kernel_id))
+        restarting = asyncio.ensure_future(server.kernels.restart_kernel(kernel_id))
         assert (await ended(kernel)).reason == "restarted"
         assert waiting.cancelled()
         kernel.connection.abandon("It was restarted.")
         assert (await agent).status == "abandoned"
-        again, _ = await asyncio.gather(h.live.adopt(kernel_id), restarting)
+        again, _ = await asyncio.gather(server.live.adopt(kernel_id), restarting)
         assert again.connection is not kernel.connection
         assert text(await AgentRun(2, "print(len(In))").in_turn(again)) == "2\n"
 
 
 async def test_a_kernel_that_dies_is_told_as_dead_though_it_is_restarted_by_itself() -> None:
-    async with house(**RESTARTS_SOON) as h:
-        kernel_id = await h.start_kernel()
-        kernel = await h.live.adopt(kernel_id)
-        os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
+    async with kernel_server(**RESTARTS_SOON) as server:
+        kernel_id = await server.start_kernel()
+        kernel = await server.live.adopt(kernel_id)
+        os.kill(server.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         death = await ended(kernel)
         assert death.reason == "died"
         assert "SIGKILL" in death.message
-        again = await h.live.adopt(kernel_id)
+        again = await server.live.adopt(kernel_id)
         assert (await AgentRun(1, "1").in_turn(again)).status == "ok"
 
 
 async def test_a_death_is_seen_also_when_a_child_holds_the_connection_open(gate: Gate) -> None:
-    async with house(KernelRestarter={"time_to_dead": 0.1, "restart_limit": 0}) as h:
-        kernel_id = await h.start_kernel()
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server(KernelRestarter={"time_to_dead": 0.1, "restart_limit": 0}) as server:
+        kernel_id = await server.start_kernel()
+        kernel = await server.live.adopt(kernel_id)
         fork = "import os\nif os.fork() == 0:\n    os.setsid()\n    " + gate.source.replace(
             "\n", "\n    "
         )
         await AgentRun(1, f"{fork}\n    os._exit(0)").in_turn(kernel)
         await running(gate)
-        os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
+        os.kill(server.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         assert (await ended(kernel)).reason == "died"
         await opened(gate)
 
 
 async def test_a_kernel_that_is_shut_down_is_told_so_and_found_no_more() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        one, two = await h.live.adopt(kernel_id), await h.live.adopt(kernel_id)
-        await h.kernels.shutdown_kernel(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        one, two = await server.live.adopt(kernel_id), await server.live.adopt(kernel_id)
+        await server.kernels.shutdown_kernel(kernel_id)
         assert {(await ended(one)).reason, (await ended(two)).reason} == {"shut_down"}
         with pytest.raises(KernelNotFound):
-            await h.live.adopt(kernel_id)
+            await server.live.adopt(kernel_id)
 
 
 async def test_a_dead_kernel_that_nobody_restarts_is_refused() -> None:
-    async with house(KernelManager={"autorestart": False}) as h:
-        kernel_id = await h.start_kernel()
-        kernel = await h.live.adopt(kernel_id)
-        os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
+    async with kernel_server(KernelManager={"autorestart": False}) as server:
+        kernel_id = await server.start_kernel()
+        kernel = await server.live.adopt(kernel_id)
+        os.kill(server.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         assert (await ended(kernel)).reason == "died"
-        patient = LiveKernels(h.kernels, log=LOG, start_timeout=10 * SOON)
+        patient = LiveKernels(server.kernels, log=LOG, start_timeout=10 * SOON)
         with pytest.raises(KernelUnavailable):
             await asyncio.wait_for(patient.adopt(kernel_id), SOON)
 
@@ -447,10 +447,10 @@ def told_by(kernel: LiveKernel) -> asyncio.Queue[PersonExecution]:
 
 
 async def test_the_source_of_what_a_person_runs_is_told() -> None:
-    async with house(people=PersonRecording(source=True)) as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        told = told_by(await h.live.adopt(kernel_id))
+    async with kernel_server(people=PersonRecording(source=True)) as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        told = told_by(await server.live.adopt(kernel_id))
         await person.has_run("print('source')")
         execution = await asyncio.wait_for(told.get(), SOON)
         assert (execution.source, execution.execution_count) == ("print('source')", 1)
@@ -459,10 +459,10 @@ async def test_the_source_of_what_a_person_runs_is_told() -> None:
 
 
 async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
-    async with house(people=WITH_OUTPUTS) as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server(people=WITH_OUTPUTS) as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         told = told_by(kernel)
         await AgentRun(1, "print('agent')").in_turn(kernel)
         await person.has_run("print('a')\n1 / 0")
@@ -473,10 +473,10 @@ async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
 
 
 async def test_what_a_person_runs_is_not_told_where_nothing_is_kept() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         told = told_by(kernel)
         await person.has_run("'private'")
         await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
@@ -484,10 +484,10 @@ async def test_what_a_person_runs_is_not_told_where_nothing_is_kept() -> None:
 
 
 async def test_what_a_person_ran_before_anybody_listened_is_told_to_the_first() -> None:
-    async with house(people=WITH_OUTPUTS) as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server(people=WITH_OUTPUTS) as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         await person.has_run("'early'")
         await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
         first, second = told_by(kernel), told_by(kernel)
@@ -498,10 +498,10 @@ async def test_what_a_person_ran_before_anybody_listened_is_told_to_the_first() 
 
 
 async def test_a_persons_update_of_an_agents_display_is_told() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[Late] = asyncio.Queue()
         kernel.connection.on_late.add(lambda late: loop.call_soon_threadsafe(told.put_nowait, late))
@@ -515,17 +515,17 @@ async def test_a_persons_update_of_an_agents_display_is_told() -> None:
 
 
 async def test_a_persons_cell_whose_end_is_not_seen_is_told_as_incomplete(gate: Gate) -> None:
-    async with house(people=WITH_OUTPUTS, KernelManager={"autorestart": False}) as h:
-        kernel_id = await h.start_kernel()
-        person = await h.person(kernel_id)
-        kernel = await h.live.adopt(kernel_id)
+    async with kernel_server(people=WITH_OUTPUTS, KernelManager={"autorestart": False}) as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
         told: list[PersonExecution] = []
         kernel.connection.hear_people(told.append)
         source = f"print('on', flush=True)\n{gate.source}"
         msg_id = person.runs(source)
         await running(gate)
         await person.sees_output(msg_id)  # then all who listen have been sent what came before
-        os.kill(h.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
+        os.kill(server.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         await ended(kernel)
         await kernel.let_go()
         assert [(it.source, it.status, it.complete) for it in told] == [(source, None, False)]
@@ -546,17 +546,17 @@ async def test_nothing_of_ours_is_left_in_the_namespace() -> None:
     """A person's kernel after an agent's cell is as one after a person's same cell."""
 
     async def left_by(agent_runs: bool) -> str:
-        async with house() as h:
-            kernel_id = await h.start_kernel()
-            person = await h.person(kernel_id)
+        async with kernel_server() as server:
+            kernel_id = await server.start_kernel()
+            person = await server.person(kernel_id)
             await person.has_run("x = 20\nx")
             if agent_runs:
-                kernel = await h.live.adopt(kernel_id)
+                kernel = await server.live.adopt(kernel_id)
                 assert (await AgentRun(1, "y = x + 1\ny").in_turn(kernel)).execution_count == 2
                 await kernel.let_go()
             else:
                 await person.has_run("y = x + 1\ny")
-            last = await h.live.adopt(kernel_id)
+            last = await server.live.adopt(kernel_id)
             return text(await AgentRun(2, NAMESPACE).in_turn(last))
 
     by_agent, by_person = await left_by(agent_runs=True), await left_by(agent_runs=False)

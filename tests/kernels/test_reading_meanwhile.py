@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.kernels.living import SOON, AgentRun, house, text
+from tests.kernels.kernel_server import SOON, AgentRun, kernel_server, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
@@ -31,8 +31,8 @@ class SlowDisk:
 async def test_nobody_who_reads_outputs_waits_for_the_disk() -> None:
     disk = SlowDisk()
     agent = AgentRun(1, "print('a line of text\\n' * 100_000)", sink=disk)
-    async with house() as h:
-        connection = (await h.live.adopt(await h.start_kernel())).connection
+    async with kernel_server() as server:
+        connection = (await server.live.adopt(await server.start_kernel())).connection
         connection.start(agent.run)
         try:
             assert await asyncio.to_thread(disk.is_at_it.wait, SOON)

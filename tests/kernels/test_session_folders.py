@@ -26,7 +26,7 @@ from jupyter_agent_exec.kernels.isolation.sandbox import (
     Way,
     argv,
 )
-from tests.kernels.isolated_house import SOON, House, house, prefix_of, value
+from tests.kernels.isolation_server import SOON, IsolationServer, isolation_server, prefix_of, value
 from tests.real_server import TOKEN
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are iso
 class Kernels(NamedTuple):
     """A server, and whether the kernels that are tried there are isolated."""
 
-    here: House
+    here: IsolationServer
     isolated: bool
 
     @property
@@ -57,7 +57,7 @@ def kernels(
     isolated = request.param != "not isolated"
     way = request.param if isolated else "auto"
     prefix = prefix_of(way) if isolated else ()
-    with house(tmp_path_factory.mktemp("house"), way, prefix=prefix) as here:
+    with isolation_server(tmp_path_factory.mktemp("isolation"), way, prefix=prefix) as here:
         (here.folder / "home" / ".ssh" / "same").mkdir()
         yield Kernels(here, isolated)
 

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from jupyter_agent_exec.kernels.inspection import PATIENCE
-from tests.kernels.living import AgentRun, house, text
+from tests.kernels.kernel_server import AgentRun, kernel_server, text
 from tests.server_process import Gate, server_process
 
 LINES = 4_000
@@ -65,10 +65,10 @@ def test_what_a_kernel_tells_while_the_server_stands_still_comes_whole(
 
 @pytest.mark.usefixtures("jp_environ")
 async def test_somebody_who_has_stopped_keeps_a_persons_kernel_waiting_only_once() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        kernel = await h.live.adopt(kernel_id)
-        port = h.kernels.get_kernel(kernel_id).iopub_port
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        kernel = await server.live.adopt(kernel_id)
+        port = server.kernels.get_kernel(kernel_id).iopub_port
         with zmq.Context() as context, context.socket(zmq.SUB) as stopped:
             stopped.linger = 0
             stopped.rcvhwm = 1

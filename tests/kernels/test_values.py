@@ -14,7 +14,7 @@ import pytest
 from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import VALUES_SOURCE, value_expressions, values_in
-from tests.kernels.living import AgentRun, house, text
+from tests.kernels.kernel_server import AgentRun, kernel_server, text
 from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -46,8 +46,8 @@ class Evaluating:
 
 @asynccontextmanager
 async def evaluating() -> AsyncIterator[Evaluating]:
-    async with house() as h:
-        yield Evaluating(await h.live.adopt(await h.start_kernel()))
+    async with kernel_server() as server:
+        yield Evaluating(await server.live.adopt(await server.start_kernel()))
 
 
 AS_JSON = [

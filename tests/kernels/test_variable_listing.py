@@ -11,7 +11,7 @@ from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import variable_expressions
 from jupyter_agent_exec.models import VariableChange
-from tests.kernels.living import SOON, AgentRun, House, house, text
+from tests.kernels.kernel_server import SOON, AgentRun, KernelServer, kernel_server, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
@@ -35,8 +35,8 @@ class Looked:
         return {change.name: change for change in ended.variables.changes}
 
 
-async def looked_at(h: House) -> Looked:
-    return Looked(await h.live.adopt(await h.start_kernel()))
+async def looked_at(server: KernelServer) -> Looked:
+    return Looked(await server.live.adopt(await server.start_kernel()))
 
 
 VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
@@ -86,8 +86,8 @@ VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
 
 
 async def test_values_are_told_by_type_shape_length_and_preview() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         await looked("''")
         for source, type_name, shape, length, preview in VALUES:
             (change,) = (await looked(f"value = {source}")).values()
@@ -120,8 +120,8 @@ MUTATIONS = [
 
 
 async def test_changes_in_place_are_seen() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         for before, change in MUTATIONS:
             await looked(before)
             assert await looked("'nothing' + str()") == {}, before
@@ -196,8 +196,8 @@ ran.clear()
 
 
 async def test_nobodys_code_runs_because_it_is_looked_at() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         await looked.ended("import numpy, pandas")
         told = await looked(HOSTILE)
         assert {name: told[name].length for name in ("listed", "mapped", "worded", "coupled")} == {
@@ -230,8 +230,8 @@ async def test_nothing_of_ours_stays_in_the_kernel() -> None:
     )
     told: dict[bool, list[str]] = {}
     for looks in (True, False):
-        async with house() as h:
-            looked = await looked_at(h)
+        async with kernel_server() as server:
+            looked = await looked_at(server)
             for code in ("x = {1: [2]}", "x\n", "y = 1 / 0", "_"):
                 await looked.ended(code, looks=looks)
             told[looks] = [
@@ -243,16 +243,16 @@ async def test_nothing_of_ours_stays_in_the_kernel() -> None:
 
 
 async def test_python_that_was_covered_up_is_found_nevertheless() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         covered = "exec = eval = type = list = str = get_ipython = __import__ = len = id = None"
         assert set(await looked("import sys\n" + covered)) >= {"sys", "exec", "list"}
         assert set(await looked("z = 1")) == {"z"}
 
 
 async def test_variables_go_with_del_and_with_reset() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         await looked("a = 1; b = 2; _private = 3")
         assert {name: told.change for name, told in (await looked("del a")).items()} == {
             "a": "removed"
@@ -264,8 +264,8 @@ async def test_variables_go_with_del_and_with_reset() -> None:
 
 
 async def test_after_an_error_and_an_interrupt_it_is_looked_at_too() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         failed = await looked.ended("a = 1\n1 / 0")
         assert failed.status == "error"
         assert failed.variables is not None
@@ -280,8 +280,8 @@ async def test_after_an_error_and_an_interrupt_it_is_looked_at_too() -> None:
 
 
 async def test_an_interrupt_while_it_is_looked_at_fails_nothing() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         slow = """
 import signal, sys
 a = 1
@@ -297,18 +297,18 @@ sys.setprofile(interrupt)
 
 
 async def test_what_a_person_did_meanwhile_is_not_the_agents() -> None:
-    async with house() as h:
-        kernel_id = await h.start_kernel()
-        looked = Looked(await h.live.adopt(kernel_id))
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        looked = Looked(await server.live.adopt(kernel_id))
         assert set(await looked("mine = 1")) == {"mine"}
-        person = await h.person(kernel_id)
+        person = await server.person(kernel_id)
         await person.has_run("theirs = 1")
         assert set(await looked("mine = 2")) == {"mine"}
 
 
 async def test_of_very_many_variables_the_newest_are_told() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         await looked.ended("base = 1")
         many = "for n in range(5000): globals()[f'v{n}'] = n"
         ended = await looked.ended(many)
@@ -321,16 +321,16 @@ async def test_of_very_many_variables_the_newest_are_told() -> None:
 
 
 async def test_so_much_is_read_of_a_nested_value_that_it_stays_quick() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         assert set(await looked("rows = [[0] * 40 for _ in range(40)]")) == {"rows"}
         assert set(await looked("rows[0][0] = 1")) == {"rows"}
         assert await looked("rows[39][39] = 1") == {}
 
 
 async def test_what_a_thread_prints_while_it_is_looked_at_is_the_executions() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         loop = asyncio.get_running_loop()
 
@@ -369,8 +369,8 @@ def test_only_ipython_is_asked() -> None:
 
 
 async def test_another_python_is_sent_source_that_does_the_same() -> None:
-    async with house() as h:
-        looked = await looked_at(h)
+    async with kernel_server() as server:
+        looked = await looked_at(server)
         info = looked.kernel.connection.kernel_info
         info["language_info"] = {**info["language_info"], "version": "3.99.1"}
         assert set(await looked("x = [1]")) == {"x"}

@@ -16,7 +16,15 @@ from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.messages import Message
 from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.models import Omitted
-from tests.kernels.living import LOG, SOON, AgentRun, House, at_foreign_work, house, text
+from tests.kernels.kernel_server import (
+    LOG,
+    SOON,
+    AgentRun,
+    KernelServer,
+    at_foreign_work,
+    kernel_server,
+    text,
+)
 from tests.real_server import Gate
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -41,15 +49,15 @@ def shown(depth):
 """
 
 
-async def in_new_kernel(h: House) -> LiveKernel:
-    kernel = await h.live.adopt(await h.start_kernel())
+async def in_new_kernel(server: KernelServer) -> LiveKernel:
+    kernel = await server.live.adopt(await server.start_kernel())
     await AgentRun(1, SENDS).in_turn(kernel)
     return kernel
 
 
 async def test_an_output_that_is_nested_too_deeply_is_left_out_and_counted() -> None:
-    async with house() as h:
-        kernel = await in_new_kernel(h)
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server)
         for number, depth in enumerate((90, 150, 1_500, 200_000), 2):
             source = f"send('display_data', shown({depth})); print('on')"
             ended = await AgentRun(number, source).in_turn(kernel)
@@ -65,8 +73,8 @@ async def test_an_output_that_is_nested_too_deeply_is_left_out_and_counted() -> 
 async def test_what_cannot_be_read_is_counted() -> None:
     sends = [f"send('stream', {content})" for content in ("b''", "b'no JSON'", "[1]", "b'\\xff'")]
     sends.append("send('stream', {}, msg_id=5)")  # then nobody can tell whose it is
-    async with house() as h:
-        kernel = await in_new_kernel(h)
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server)
         for number, sent in enumerate(sends, 2):
             ended = await AgentRun(number, f"{sent}; print('on')").in_turn(kernel)
             assert (ended.status, text(ended)) == ("ok", "on\n")
@@ -74,9 +82,9 @@ async def test_what_cannot_be_read_is_counted() -> None:
 
 
 async def test_output_in_the_name_of_a_run_whose_turn_has_not_come_is_left_out(gate: Gate) -> None:
-    async with house() as h:
-        kernel = await in_new_kernel(h)
-        person = await h.person(kernel.id)
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server)
+        person = await server.person(kernel.id)
         forged = {"msg_id": "x_2", "session": kernel.connection._channels.session}
         speaks = f"""
 message = kernel.session.msg("stream", {{"name": "stdout", "text": "forged"}}, parent={forged!r})
@@ -105,8 +113,8 @@ async def odd(*args, **options):
     return {**await answer(*args, **options), "more": deep}
 kernel.do_execute = odd
 """
-    async with house() as h:
-        kernel = await in_new_kernel(h)
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server)
         await AgentRun(2, source).in_turn(kernel)
         ended = await AgentRun(3, "print('on')").in_turn(kernel)
         assert (ended.status, text(ended), ended.outputs_complete) == ("error", "on\n", False)
@@ -115,8 +123,8 @@ kernel.do_execute = odd
 
 
 async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_life_heals() -> None:
-    async with house() as h:
-        kernel = await in_new_kernel(h)
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server)
         channels: Any = kernel.connection._channels
         run = AgentRun(2, "x = 1\nimport time; time.sleep(1)")
         running = run.in_turn(kernel)
@@ -128,7 +136,7 @@ async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_li
         kernel.connection.abandon(death.message)  # as a session does
         assert (await running).status == "abandoned"
         await kernel.let_go()
-        again = await h.live.adopt(kernel.id)
+        again = await server.live.adopt(kernel.id)
         assert again.connection is not kernel.connection
         assert text(await AgentRun(3, "print(x)").in_turn(again)) == "1\n"
 

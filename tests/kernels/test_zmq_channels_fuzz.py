@@ -26,7 +26,7 @@ from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
 from jupyter_agent_exec.records import Payload
 from tests.fuzzing import examples, json_values, nested, texts
 from tests.kernels.fuzzed_kernel import CHANNELS, FuzzedKernel, Sent, fuzzed_kernel
-from tests.kernels.living import SOON, AgentRun, text
+from tests.kernels.kernel_server import SOON, AgentRun, text
 
 BUNDLE = {"text/plain": "x", "application/json": {"a": 1}, "image/png": "iVBORw0KGgo="}
 FIELDS: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ from tornado.httpclient import HTTPResponse
 
 from jupyter_agent_exec.notebooks import execution_cells
 from tests.asking import Agent, Answered
-from tests.kernels.living import Person
+from tests.kernels.kernel_server import Person
 from tests.real_server import Gate
 
 NOTEBOOK = "sales.ipynb"

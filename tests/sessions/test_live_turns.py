@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_agent_exec.kernels.kernel_queue import PATIENCE
 from tests.asking import NAMESPACE, Agent
-from tests.kernels.living import Person
+from tests.kernels.kernel_server import Person
 from tests.real_server import Gate
 from tests.sessions.living_notebook import (
     Desk,

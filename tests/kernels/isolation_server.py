@@ -22,7 +22,7 @@ AS_SOMEBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 """Starts a program as an ordinary user, who owns what root does."""
 
 
-class House(NamedTuple):
+class IsolationServer(NamedTuple):
     """A server, and what is around it."""
 
     way: Literal["unshare", "bubblewrap"]
@@ -61,9 +61,9 @@ def prefix_of(way: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def house(
+def isolation_server(
     folder: Path, way: Any, *options: str, prefix: Sequence[str] = (), data: Path | None = None
-) -> Iterator[House]:
+) -> Iterator[IsolationServer]:
     home, temporary = folder / "home", folder / "tmp"
     for made in (home / ".ssh", temporary, folder / "data", folder / "config"):
         made.mkdir(parents=True)
@@ -82,10 +82,10 @@ def house(
         real_server(folder, *asked, environ=environ, prefix=prefix) as server,
         AgentExecClient(server.url, server.token) as client,
     ):
-        yield House(way, server, client, folder, temporary)
+        yield IsolationServer(way, server, client, folder, temporary)
 
 
-def server_process(here: House) -> psutil.Process:
+def server_process(here: IsolationServer) -> psutil.Process:
     """Return the process of a server."""
     for process in psutil.Process().children():
         if f"--ServerApp.root_dir={here.server.root_dir}" in process.cmdline():

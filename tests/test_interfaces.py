@@ -1,4 +1,4 @@
-"""What the page of the doors says was typed and answered is typed again, and answered so."""
+"""The commands of the page on the interfaces are run again, and answered as it says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jupyter_agent_exec.client import AgentExecClient
 from tests.real_server import PROJECT, RealServer, real_server
 
 PAGE = (PROJECT / "docs" / "tutorials" / "interfaces.md").read_text()
-DOOR = pytest.mark.parametrize("door", ["HTTP", "The command line"])
+INTERFACE = pytest.mark.parametrize("interface", ["HTTP", "The command line"])
 MARK = "--- typed ---"
 
 
@@ -36,7 +36,7 @@ def environ(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> dic
     command.chmod(0o755)
     folders = [commands, Path(sys.executable).parent, server.environ["PATH"]]
     with AgentExecClient(server.url, server.token) as person:
-        secret = person.mint_token("doors").secret
+        secret = person.mint_token("interfaces").secret
     return server.environ | {
         "JUPYTER_AGENT_EXEC_URL": server.url.rstrip("/"),
         "JUPYTER_AGENT_EXEC_TOKEN": secret,
@@ -45,8 +45,8 @@ def environ(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> dic
     }
 
 
-def blocks(door: str, language: str) -> list[str]:
-    section = PAGE.partition(f"\n## {door}\n")[2].partition("\n## ")[0]
+def blocks(interface: str, language: str) -> list[str]:
+    section = PAGE.partition(f"\n## {interface}\n")[2].partition("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
@@ -56,9 +56,11 @@ def typed(block: str) -> list[tuple[str, str]]:
     return [(command.replace("\n> ", "\n"), answer) for command, answer in parts]
 
 
-@DOOR
-def test_what_is_typed_is_answered_so(door: str, environ: dict[str, str], tmp_path: Path) -> None:
-    (block,) = blocks(door, "console")
+@INTERFACE
+def test_what_is_typed_is_answered_so(
+    interface: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    (block,) = blocks(interface, "console")
     transcript = typed(block)
     assert len(transcript) > 3
     script = "".join(f"{command}\necho; echo '{MARK}'\n" for command, _ in transcript)
@@ -80,10 +82,10 @@ def test_what_is_typed_is_answered_so(door: str, environ: dict[str, str], tmp_pa
     nbformat.validate(nbformat.read(notebook, as_version=4))
 
 
-@pytest.mark.parametrize("door", ["Python", "MCP"])
+@pytest.mark.parametrize("interface", ["Python", "MCP"])
 def test_the_program_does_what_it_asserts(
-    door: str, environ: dict[str, str], tmp_path: Path
+    interface: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    (program,) = blocks(door, "python")
+    (program,) = blocks(interface, "python")
     assert "assert" in program
     subprocess.run([sys.executable, "-c", program], env=environ, cwd=tmp_path, check=True)

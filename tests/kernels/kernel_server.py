@@ -82,7 +82,7 @@ class Person:
         await self.answer_of_subshell(subshell["subshell_id"])
 
 
-class House:
+class KernelServer:
     """A server's kernels, as far as these tests need a server."""
 
     def __init__(self, people: PersonRecording = NOTHING, **config: Any) -> None:
@@ -118,8 +118,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(**config: Any) -> AsyncIterator[House]:
-    opened = House(**config)
+async def kernel_server(**config: Any) -> AsyncIterator[KernelServer]:
+    opened = KernelServer(**config)
     try:
         yield opened
     finally:
