@@ -1,9 +1,9 @@
 """The entries of journals and the ledger, and the record of an execution that they add up to.
 
 An entry is one line of a journal. It names its payloads (a source, an execution's outputs, an
-image) by digest. The payloads' bytes are stored beside the entry on the same line, or in the
-session's blobs. They are not part of the chained bytes, so the chain still verifies after a payload
-was erased.
+image) by a commitment, which a random salt keeps from being guessed. The salt stands beside the
+entry on the same line, the payload's bytes too or in the session's blobs. They are not part of the
+chained bytes, so the chain still verifies after a payload was erased with its salt.
 
 A record combines all entries about one session or one execution.
 """
@@ -11,6 +11,8 @@ A record combines all entries about one session or one execution.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import os
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -59,17 +61,37 @@ from .types import (
 
 
 class Payload(Struct, frozen=True):
-    """Bytes that an entry names by their digest."""
+    """Bytes that an entry names by a commitment to them."""
 
     digest: Digest
-    data: bytes
+    """The commitment: it also names the payload's file."""
+    salt: str
+    data: bytes | None
+    """None if it is in its file already, or kept nowhere."""
     as_file: bool = False
     """Store it in a separate file, whatever its size. Images need this, since they have a URL."""
 
     @classmethod
     def of(cls, data: bytes, *, as_file: bool = False) -> Payload:
-        """Return `data` as a payload, with its digest."""
-        return cls(digest=digest_of(data), data=data, as_file=as_file)
+        """Return `data` as a payload, with a salt of its own."""
+        salt = new_salt()
+        return cls(digest=commitment(salt, data), salt=salt, data=data, as_file=as_file)
+
+    @classmethod
+    def unkept(cls, data: bytes) -> Payload:
+        """Return a payload of which only the commitment and the salt are kept."""
+        salt = new_salt()
+        return cls(digest=commitment(salt, data), salt=salt, data=None)
+
+
+def new_salt() -> str:
+    """Return a random salt."""
+    return os.urandom(16).hex()
+
+
+def commitment(salt: str, data: bytes) -> Digest:
+    """Return the name of a payload, which tells nothing of it to those who lack the salt."""
+    return Digest(hmac.digest(salt.encode("ascii"), data, "sha256").hex())
 
 
 def timestamp(moment: datetime | None = None) -> str:
@@ -121,6 +143,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
 
     n: int = 0
     """Position in the journal, from 0; set by the journal."""
+    format: int = 1
+    """How it names its payloads: 1 by SHA-256, 2 by commitments; set by the journal."""
     at: str
     by: By
 
@@ -137,7 +161,8 @@ class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     init: bool = False
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
-    """Digest of the request body that came with `idempotency_key`."""
+    """Commitment to the SHA-256 of the request that came with `idempotency_key`; in format 1 the
+    SHA-256 itself."""
     placement: Placement | Literal["end", "none"] | None = None
     """The place of its cell; null if the session's target is not a notebook."""
     revises: ExecutionId | None = None

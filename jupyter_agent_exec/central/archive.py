@@ -48,6 +48,8 @@ class ArchivedJournal:
     """Each line once; by number, else in no order."""
     rewinds: list[Rewind] = field(default_factory=list)
     payloads: dict[str, bytes] = field(default_factory=dict)
+    salts: dict[str, str] = field(default_factory=dict)
+    """Of payloads. An entry of format 1 names its payloads by digests, without a salt."""
     damaged: list[str] = field(default_factory=list)
     """What cannot be read, in sentences."""
 
@@ -129,8 +131,11 @@ class DatabaseArchive(Archive):
             arrived.server = server
         rewinds = "SELECT server, length, head FROM agent_exec_rewinds WHERE journal = %s"
         arrived.rewinds = [Rewind(*row) for row in self._rows(rewinds, name)]
-        payloads = "SELECT digest, data FROM agent_exec_payloads WHERE journal = %s"
-        arrived.payloads = {digest: bytes(data) for digest, data in self._rows(payloads, name)}
+        payloads = "SELECT digest, data, salt FROM agent_exec_payloads WHERE journal = %s"
+        for digest, data, salt in self._rows(payloads, name):
+            arrived.payloads[digest] = bytes(data)
+            if salt is not None:
+                arrived.salts[digest] = salt
         return arrived
 
     def _rows(self, query: Any, *values: object) -> list[tuple[Any, ...]]:
@@ -164,6 +169,7 @@ class FileArchive(Archive):
                         arrived.damaged.append(f"Line {number} of {file} cannot be read: {error}.")
                         continue
                     lines[Line(n, line.hash, line.canonical)] = None
+                    arrived.salts.update(line.salts)
                     for digest, text in line.payloads.items():
                         arrived.payloads[digest] = text.encode("utf-8", "surrogatepass")
         arrived.lines = sorted(lines, key=lambda line: line.n)

@@ -7,14 +7,23 @@ its head went backwards. What is still on its way looks like an end that is miss
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..journal.chain import GENESIS, ParsedLine, link
-from ..journal.verify import Checked, Listed, Outcome, Report, compare_session, list_entry
+from ..journal.verify import (
+    Checked,
+    Listed,
+    Outcome,
+    Report,
+    compare_session,
+    is_named,
+    list_entry,
+    named_payloads,
+)
 from .archive import Archive, ArchivedJournal, Line
 
 
@@ -48,10 +57,8 @@ def _check(arrived: ArchivedJournal, report: Report) -> tuple[Checked, Path]:
     report.entries += len(arrived.lines)
     for message in arrived.damaged:
         report.add(Outcome.ALTERED, place, None, message)
-    for digest, data in arrived.payloads.items():
-        if hashlib.sha256(data).hexdigest() != digest:
-            report.add(Outcome.ALTERED, place, None, f"A payload was altered: {digest}.")
     checked = _check_chain(arrived.lines, place, report)
+    _check_payloads(arrived, checked, place, report)
     for rewind in arrived.rewinds:
         held = max((line.n + 1 for line in arrived.lines), default=0)
         report.add(
@@ -62,6 +69,21 @@ def _check(arrived: ArchivedJournal, report: Report) -> tuple[Checked, Path]:
             f"are not those that it had sent; {held} have arrived.",
         )
     return checked, place
+
+
+def _check_payloads(
+    arrived: ArchivedJournal, checked: Checked, place: Path, report: Report
+) -> None:
+    """Check the payloads that have arrived, each by an entry that names it."""
+    entries: dict[str, dict[str, Any]] = {}
+    for line in checked.lines:
+        with suppress(ValueError):
+            entries.update(dict.fromkeys(named_payloads(line.entry), line.entry))
+    for name, data in arrived.payloads.items():
+        if name not in entries or not is_named(
+            name, [data], entries[name], arrived.salts.get(name)
+        ):
+            report.add(Outcome.ALTERED, place, None, f"A payload was altered: {name}.")
 
 
 def _check_chain(lines: Sequence[Line], place: Path, report: Report) -> Checked:
@@ -107,9 +129,9 @@ def _keep_longest(
         line = here.get(following) or next(iter(here.values()), None)
         following = "" if line is None else before.get(line.hash, "")
         checked.hashes.append("" if line is None else line.hash)
-        parsed = ParsedLine("", b"", {}, {})
+        parsed = ParsedLine("", b"", {}, {}, {})
         if line is not None:
-            parsed = ParsedLine(line.hash, line.canonical, _entry(line), {})
+            parsed = ParsedLine(line.hash, line.canonical, _entry(line), {}, {})
         checked.lines.append(parsed)
     checked.hashes.reverse()
     checked.lines.reverse()

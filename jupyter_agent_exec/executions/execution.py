@@ -25,6 +25,7 @@ from ..models import (
     Input,
     Omitted,
     OutputChange,
+    Placement,
     Session,
     StepOf,
     WaitingFor,
@@ -477,6 +478,10 @@ class LiveExecution:
         spec = self.spec
         source = Payload.of(spec.source.encode())
         values = Payload.of(msgspec.json.encode(spec.expressions)) if spec.expressions else None
+        placement = spec.placement
+        if isinstance(placement, Placement):  # not the hash: the source could be guessed from it
+            placement = replace(placement, source_sha256=None)
+        body = None if spec.body_sha256 is None else Payload.unkept(spec.body_sha256.encode())
         entry = Accepted(
             at=self.accepted_at,
             by=spec.by,
@@ -488,14 +493,14 @@ class LiveExecution:
             max_output_bytes=spec.max_output_bytes,
             init=spec.init,
             idempotency_key=spec.idempotency_key,
-            body_sha256=spec.body_sha256,
-            placement=spec.placement,
+            body_sha256=None if body is None else body.digest,
+            placement=placement,
             revises=spec.revises,
             claim=spec.claim,
             values=None if values is None else values.digest,
             step=self.step,
         )
-        return entry, [source] if values is None else [source, values]
+        return entry, [each for each in (source, values, body) if each is not None]
 
     def standing(self) -> ExecutionRecord:
         """Return its record as of now, without outputs."""

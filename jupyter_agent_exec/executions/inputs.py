@@ -31,7 +31,8 @@ class Inputs:
         """Record that code waits for input, and notify observers; call it in the drain thread."""
         if execution.left_behind:
             return  # it is interrupted as soon as the kernel starts it
-        prompt = Payload.of(request.prompt.encode("utf-8", "replace"))
+        text = request.prompt.encode("utf-8", "replace")
+        prompt = Payload.of(text)
         entry = InputAsked(
             at=timestamp(request.asked_at),
             by=SERVER,
@@ -40,7 +41,7 @@ class Inputs:
             password=request.password,
         )
         self._recorder.note([entry], [prompt])
-        input = Input(prompt=prompt.data.decode(), password=request.password, asked_at=entry.at)
+        input = Input(prompt=text.decode(), password=request.password, asked_at=entry.at)
         self._on_loop(self._waits, execution, request, input)
 
     async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:

@@ -147,7 +147,7 @@ class Recorder:
             duration=round(ended.duration, 6),
             outputs_complete=ended.outputs_complete,
             omitted=ended.omitted,
-            text=spilled.digest if spilled else None,
+            text=spilled.payload.digest if spilled else None,
             text_bytes=spilled.bytes if spilled else 0,
             omitted_text_bytes=spilled.omitted_bytes if spilled else 0,
         )
@@ -171,6 +171,8 @@ class Recorder:
             omitted_text_bytes=record.omitted_text_bytes,
         )
         payloads = list(packed.payloads)
+        if spilled is not None:
+            payloads.append(spilled.payload)
         if ended.variables is not None:
             variables = Payload.of(ended.variables.encode())
             payloads.append(variables)

@@ -1,9 +1,9 @@
-"""Large payloads of a session, each in a file that is named by its digest."""
+"""Large payloads of a session, each in a file that is named as its entry names it."""
 
 from __future__ import annotations
 
 import binascii
-import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ..durability import make_folder, sync_folder
-from ..records import BlobRef, Payload
+from ..records import BlobRef, Payload, new_salt
 from ..types import IMAGE_TYPES, JSON, Digest, Output
 
 INLINE_BYTES: Final = 8192
@@ -27,7 +29,7 @@ class PackedOutputs(NamedTuple):
     """Outputs as the journal keeps them."""
 
     digest: Digest | None
-    """Digest of the JSON array of outputs; None if there are none."""
+    """Names the JSON array of outputs; None if there are none."""
     blobs: tuple[BlobRef, ...]
     payloads: tuple[Payload, ...]
     """All that `digest` and `blobs` name."""
@@ -37,12 +39,12 @@ def pack_outputs(outputs: Sequence[Output]) -> PackedOutputs:
     """Move large values and images out of `outputs`, leaving null and a reference for each.
 
     A value is an entry of the mimebundle, or of the output itself (a stream's text, a traceback).
-    `unpack_outputs` returns equal outputs, for any JSON.
+    Equal large values become one blob. `unpack_outputs` returns equal outputs, for any JSON.
     """
     if not outputs:
         return PackedOutputs(None, (), ())
     refs: list[BlobRef] = []
-    payloads: dict[Digest, Payload] = {}
+    payloads: dict[tuple[bytes, bool], Payload] = {}
     kept: list[Output] = []
     for index, output in enumerate(outputs):
         kept.append(dict(output))
@@ -55,8 +57,7 @@ def pack_outputs(outputs: Sequence[Output]) -> PackedOutputs:
             elif _take_out((index, key), value, None, refs, payloads):
                 kept[index][key] = None
     whole = Payload.of(_json(kept))
-    payloads[whole.digest] = whole
-    return PackedOutputs(whole.digest, tuple(refs), tuple(payloads.values()))
+    return PackedOutputs(whole.digest, tuple(refs), (*payloads.values(), whole))
 
 
 def unpack_outputs(
@@ -95,7 +96,7 @@ def _take_out(
     value: JSON,
     mimetype: str | None,
     refs: list[BlobRef],
-    payloads: dict[Digest, Payload],
+    payloads: dict[tuple[bytes, bool], Payload],
 ) -> bool:
     """Make a blob of `value` if it is large or an image. Return whether it did."""
     image = mimetype in IMAGE_TYPES
@@ -110,8 +111,8 @@ def _take_out(
         mimetype = "application/json"
     elif mimetype is None or (encoding == "text" and _is_binary(mimetype)):
         mimetype = "text/plain"
-    payload = Payload.of(data, as_file=image)
-    payloads[payload.digest] = payload
+    payload = payloads.get((data, image)) or Payload.of(data, as_file=image)
+    payloads[data, image] = payload
     refs.append(
         BlobRef(at=at, sha256=payload.digest, bytes=len(data), encoding=encoding, mimetype=mimetype)
     )
@@ -165,7 +166,7 @@ def _json(value: JSON) -> bytes:
 
 
 class BlobStore:
-    """The files of one session's payloads, named by digest. Thread-safe.
+    """The files of one session's payloads. Thread-safe.
 
     Parameters
     ----------
@@ -188,24 +189,29 @@ class BlobStore:
             return None
 
     def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
-        """Write large payloads to files, durable before this returns. Return the others.
+        """Write large payloads to files, durable before this returns.
+
+        Returns all payloads, of those in files only the names and salts.
 
         Raises
         ------
         OSError
             If one could not be written. Those that were written do no harm.
         """
-        inline: list[Payload] = []
+        kept: list[Payload] = []
         written = False
         for payload in payloads:
-            if _fits_on_a_line(payload):
-                inline.append(payload)
-            elif not self.path(payload.digest).exists():
-                self._write(payload)
-                written = True
+            data = payload.data
+            if data is not None and not _fits_on_a_line(data, as_file=payload.as_file):
+                if not self.path(payload.digest).exists():
+                    self._write(payload.digest, data)
+                    written = True
+                kept.append(replace(payload, data=None))
+            else:
+                kept.append(payload)
         if written:
             sync_folder(self.folder)
-        return inline
+        return kept
 
     def new_text_spill(self, max_bytes: int) -> TextSpill:
         """Return a file for an execution's whole text that becomes a blob when it is finished."""
@@ -216,27 +222,27 @@ class BlobStore:
         for path in self.folder.glob(".*"):
             path.unlink(missing_ok=True)
 
-    def _write(self, payload: Payload) -> None:
+    def _write(self, digest: Digest, data: bytes) -> None:
         make_folder(self.folder)
         temporary = self.folder / f".{secrets.token_hex(8)}"
         try:
             with open(
                 os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
             ) as file:
-                file.write(payload.data)
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.rename(self.path(payload.digest))
+            temporary.rename(self.path(digest))
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
 
 
-def _fits_on_a_line(payload: Payload) -> bool:
-    if payload.as_file or len(payload.data) > INLINE_BYTES:
+def _fits_on_a_line(data: bytes, *, as_file: bool) -> bool:
+    if as_file or len(data) > INLINE_BYTES:
         return False
     try:
-        payload.data.decode("utf-8")
+        data.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True
@@ -248,7 +254,8 @@ _BUFFER_BYTES: Final = 1 << 16
 class SpilledText(NamedTuple):
     """The stored text of an execution."""
 
-    digest: Digest
+    payload: Payload
+    """Its name and its salt."""
     bytes: int
     """Length of the blob."""
     omitted_bytes: int
@@ -272,7 +279,8 @@ class TextSpill:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._fd: int | None = None
-        self._hash = hashlib.sha256()
+        self._salt = new_salt()
+        self._hash = hmac.new(self._salt.encode("ascii"), digestmod="sha256")
         self._buffer = bytearray()
         self._written = 0
         self._omitted = 0
@@ -313,7 +321,8 @@ class TextSpill:
                 return None
             os.close(self._fd)
             self._fd = None
-            return SpilledText(digest, self._written, self._omitted)
+            payload = Payload(digest=digest, salt=self._salt, data=None)
+            return SpilledText(payload, self._written, self._omitted)
 
     def discard(self) -> None:
         """Remove the file. Idempotent, and harmless after `finish`."""

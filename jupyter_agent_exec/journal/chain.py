@@ -3,11 +3,15 @@
 This is the only definition that the writer and `verify` share. It uses only the standard library,
 reads no files, and does not interpret entries.
 
-A line is ``{"hash":"<64 hex>","entry":<canonical bytes>,"payloads":{"<digest>":"<text>"}}`` and a
-line feed; `payloads` is left out when there are none. The hash is the SHA-256 of the previous
-line's hash (its 64 ASCII characters) and the canonical bytes. Payloads are not hashed with the
-line: the entry names them by the SHA-256 of their UTF-8 text, so one can be erased later and the
-chain still verifies.
+A line is ``{"hash":"<64 hex>","entry":<canonical bytes>,"payloads":{"<name>":"<text>"},
+"salts":{"<name>":"<32 hex>"}}`` and a line feed; `payloads` and `salts` are left out when there are
+none. The hash is the SHA-256 of the previous line's hash (its 64 ASCII characters) and the
+canonical bytes. Payloads and salts are not hashed with the line, so that they can be erased later
+and the chain still verifies.
+
+An entry with ``"format":2`` names a payload by a commitment: the HMAC-SHA256 of its bytes, with the
+32 ASCII characters of its salt as the key. Without the salt, nobody can guess a payload. An entry
+without a format, as earlier versions wrote them, names a payload by its SHA-256.
 """
 
 from __future__ import annotations
@@ -16,10 +20,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 GENESIS: Final = "0" * 64
 """The previous hash of a journal's first line."""
+
+FORMAT: Final = 2
+"""The `format` of the entries that are written now."""
 
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -27,6 +35,7 @@ _encode = json.JSONEncoder(
 _decode_at = json.JSONDecoder().raw_decode
 _PREFIX = re.compile(r'\{"hash":"([0-9a-f]{64})","entry":')
 _PAYLOADS = ',"payloads":'
+_SALTS = ',"salts":'
 
 
 class ParsedLine(NamedTuple):
@@ -36,6 +45,7 @@ class ParsedLine(NamedTuple):
     canonical: bytes
     entry: dict[str, Any]
     payloads: dict[str, str]
+    salts: dict[str, str]
 
 
 def canonical(entry: Mapping[str, Any]) -> bytes:
@@ -51,28 +61,36 @@ def link(previous: str, entry: bytes) -> str:
     return hashlib.sha256(previous.encode("ascii") + entry).hexdigest()
 
 
-def format_line(line_hash: str, entry: bytes, payloads: Mapping[Any, str]) -> bytes:
+def format_line(
+    line_hash: str,
+    entry: bytes,
+    payloads: Mapping[Any, str],
+    salts: Mapping[Any, str] = MappingProxyType({}),
+) -> bytes:
     """Return a whole line, line feed included."""
-    start = b'{"hash":"%b","entry":%b' % (line_hash.encode("ascii"), entry)
-    if not payloads:
-        return start + b"}\n"
-    return b"%b%b%b}\n" % (start, _PAYLOADS.encode("ascii"), _encode(payloads).encode("utf-8"))
+    line = b'{"hash":"%b","entry":%b' % (line_hash.encode("ascii"), entry)
+    for name, texts in ((_PAYLOADS, payloads), (_SALTS, salts)):
+        if texts:
+            line += f"{name}{_encode(texts)}".encode()
+    return line + b"}\n"
 
 
 def next_line(
-    previous: str, entry: Mapping[str, Any], texts: Mapping[Any, str]
+    previous: str, entry: Mapping[str, Any], texts: Mapping[Any, str], salts: Mapping[Any, str]
 ) -> tuple[str, bytes]:
     """Return an entry's hash and its line, after the line hashed `previous`.
 
     Parameters
     ----------
-    texts
-        Payloads by their digests; those that the entry names stand on its line.
+    texts, salts
+        Payloads, and salts of these and of others, by name. The line gets those that its entry
+        names.
     """
     data = canonical(entry)
     line_hash = link(previous, data)
-    named = {digest: text for digest, text in texts.items() if digest.encode("ascii") in data}
-    return line_hash, format_line(line_hash, data, named)
+    named = {name: salt for name, salt in salts.items() if name.encode("ascii") in data}
+    on_line = {name: texts[name] for name in named if name in texts}
+    return line_hash, format_line(line_hash, data, on_line, named)
 
 
 def parse_line(line: bytes) -> ParsedLine:
@@ -95,14 +113,23 @@ def _parse(line: bytes) -> ParsedLine:
     if prefix is None:
         raise ValueError("the line does not start with a hash and an entry")
     entry, end = _decode_at(text, prefix.end())
-    payloads: Any = {}
-    start, rest = end, text[end : end + len(_PAYLOADS)]
-    if rest == _PAYLOADS:
-        payloads, start = _decode_at(text, end + len(_PAYLOADS))
-    if text[start:] != "}":
-        raise ValueError("something other than payloads follows the entry")
-    if not isinstance(entry, dict) or not isinstance(payloads, dict):
-        raise ValueError("the entry or its payloads are not an object")
-    if not all(isinstance(value, str) for value in payloads.values()):
-        raise ValueError("a payload is not text")
-    return ParsedLine(prefix[1], text[prefix.end() : end].encode("utf-8"), entry, payloads)
+    canonical = text[prefix.end() : end].encode("utf-8")
+    payloads, end = _texts(text, _PAYLOADS, end)
+    salts, end = _texts(text, _SALTS, end)
+    if text[end:] != "}":
+        raise ValueError("something other than payloads and salts follows the entry")
+    if not isinstance(entry, dict):
+        raise ValueError("the entry is not an object")
+    return ParsedLine(prefix[1], canonical, entry, payloads, salts)
+
+
+def _texts(text: str, name: str, start: int) -> tuple[dict[str, str], int]:
+    """Return the payloads or the salts that stand at `start`, if they do, and where they end."""
+    if not text.startswith(name, start):
+        return {}, start
+    texts, end = _decode_at(text, start + len(name))
+    if not isinstance(texts, dict):
+        raise ValueError("its payloads or salts are not an object")
+    if not all(isinstance(value, str) for value in texts.values()):
+        raise ValueError("a payload or a salt is not text")
+    return texts, end

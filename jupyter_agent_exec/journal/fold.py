@@ -353,7 +353,9 @@ class ApprovalHistory:
         asked, decided = self._asked, self._decided
         if asked is None or self._accepted is None:
             return None
-        changed = isinstance(decided, Approved) and self.source != self._accepted.source
+        asked_source = read(self._accepted.source) if isinstance(decided, Approved) else None
+        if self.source is None or asked_source == read(self.source):
+            asked_source = None
         return Approval(
             status=self._status(),
             asked_at=asked.at,
@@ -364,7 +366,7 @@ class ApprovalHistory:
             decided_at=None if decided is None else decided.at,
             decided_by=None if decided is None else decided.by.named,
             reason=decided.reason if isinstance(decided, Rejected) else None,
-            asked_source=read(self._accepted.source) if changed else None,
+            asked_source=asked_source,
             reasons=list(asked.reasons),
         )
 

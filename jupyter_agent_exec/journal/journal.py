@@ -123,7 +123,8 @@ class Journal:
         entries
             In order. Either all of them are written or none is.
         payloads
-            UTF-8 texts. Each is on the line of every entry that names it.
+            Each salt, and each payload that is not kept elsewhere, a UTF-8 text, is on the line of
+            every entry that names it.
 
         Returns
         -------
@@ -136,11 +137,16 @@ class Journal:
             If it could not be written, or another file is at the path. The file is unchanged, and a
             later call succeeds when the cause is gone.
         """
-        texts = {payload.digest: payload.data.decode("utf-8") for payload in payloads}
+        texts: dict[Digest, str] = {}
+        salts: dict[Digest, str] = {}
+        for payload in payloads:
+            salts[payload.digest] = payload.salt
+            if payload.data is not None:
+                texts[payload.digest] = payload.data.decode("utf-8")
         with self._lock:
             if self._closed:
                 raise HistoryUnavailable("This journal is closed; nothing more can be recorded.")
-            data, hashes = self._format(entries, texts)
+            data, hashes = self._format(entries, texts, salts)
             self._put(data)
             self._size += len(data)
             if hashes:
@@ -157,15 +163,15 @@ class Journal:
                 os.close(self._fd)
 
     def _format(
-        self, entries: Sequence[Entry], texts: dict[Digest, str]
+        self, entries: Sequence[Entry], texts: dict[Digest, str], salts: dict[Digest, str]
     ) -> tuple[bytes, list[Digest]]:
         previous, first = self._head.head, self._head.length
         lines: list[bytes] = []
         hashes: list[Digest] = []
         for n, entry in enumerate(entries, first):
             fields = msgspec.to_builtins(entry)
-            fields["n"] = n
-            line_hash, line = chain.next_line(previous, fields, texts)
+            fields["n"], fields["format"] = n, chain.FORMAT
+            line_hash, line = chain.next_line(previous, fields, texts, salts)
             previous = Digest(line_hash)
             lines.append(line)
             hashes.append(previous)

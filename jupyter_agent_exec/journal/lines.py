@@ -17,6 +17,7 @@ class _Raw(msgspec.Struct):
     hash: Digest
     entry: msgspec.Raw
     payloads: dict[Digest, str] = {}
+    salts: dict[Digest, str] = {}
 
 
 class Range(NamedTuple):
@@ -33,6 +34,8 @@ class Line(NamedTuple):
     hash: Digest
     payloads: dict[Digest, str]
     """The texts on the line."""
+    salts: dict[Digest, str]
+    """The salts of the payloads that its entry names."""
     canonical: bytes
     at: Range
 
@@ -109,4 +112,5 @@ def _line(data: bytes, offset: int) -> Line | None:
         entry = _journal_entry.decode(raw.entry)
     except _UNREADABLE:
         return None
-    return Line(entry, raw.hash, raw.payloads, bytes(raw.entry), Range(offset, len(data)))
+    canonical, at = bytes(raw.entry), Range(offset, len(data))
+    return Line(entry, raw.hash, raw.payloads, raw.salts, canonical, at)

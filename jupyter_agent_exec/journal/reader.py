@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
 from ..models import Indexing, JournalEvent, SearchResults, Session, SessionList
-from ..records import ExecutionRecord
+from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
 from . import query
 from .blobs import BlobStore
@@ -21,7 +21,7 @@ from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .ledger import sessions_below
-from .lines import Range, lines_at
+from .lines import Line, Range, lines_at
 from .notebook import (
     DiscardedCells,
     UnwrittenCells,
@@ -300,16 +300,30 @@ class HistoryReader:
         )
         return events[:limit], events[limit - 1].n if len(events) > limit else None
 
-    def find_by_key(self, session_id: str, key: str) -> tuple[ExecutionId, Digest] | None:
-        """Return the execution that has an idempotency key, and its request body's digest."""
+    def find_by_key(
+        self, session_id: str, key: str, body: Digest
+    ) -> tuple[ExecutionId, bool] | None:
+        """Return the execution that has an idempotency key, and whether its request was the same.
+
+        Parameters
+        ----------
+        body
+            The digest of the request.
+        """
         checked = check_session_id(session_id)
-        row: tuple[ExecutionId, Digest] | None = self._index.ask(
+        row: tuple[ExecutionId, str] | None = self._index.ask(
             lambda connection: connection.execute(
-                "SELECT id, body_sha256 FROM executions WHERE session_id = ? AND key = ?",
+                "SELECT id, ranges FROM executions WHERE session_id = ? AND key = ?",
                 (checked, key),
             ).fetchone()
         )
-        return row
+        if row is None:
+            return None
+        for line in self._lines(checked, parse_ranges(row[1])):
+            if isinstance(line.entry, Accepted) and (named := line.entry.body_sha256) is not None:
+                salt = line.salts.get(named)
+                return row[0], named == (commitment(salt, body.encode()) if salt else body)
+        return row[0], False
 
     def search(
         self, criteria: Criteria, *, after: str | None = None, limit: int = 50
@@ -545,18 +559,18 @@ class HistoryReader:
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False
     ) -> list[ExecutionRecord]:
-        store = self._blobs(state.session.id)
-        try:
-            with (store.folder.parent / "journal.jsonl").open("rb") as file:
-                records = [
-                    execution_record(
-                        state, lines_at(file.fileno(), ranges), store.find, brief=brief
-                    )
-                    for ranges in places
-                ]
-        except OSError as error:
-            raise _unreadable(state.session.id, error) from error
+        id, find = state.session.id, self._blobs(state.session.id).find
+        records = [
+            execution_record(state, self._lines(id, ranges), find, brief=brief) for ranges in places
+        ]
         return [record for record in records if record is not None]
+
+    def _lines(self, session_id: SessionId, ranges: Sequence[Range]) -> list[Line]:
+        try:
+            with (self._session_folder(session_id) / "journal.jsonl").open("rb") as file:
+                return lines_at(file.fileno(), ranges)
+        except OSError as error:
+            raise _unreadable(session_id, error) from error
 
     def _session_folder(self, session_id: SessionId) -> Path:
         return self.folder / "sessions" / session_id

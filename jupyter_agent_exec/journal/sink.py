@@ -14,7 +14,8 @@ from msgspec import Struct
 from ..types import Digest
 
 Content = Literal["facts", "sources", "outputs"]
-"""What a sink gets: entries alone, which name payloads by digest; the sources too; all payloads."""
+"""What a sink gets: entries alone, which name payloads but do not tell them; the sources too; all
+payloads."""
 
 
 class SinkSettings(Struct, frozen=True, kw_only=True):
@@ -44,7 +45,9 @@ class SentEntry(NamedTuple):
     at: str
     execution_id: str | None
     payloads: dict[Digest, bytes]
-    """Those that the sink gets, by digest."""
+    """Those that the sink gets, by name."""
+    salts: dict[Digest, str]
+    """The salts of these payloads."""
 
 
 class Batch(NamedTuple):

@@ -33,7 +33,7 @@ from .fold import SessionState, execution_record, executions_of, review_of, sess
 from .lines import Line, Range, lines, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -56,7 +56,7 @@ CREATE TABLE executions (
     seq INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, target TEXT NOT NULL,
     title TEXT, accepted_at TEXT NOT NULL, images INTEGER NOT NULL, source TEXT NOT NULL,
     review TEXT, unreviewed INTEGER NOT NULL,
-    ranges TEXT NOT NULL, key TEXT, body_sha256 TEXT);
+    ranges TEXT NOT NULL, key TEXT);
 CREATE INDEX executions_of_session ON executions (session_id, seq);
 CREATE INDEX executions_of_agent ON executions (agent, number);
 CREATE INDEX executions_by_status ON executions (status, number);
@@ -263,13 +263,13 @@ def _put_execution(
     session = state.session
     connection.execute(
         "INSERT OR REPLACE INTO executions"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number, execution_id, session.id, record.seq, record.status, record.agent.name,
             target_kind(session), session.title, record.accepted_at, _images(record),
             _plain(record.source[:500]), review, review is None and _has_run(record),
             json.dumps([line.at for line in all_lines]),
-            accepted.idempotency_key, accepted.body_sha256,
+            accepted.idempotency_key,
         ),
     )  # fmt: skip
     connection.execute(

@@ -41,6 +41,7 @@ class _Raw(Struct):
     hash: Digest
     entry: msgspec.Raw
     payloads: dict[Digest, str] = {}
+    salts: dict[Digest, str] = {}
 
 
 class _Facts(Struct):
@@ -155,6 +156,7 @@ class Tail:
         raw = _decode_raw(line)
         facts = _decode_facts(raw.entry)
         canonical = bytes(raw.entry)
+        payloads = self._payloads(canonical, facts.type, raw.payloads)
         return SentEntry(
             n=facts.n,
             hash=raw.hash,
@@ -162,7 +164,8 @@ class Tail:
             type=facts.type,
             at=facts.at,
             execution_id=facts.execution_id,
-            payloads=self._payloads(canonical, facts.type, raw.payloads),
+            payloads=payloads,
+            salts={name: raw.salts[name] for name in payloads if name in raw.salts},
         )
 
     def _payloads(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import hmac
 import json
 import re
 import time
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .chain import GENESIS, ParsedLine, link, parse_line
+from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
 
 
 class Outcome(enum.IntEnum):
@@ -238,26 +239,30 @@ def check_chain(path: Path, report: Report) -> Checked:
             report.add(
                 Outcome.ALTERED, path, expected, f"Entry {expected} or its hash was altered."
             )
+        if line.entry.get("format", 1) not in range(1, FORMAT + 1):
+            message = f"Entry {expected} has a format that this version does not know."
+            report.add(Outcome.ALTERED, path, expected, message)
         _check_payloads(path, expected, line, blobs, report)
-        checked.lines.append(line._replace(payloads={}))
+        checked.lines.append(line._replace(payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
     return checked
 
 
-_UNREADABLE = ParsedLine("", b"", {}, {})
+_UNREADABLE = ParsedLine("", b"", {}, {}, {})
 
 _DIGEST = re.compile("[0-9a-f]{64}")
+_SALT = re.compile("[0-9a-f]{32}")
 _SESSION = re.compile(r"s_\w{1,64}", re.ASCII)
 
 
 def named_payloads(entry: dict[str, Any]) -> list[str]:
-    """Return the digests of the payloads that an entry names.
+    """Return the names of the payloads of an entry.
 
     Raises
     ------
     ValueError
-        If one of them cannot be a digest.
+        If one of them cannot be a name.
     """
     kind = entry.get("type")
     fields = _PAYLOAD_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
@@ -268,7 +273,7 @@ def named_payloads(entry: dict[str, Any]) -> list[str]:
     names += [blob.get("sha256") if isinstance(blob, dict) else None for blob in blobs]
     for name in names:
         if not isinstance(name, str) or not _DIGEST.fullmatch(name):
-            raise ValueError("it names a payload by something that is not a digest")
+            raise ValueError("it names a payload by something that is not a name")
     return names
 
 
@@ -291,6 +296,10 @@ _PAYLOAD_FIELDS = {
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
 }
+
+
+_UNKEPT_FIELDS = {"accepted": "body_sha256"}
+"""Fields that name something of which only the salt is kept."""
 
 
 _AMENDMENTS = (
@@ -603,25 +612,48 @@ def _check_payloads(
     except ValueError as error:
         report.add(Outcome.ALTERED, path, n, f"Entry {n} cannot be understood: {error}.")
         return
-    for digest, text in line.payloads.items():
-        if digest not in named:
-            report.add(Outcome.ALTERED, path, n, f"Entry {n} has a payload that it does not name.")
-        elif hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest:
-            report.add(Outcome.ALTERED, path, n, f"A payload of entry {n} was altered: {digest}.")
-    for digest in named:
-        if digest in line.payloads or digest in checked:
+    if line.payloads.keys() - set(named):
+        report.add(Outcome.ALTERED, path, n, f"Entry {n} has a payload that it does not name.")
+    if line.salts.keys() - {*named, line.entry.get(_unkept_field(line.entry))}:
+        report.add(Outcome.ALTERED, path, n, f"Entry {n} has a salt that it does not name.")
+    for name in named:
+        text, blob = line.payloads.get(name), path.parent / "blobs" / name
+        if text is None and name in checked:
             continue
-        checked.add(digest)
-        blob = path.parent / "blobs" / digest
-        if not blob.is_file():
-            report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {digest}.")
-        elif _file_digest(blob) != digest:
-            report.add(Outcome.ALTERED, blob, n, f"A payload of entry {n} was altered: {digest}.")
+        chunks: Iterable[bytes]
+        if text is not None:
+            chunks = [text.encode("utf-8", "surrogatepass")]
+        elif blob.is_file():
+            chunks = _chunks(blob)
+        else:
+            report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
+            continue
+        if text is None:
+            checked.add(name)
+        if not is_named(name, chunks, line.entry, line.salts.get(name)):
+            place = path if text is not None else blob
+            report.add(Outcome.ALTERED, place, n, f"A payload of entry {n} was altered: {name}.")
 
 
-def _file_digest(path: Path) -> str:
-    digest = hashlib.sha256()
+def _unkept_field(entry: dict[str, Any]) -> str:
+    kind = entry.get("type")
+    return _UNKEPT_FIELDS.get(kind, "") if isinstance(kind, str) else ""
+
+
+def is_named(name: str, chunks: Iterable[bytes], entry: dict[str, Any], salt: str | None) -> bool:
+    """Return whether an entry names these bytes so."""
+    if entry.get("format", 1) == 1:
+        digest = hashlib.sha256()
+    elif salt is not None and _SALT.fullmatch(salt):
+        digest = hmac.new(salt.encode("ascii"), digestmod="sha256")  # type: ignore[assignment]
+    else:
+        return False
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest() == name
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+            yield chunk

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import json
 import math
 import re
@@ -277,7 +278,8 @@ class _Journal:
         self._n = 0
         self._blobs = path.parent / "blobs"
         self._cells: dict[str, _Cell] = {}
-        self._asked_for: dict[str, str] = {}
+        self._asked_for: dict[str, str | None] = {}
+        """The source of each execution; None if its payload is missing."""
         self._reviewed: dict[str, Any] = {}
         self._session_reviewed: tuple[int, Any] = (0, None)
         with path.open("rb") as file:
@@ -392,8 +394,8 @@ class _Journal:
         }
         cell = _Cell(self._n, told, metadata, set())
         self._cells[execution_id] = cell
-        self._asked_for[execution_id] = entry["source"]
         self._take_source(cell, line)
+        self._asked_for[execution_id] = told.get("source")
         if entry.get("values") is not None:
             cell.unknown.add("values")  # until the execution has finished
             with contextlib.suppress(_PayloadGoneError):
@@ -473,14 +475,16 @@ class _Journal:
                 "decided_by": _name(entry["by"]),
                 "reason": entry.get("reason"),
             }
-        if entry["type"] == "approved":
-            told["status"] = "queued"
-            asked_for = self._asked_for[entry["execution_id"]]
-            if approval is not None and asked_for != entry["source"]:
-                approval["asked_source_sha256"] = asked_for
         told["approval"] = approval
         if "source" in entry:
             self._take_source(cell, line)
+        if entry["type"] == "approved":
+            told["status"] = "queued"
+            asked_for = self._asked_for[entry["execution_id"]]
+            if asked_for is None or "source" not in cell.told:
+                cell.unknown.add("approval")
+            elif approval is not None and asked_for != cell.told["source"]:
+                approval["asked_source_sha256"] = _sha256(asked_for)
 
     def _end_asking(self, told: dict[str, Any]) -> None:
         if told["approval"] is not None and told["approval"]["status"] == "asked":
@@ -504,7 +508,7 @@ class _Journal:
 
     def _take_source(self, cell: _Cell, line: ParsedLine) -> None:
         cell.told.pop("source", None)
-        cell.metadata["source_sha256"] = line.entry["source"]
+        cell.metadata["source_sha256"] = None
         cell.unknown.discard("source_sha256")
         try:
             source = self._payload(line, line.entry["source"]).decode("utf-8")
@@ -512,6 +516,7 @@ class _Journal:
             cell.unknown.update(("source_sha256", "outputs_complete"))
         else:
             cell.told["source"] = source
+            cell.metadata["source_sha256"] = _sha256(source)
 
     def _append(self, line: ParsedLine) -> None:
         cell = self._cells[line.entry["execution_id"]]
@@ -562,6 +567,10 @@ class _Journal:
         if not re.fullmatch("[0-9a-f]{64}", digest) or not blob.is_file():
             raise _PayloadGoneError
         return blob.read_bytes()
+
+
+def _sha256(source: str) -> str:
+    return hashlib.sha256(source.encode("utf-8")).hexdigest()
 
 
 def _name(by: dict[str, Any]) -> str:

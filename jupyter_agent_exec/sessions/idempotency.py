@@ -21,13 +21,12 @@ class _Known(NamedTuple):
 
     id: ExecutionId
     body: Digest
-    accepted: asyncio.Future[None] | None
+    accepted: asyncio.Future[None]
 
     @property
     def refused(self) -> bool:
         """Whether it could not be recorded, so that the key is free again."""
-        done = self.accepted is not None and self.accepted.done()
-        return done and self.accepted.exception() is not None  # type: ignore[union-attr]
+        return self.accepted.done() and self.accepted.exception() is not None
 
 
 class IdempotencyKeys:
@@ -36,11 +35,11 @@ class IdempotencyKeys:
     Parameters
     ----------
     find
-        Finds the execution with a key in the history, and the digest of its request's body.
+        Finds the execution with a key in the history, and tells whether it has this body.
     """
 
     def __init__(
-        self, find: Callable[[SessionId, str], Awaitable[tuple[ExecutionId, Digest] | None]]
+        self, find: Callable[[SessionId, str, Digest], Awaitable[tuple[ExecutionId, bool] | None]]
     ) -> None:
         self._find = find
         self._known: dict[tuple[SessionId, str], _Known] = {}
@@ -70,20 +69,22 @@ class IdempotencyKeys:
         if known is not None and known.refused:
             del self._known[id, key]
             known = None
-        if known is None and not is_open:
-            found = await self._find(id, key)
-            known = None if found is None else _Known(*found, None)
-        if known is None:
+        if known is not None:
+            found: tuple[ExecutionId, bool] | None = known.id, known.body == body
+        else:
+            found = None if is_open else await self._find(id, key, body)
+        if found is None:
             return None
-        if known.body != body:
+        execution_id, is_same = found
+        if not is_same:
             raise IdempotencyConflict(
                 "Idempotency-Key: it was used in this session with another body.",
                 field="Idempotency-Key",
-                execution_id=known.id,
+                execution_id=execution_id,
             )
-        if known.accepted is not None:
+        if known is not None:
             await asyncio.shield(known.accepted)
-        return known.id
+        return execution_id
 
     def forget(self, id: SessionId) -> None:
         """Forget the keys of a closed session."""

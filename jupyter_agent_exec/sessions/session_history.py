@@ -271,9 +271,11 @@ class SessionHistory:
             return found[0].id
         return await self.read(partial(self._history.session_of, execution_id))
 
-    async def find_by_key(self, id: SessionId, key: str) -> tuple[ExecutionId, Digest] | None:
-        """Return the execution that has an idempotency key, and the digest of its body."""
-        return await self.read(partial(self._history.find_by_key, id, key))
+    async def find_by_key(
+        self, id: SessionId, key: str, body: Digest
+    ) -> tuple[ExecutionId, bool] | None:
+        """Return the execution that has an idempotency key, and whether the body was the same."""
+        return await self.read(partial(self._history.find_by_key, id, key, body))
 
     async def _recorded_execution(self, id: str) -> ExecutionRecord:
         """Return an execution as recorded; if a dead server left it open, end it first."""

@@ -37,7 +37,7 @@ class FileSink(Sink):
                     texts[digest] = data.decode("utf-8")
                 except UnicodeDecodeError:
                     self._put(f"{batch.journal}/blobs/{digest}", data)
-            lines.append(format_line(entry.hash, entry.canonical, texts))
+            lines.append(format_line(entry.hash, entry.canonical, texts, entry.salts))
         last = batch.entries[-1] if batch.entries else None
         if last is not None:
             name = f"{batch.journal}/{batch.entries[0].n:012d}-{last.hash}.jsonl"

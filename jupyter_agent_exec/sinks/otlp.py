@@ -81,6 +81,8 @@ class OtlpSink(Sink):
             attributes["execution_id"] = entry.execution_id
         for digest, data in entry.payloads.items():
             attributes[f"payload.{digest}"] = data.decode("utf-8", "replace")
+        for digest, salt in entry.salts.items():
+            attributes[f"salt.{digest}"] = salt
         return self._readable(
             LogRecord(
                 timestamp=int(datetime.fromisoformat(entry.at).timestamp() * 1000) * 1_000_000,

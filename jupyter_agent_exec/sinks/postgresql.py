@@ -29,6 +29,7 @@ CREATE TABLE {schema}.agent_exec_payloads (
     journal text NOT NULL,
     digest text NOT NULL,
     data bytea NOT NULL,
+    salt text,
     PRIMARY KEY (journal, digest)
 );
 CREATE TABLE {schema}.agent_exec_rewinds (
@@ -91,15 +92,14 @@ class PostgreSQLSink(Sink):
             for entry in batch.entries
         ]
         payloads = [
-            (batch.journal, digest, data)
+            (batch.journal, digest, data, entry.salts.get(digest))
             for entry in batch.entries
             for digest, data in entry.payloads.items()
         ]
         with connection.transaction(), connection.cursor() as cursor:
             if payloads:
-                cursor.executemany(
-                    self._insert("agent_exec_payloads", "journal, digest, data"), payloads
-                )
+                names = "journal, digest, data, salt"
+                cursor.executemany(self._insert("agent_exec_payloads", names), payloads)
             if entries:
                 names = "journal, n, hash, entry, server, type, at, execution_id"
                 cursor.executemany(self._insert("agent_exec_entries", names), entries)

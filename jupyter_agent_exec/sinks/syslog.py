@@ -76,7 +76,7 @@ class SyslogSink(Sink):
         for digest, data in entry.payloads.items():
             with suppress(UnicodeDecodeError):  # an image
                 texts[digest] = data.decode("utf-8")
-        line = format_line(entry.hash, entry.canonical, texts)
+        line = format_line(entry.hash, entry.canonical, texts, entry.salts)
         if len(head) + len(start) + len(line) > self._max_message_bytes:
             line = format_line(entry.hash, entry.canonical, {})
         return b"%b%b,%b" % (head, start, line[1:-1])

@@ -14,7 +14,7 @@ from jupyter_agent_exec.journal.blobs import (
     pack_outputs,
     unpack_outputs,
 )
-from jupyter_agent_exec.records import Payload, digest_of
+from jupyter_agent_exec.records import Payload, commitment
 from tests.journal.recorded import PNG, display, stream
 
 LARGE = "x" * (INLINE_BYTES + 1)
@@ -24,7 +24,7 @@ RAW = bytes(range(256)) * 100
 def unpacked(outputs):
     packed = pack_outputs(outputs)
     payloads = {payload.digest: payload.data for payload in packed.payloads}
-    assert all(digest_of(data) == digest for digest, data in payloads.items())
+    assert all(commitment(each.salt, each.data) == each.digest for each in packed.payloads)
     return unpack_outputs(payloads[packed.digest], packed.blobs, payloads.get)
 
 
@@ -134,7 +134,11 @@ def test_large_binary_and_image_payloads_become_private_files(tmp_path):
     image, binary = Payload.of(b"image", as_file=True), Payload.of(b"\xff\xfe")
     assert store.keep([small]) == [small]
     assert not store.folder.exists()
-    assert store.keep([small, large, image, binary, large]) == [small]
+    kept = store.keep([small, large, image, binary, large])
+    assert [each.data for each in kept] == [b"small", None, None, None, None]
+    assert [each.salt for each in kept] == [
+        each.salt for each in (small, large, image, binary, large)
+    ]
     assert {path.name for path in store.folder.iterdir()} == {
         large.digest,
         image.digest,
@@ -154,12 +158,12 @@ def test_a_spilled_text_becomes_a_blob_cut_at_a_character(tmp_path):
     spill.write("more")
     spilled = spill.finish()
     assert spilled is not None
-    assert (tmp_path / "blobs" / spilled.digest).read_text() == "abcdefghij"
+    assert (tmp_path / "blobs" / spilled.payload.digest).read_text() == "abcdefghij"
     assert (spilled.bytes, spilled.omitted_bytes) == (10, len("é€zmore".encode()))
-    assert spilled.digest == digest_of(b"abcdefghij")
+    assert spilled.payload.digest == commitment(spilled.payload.salt, b"abcdefghij")
     spill.discard()
     spill.write("late")
-    assert [path.name for path in (tmp_path / "blobs").iterdir()] == [spilled.digest]
+    assert [path.name for path in (tmp_path / "blobs").iterdir()] == [spilled.payload.digest]
 
 
 def test_no_part_of_a_character_is_kept(tmp_path):
@@ -168,7 +172,7 @@ def test_no_part_of_a_character_is_kept(tmp_path):
     spill.write("c")
     spilled = spill.finish()
     assert spilled is not None
-    assert (tmp_path / spilled.digest).read_text() == "ab"
+    assert (tmp_path / spilled.payload.digest).read_text() == "ab"
     assert spilled.omitted_bytes == 4
 
 
@@ -180,7 +184,7 @@ def test_a_long_text_is_kept_whole(tmp_path):
         spill.flush()
     spilled = spill.finish()
     assert spilled is not None
-    assert (tmp_path / spilled.digest).read_text() == text
+    assert (tmp_path / spilled.payload.digest).read_text() == text
     assert spilled[1:] == (len(text), 0)
 
 

@@ -36,14 +36,15 @@ def test_numbers_that_json_lacks_are_refused():
         chain.canonical({"timeout": float("inf")})
 
 
+@pytest.mark.parametrize("salts", [{}, {"ab" * 32: "0f" * 16}])
 @pytest.mark.parametrize("payloads", [{}, {"ab" * 32: 'x\n"}\u2028', "cd" * 32: ""}])
-def test_a_line_is_parsed_into_what_it_was_made_of(payloads):
-    entry = {"n": 3, "type": "x", "tricky": '"},"payloads":{"a":"b"}}'}
+def test_a_line_is_parsed_into_what_it_was_made_of(payloads, salts):
+    entry = {"n": 3, "type": "x", "tricky": '"},"payloads":{"a":"b"},"salts":{"a":"b"}}'}
     canonical = chain.canonical(entry)
-    line = chain.format_line("ef" * 32, canonical, payloads)
+    line = chain.format_line("ef" * 32, canonical, payloads, salts)
     assert line.count(b"\n") == 1
     parsed = chain.parse_line(line)
-    assert parsed == ("ef" * 32, canonical, entry, payloads)
+    assert parsed == ("ef" * 32, canonical, entry, payloads, salts)
     assert json.loads(line)["entry"] == entry
 
 
@@ -59,6 +60,8 @@ def test_a_line_is_parsed_into_what_it_was_made_of(payloads):
         lambda line: b"\xff" + line,
         lambda line: line.replace(b'{"n":1}', b"[1]"),
         lambda line: line.replace(b"}\n", b',"payloads":{"a":1}}\n'),
+        lambda line: line.replace(b"}\n", b',"salts":[]}\n'),
+        lambda line: line.replace(b"}\n", b',"salts":{"a":"b"},"payloads":{"a":"b"}}\n'),
     ],
 )
 def test_what_is_not_a_line_is_refused(change):

@@ -16,6 +16,7 @@ from jupyter_agent_exec.records import (
     OutputRef,
     Payload,
 )
+from jupyter_agent_exec.types import Digest
 from tests.journal.recorded import (
     AT,
     BY,
@@ -180,11 +181,17 @@ def test_executions_are_listed_in_order_page_by_page(history, session):
 
 
 def test_an_idempotency_key_leads_to_its_execution(history, session):
-    execution_id = run(session, 1, "1", [], idempotency_key="step-1", body_sha256="a" * 64)
+    body, others = Digest("a" * 64), Digest("b" * 64)
+    kept = Payload.unkept(body.encode())
+    execution_id = new_execution_id()
+    fields = {"idempotency_key": "step-1", "body_sha256": kept.digest}
+    entry, source = accepted(execution_id, 1, "1", **fields)
+    session.append([entry], [source, kept])
     other = history.open_session(opened())
-    assert history.find_by_key(session.session_id, "step-1") == (execution_id, "a" * 64)
-    assert history.find_by_key(session.session_id, "step-2") is None
-    assert history.find_by_key(other.session_id, "step-1") is None
+    assert history.find_by_key(session.session_id, "step-1", body) == (execution_id, True)
+    assert history.find_by_key(session.session_id, "step-1", others) == (execution_id, False)
+    assert history.find_by_key(session.session_id, "step-2", body) is None
+    assert history.find_by_key(other.session_id, "step-1", body) is None
 
 
 def test_a_blob_is_found_by_its_digest(history, session):
@@ -205,11 +212,12 @@ def test_a_whole_text_is_a_blob_too(history, session):
     session.append([entry, dispatched(execution_id)], [payload])
     spill = session.new_text_spill(1000)
     spill.write("spam\n" * 300)
-    digest, size, omitted = spill.finish()
+    text, size, omitted = spill.finish()
+    digest = text.digest
     end, payloads = finished(
         execution_id, [], text=digest, text_bytes=size, omitted_text_bytes=omitted
     )
-    session.append_final([end], payloads)
+    session.append_final([end], [*payloads, text])
     assert history.blob(digest)[1:] == ("text/plain", 1000)
     assert history.execution(execution_id).omitted_text_bytes == 500
 

@@ -238,7 +238,7 @@ def test_a_journal_that_was_written_anew_is_not_what_the_ledger_knows(made, fold
     for line in map(chain.parse_line, read(made)):
         canonical = line.canonical.replace(b'"ada"', b'"eve"')
         previous = chain.link(previous, canonical)
-        lines.append(chain.format_line(previous, canonical, line.payloads))
+        lines.append(chain.format_line(previous, canonical, line.payloads, line.salts))
     made.write_bytes(b"".join(lines))
     assert verify_journal(made).outcome is Outcome.WHOLE
     assert found(verify_history(folder)) == [(Outcome.ALTERED, len(lines) - 1)]

@@ -166,7 +166,7 @@ def rechained(lines: list[bytes], n: int, entry: Any) -> bytes:
     for index, line in enumerate(map(chain.parse_line, lines)):
         data = json.dumps(entry).encode() if index == n else line.canonical
         previous = chain.link(previous, data)
-        written.append(chain.format_line(previous, data, line.payloads))
+        written.append(chain.format_line(previous, data, line.payloads, line.salts))
     return b"".join(written)
 
 
