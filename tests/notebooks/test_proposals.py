@@ -222,6 +222,17 @@ async def test_what_was_kept_can_be_undone_as_long_as_it_is_as_the_agent_left_it
     assert verify_history(history_dir).findings == []
 
 
+async def test_a_kept_change_that_the_user_has_edited_since_stays(
+    work: Proposing, file: File
+) -> None:
+    await work.propose(REPLACE)
+    await work.decide("keep")
+    change_on_disk(file, "load", "mine = 1")
+    load = (await work.decide("undo", "load"))["load"]
+    assert (load["status"], load["reason"]) == ("kept", "The cell was edited since.")
+    assert on_disk(file)["load"] == "mine = 1"
+
+
 async def test_outputs_that_were_cleared_or_deleted_come_back(work: Proposing, file: File) -> None:
     before = json.loads(file.text)["cells"]
     await work.propose({"op": "clear_outputs", "cell_id": "load"})
