@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.client.display import credential, quoted
+from jupyter_agent_exec.records import By
 from tests.asking import Agent, Send
 from tests.auth.minting import TokenAgent, mint
 
@@ -38,3 +39,19 @@ async def test_what_asks_names_the_token_that_a_person_called(agent: Agent, ask:
         await agent.ask("POST", f"sessions/{session['id']}/close")
         recorded = (await agent.get(f"executions/{execution['id']}")).json
         assert (recorded["status"], recorded["token"]) == ("rejected", token)
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (By(kind="server"), "the server"),
+        (By(kind="person", username="ada", display_name="Ada"), "Ada"),
+        (By(kind="agent", username="ada", display_name="Ada"), "an agent on behalf of Ada"),
+        (By(kind="person", username="0f" * 16, display_name="Anonymous Io"), "the user"),
+        (By(kind="agent", username="0f" * 16), "an agent on behalf of the user"),
+    ],
+)
+def test_no_name_that_jupyter_made_up_is_said_and_no_users_for_an_agents_deed(
+    by: By, said: str
+) -> None:
+    assert by.said == said

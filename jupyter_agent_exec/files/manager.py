@@ -383,8 +383,8 @@ class SessionFiles:
             raise Forbidden(f"{path!r} is hidden: nothing is written or deleted there.")
         if is_notebook(parts[-1]) and not is_export:
             raise Forbidden(
-                "Notebooks are read here, not written or deleted: edit the cells instead "
-                "(PATCH /notebooks/{path}/cells), or have your session make the notebook."
+                "Notebooks are not written or deleted as files: edit their cells instead, or have "
+                "your code make the notebook."
             )
         is_code = not is_data(parts)
         kind = "a file that can become code" if is_code else "a file"
@@ -496,8 +496,8 @@ class OwnFiles:
         if not named and not own:
             raise FileNotOwned(
                 f"{path!r} is not as this session left it: it is somebody else's, or has been "
-                "written since. To replace or delete it all the same, read it and send its ETag as "
-                "If-Match; or take another name.",
+                "written since. To replace or delete it all the same, read it and send its ETag; "
+                "or take another name.",
                 path=path,
             )
         if not status.st_mode & _WRITE_BITS:

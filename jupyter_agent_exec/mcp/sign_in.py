@@ -8,7 +8,6 @@ request.
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,6 +29,7 @@ from ..auth.handler import error_in, status_of
 from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn
 from ..models import Token
+from ..records import MADE_UP
 from ..types import TokenId
 from .endpoint import asgi_scope, check_installed
 
@@ -57,9 +57,6 @@ DEFAULTS: Final[Mapping[str, list[str]]] = {
     "patterns": [""],
 }
 """What a page of consent shows first."""
-
-MADE_UP: Final = re.compile("[0-9a-f]{32}")
-"""The username that Jupyter gives a user who logs in with a token or a password."""
 
 PAGES: Final = Loader(str(Path(__file__).parents[1]))
 

@@ -10,7 +10,7 @@ from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from ..errors import InvalidRequest
+from ..errors import AgentExecError, InvalidRequest
 from ..models import (
     Claim,
     Execute,
@@ -21,6 +21,7 @@ from ..models import (
     RunSteps,
     SearchHit,
     Seconds,
+    Session,
     Step,
     Target,
     Text,
@@ -97,12 +98,31 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
 
 
 async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
-    session_id = asked.session_id
     known = None if call.state is None else await _asked_before(call, asked)
     if known is not None:
-        session_id = known.session_id
-    elif session_id is None:
-        session_id = await _opened(call, asked)
+        return await _run(call, known.session_id, asked, known)
+    if asked.session_id is not None:
+        return await _run(call, asked.session_id, asked)
+    session, is_new = await _opened(call, asked)
+    try:
+        return await _run(call, session.id, asked)
+    except AgentExecError:
+        live = call.managers.sessions.open_session(session.id)
+        if is_new and live is not None and not live.record().executions:
+            await call.managers.sessions.close(session.id, call.caller)  # nobody knows its id
+        raise
+
+
+async def _run(
+    call: Call, session_id: SessionId, asked: ExecuteArguments, known: ExecutionRecord | None = None
+) -> Answered:
+    """Run code in a session.
+
+    Parameters
+    ----------
+    known
+        The execution, if a previous round of this call has begun it.
+    """
     await call.reach_session("exec", session_id)
     manager, settings = call.managers.sessions, call.managers.settings
     live = manager.open_session(session_id)
@@ -134,15 +154,17 @@ def _claim(asked: ExecuteArguments) -> Claim | None:
     return None if asked.purpose is None else Claim(purpose=asked.purpose)
 
 
-async def _opened(call: Call, asked: ExecuteArguments) -> SessionId:
-    """Open the session that a call names by its target. A repeated call gets the same one."""
+async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
+    """Open the session that a call names by its target; return it, and whether it is new.
+
+    A repeated call gets the same one.
+    """
     if asked.target is None:
         raise InvalidRequest(
             "session_id: name a session, or give a target to open one.", field="session_id"
         )
     wanted = OpenArguments(target=asked.target, client_id=asked.idempotency_key)
-    session, _ = await open_session(call, wanted)
-    return session.id
+    return await open_session(call, wanted)
 
 
 async def _asked_before(call: Call, asked: ExecuteArguments) -> ExecutionRecord:
@@ -327,9 +349,14 @@ async def _search(call: Call, asked: SearchArguments) -> Answered:
         after=asked.after,
         limit=MATCHES,
     )
-    found = await call.managers.sessions.history.search(
-        query, only=call.managers.access.only(call.caller)
-    )
+    try:
+        found = await call.managers.sessions.history.search(
+            query, only=call.managers.access.only(call.caller)
+        )
+    except InvalidRequest as error:
+        if error.detail.get("field") == "q":
+            error.detail["field"] = "query"
+        raise
     shown = fitting(found.hits, budget.SEARCH_BYTES)
     lines = [_hit_line(hit, asked) for hit in shown] or ["There is none."]
     if shown and (len(shown) < len(found.hits) or found.next_after is not None):

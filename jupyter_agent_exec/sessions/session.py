@@ -372,7 +372,7 @@ class LiveSession(ExecutionObserver):
         stops an agent there wants it to run nothing more.
         """
         self._check_open()
-        reason = f"Interrupted by {by.named}."
+        reason = f"Interrupted by {by.said}."
         for execution in self._queue.executions:
             if execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
@@ -383,7 +383,7 @@ class LiveSession(ExecutionObserver):
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
-        reason = f"Cancelled by {by.named}."
+        reason = f"Cancelled by {by.said}."
         if execution is self.running:
             await self._queue.runner.interrupt(
                 execution, Ending("interrupted", reason), "cancelled", by
@@ -404,7 +404,7 @@ class LiveSession(ExecutionObserver):
         self._check_open()
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
-        why = f"The kernel was restarted by {by.named}."
+        why = f"The kernel was restarted by {by.said}."
         await self._queue.runner.end_kernel(
             KernelDeath("restarted", why), Ending("interrupted", why), by
         )

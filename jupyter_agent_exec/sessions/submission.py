@@ -15,7 +15,7 @@ from ..errors import AgentExecError, ExecutionNotFound, InvalidRequest
 from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
 from ..executions.observer import Place
-from ..models import Execute, Placement, RunSteps
+from ..models import Execute, Placement, RunSteps, derive
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
 from .idempotency import IdempotencyKeys
@@ -93,15 +93,7 @@ class Submission:
         All are accepted, or none. Parameters and errors are those of `execute`; an error names its
         step.
         """
-        steps = [
-            Execute(
-                source=step.source,
-                timeout=step.timeout,
-                placement=step.placement,
-                values=step.values,
-            )
-            for step in request.steps
-        ]
+        steps = [derive(Execute, step) for step in request.steps]
         for index, step in enumerate(steps):
             with _naming(index):
                 self._check(step, caller)

@@ -9,6 +9,7 @@ import pytest
 from mcp_types import TextContent
 
 from jupyter_agent_exec import errors
+from jupyter_agent_exec.auth.tokens import TokenRefused
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.results import ExecutionAnswer, cut, execution_answer, fitting
 from jupyter_agent_exec.mcp.tool import Failure, refusal
@@ -158,3 +159,24 @@ def test_a_refusal_is_far_below_a_mebibyte_too() -> None:
     assert isinstance(first, TextContent)
     assert first.text.startswith("document_changed: It has changed. ")
     assert '{"field":"hash","left_out":["cells"]}' in first.text
+
+
+NOT_OF_TOOLS = {
+    errors.AlreadyDecided,
+    errors.ApprovalChanged,
+    errors.InitFailed,
+    errors.MethodNotAllowed,
+    errors.NotInstalled,
+    errors.RangeNotSatisfiable,
+    errors.Unauthenticated,
+    TokenRefused,
+}
+"""Errors that no tool answers with."""
+
+
+def test_each_refusal_says_what_to_do_next() -> None:
+    found: list[type[errors.AgentExecError]] = [errors.AgentExecError]
+    for kind in found:
+        found += kind.__subclasses__()
+    silent = {kind for kind in found if Failure.of(kind("no")).next is None}
+    assert silent == {errors.AgentExecError, *NOT_OF_TOOLS}

@@ -12,6 +12,8 @@ from mcp_types import ImageContent, ResourceLink, TextContent
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.call import ClientGone
+from jupyter_agent_exec.models import Claim
+from jupyter_agent_exec.types import ExecutionId
 from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import Bench, size
 from tests.real_server import Gate
@@ -145,6 +147,32 @@ async def test_the_first_execution_opens_a_session(bench: Bench) -> None:
     assert (again["session_id"], again["execution_id"]) == (session, told["execution_id"])
     with pytest.raises(errors.InvalidRequest, match="give a target to open one"):
         await bench.call("execute", source="1")
+
+
+async def test_a_call_that_is_refused_leaves_no_session_open(bench: Bench) -> None:
+    scratch = {"target": {"kind": "scratch"}}
+    for refused in ({}, {"source": "1", "placement": {"cell": "a"}}, {"steps": [{}]}):
+        with pytest.raises(errors.InvalidRequest):
+            await bench.call("execute", **scratch, **refused)
+    assert (await bench.call("list_sessions"))["sessions"] == []
+    told = await bench.call("execute", **scratch, source="1", idempotency_key="one")
+    with pytest.raises(errors.IdempotencyConflict):
+        await bench.call("execute", **scratch, source="2", idempotency_key="one")
+    listed = (await bench.call("list_sessions"))["sessions"]
+    assert [each["session_id"] for each in listed] == [told["session_id"]]
+
+
+async def test_each_step_says_why(bench: Bench) -> None:
+    told = await bench.whole(
+        "execute",
+        target={"kind": "scratch"},
+        purpose="to count",
+        steps=[{"source": "1"}, {"source": "2", "claim": {"purpose": "to go on"}}],
+    )
+    ids = re.findall(r"execution (x_\w+)", text_of(told))
+    records = [await bench.managers.sessions.execution(ExecutionId(id)) for id in ids]
+    claims = [record.claim for record in records]
+    assert claims == [Claim(purpose="to count"), Claim(purpose="to go on")]
 
 
 async def test_several_steps_run_until_one_fails(bench: Bench) -> None:

@@ -142,6 +142,9 @@ async def test_what_was_executed_is_listed_and_searched(bench: Bench) -> None:
     ]
     assert f" in {other} " in found
     assert await bench.text("search_executions", status="rejected") == "There is none."
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.text("search_executions", query="[")
+    assert refused.value.detail["field"] == "query"
 
 
 # -- into the kernel ---------------------------------------------------------------------------

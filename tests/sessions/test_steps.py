@@ -51,6 +51,15 @@ async def test_steps_run_in_order_each_as_an_execution_of_its_own(agent: Agent) 
     assert kinds[2:] == ["accepted"] * 3 + ["dispatched", "finished"] * 3
 
 
+async def test_what_each_step_is_for_is_recorded(agent: Agent) -> None:
+    session = await agent.open()
+    claim = {"purpose": "to look", "trace_id": "0f" * 16, "tool_call_id": "call_1"}
+    steps = [{"source": "1", "claim": claim}, {"source": "2"}]
+    path = f"sessions/{session['id']}/steps"
+    answered = await agent.ask("POST", path, {"steps": steps, "wait": 60})
+    assert [each["claim"] for each in answered.json["executions"]] == [claim, None]
+
+
 async def test_what_comes_after_a_step_that_fails_is_cancelled_and_says_why(agent: Agent) -> None:
     session = await agent.open()
     answered = await ask_steps(agent, session, "x = 1", "1 / 0", "x = 2", "x = 3", wait=60)
