@@ -6,6 +6,7 @@ kept as a notebook cell in a history that can be searched, verified and exported
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ._version import __version__
@@ -14,6 +15,8 @@ __all__ = ["__version__"]
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    if sys.platform == "win32":
+        return [{"module": "jupyter_agent_exec.unsupported_system", "name": __name__}]
     from .app import AgentExecApp
 
     return [{"module": "jupyter_agent_exec", "app": AgentExecApp}]

@@ -18,6 +18,7 @@ import msgspec
 
 from ..client.errors import ServerUnreachable
 from ..client.servers import Server
+from ..unsupported_system import MESSAGE
 
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -60,8 +61,10 @@ def own_server(
     Raises
     ------
     ServerUnreachable
-        The server did not start. The message contains the end of its log.
+        The server did not start. The message contains the end of its log, or names Windows.
     """
+    if sys.platform == "win32":
+        raise ServerUnreachable(MESSAGE)
     creator = os.getpid()
     with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(
