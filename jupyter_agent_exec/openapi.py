@@ -24,6 +24,7 @@ TAGS: Final = {
     "notebooks": ("notebooks.handlers", "Read and edit users' notebooks, and decide on cells."),
     "files": ("files.handlers", "Files in a session's folder."),
     "approvals": ("approvals.handlers", "What users decide before and after code runs."),
+    "reruns": ("reruns.handlers", "Run code again, and compare its outputs."),
     "history": ("sessions.history_handlers", "Search and export the record."),
     "tokens": ("auth.token_handlers", "Agent tokens."),
     "azure": ("aca.handlers", "The protocol of Azure's dynamic sessions."),
@@ -91,7 +92,7 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
 
 def _tag(handler: type[AgentExecHandler]) -> str:
     module = handler.__module__.removeprefix(f"{__package__}.")
-    return next(tag for tag, (where, _) in TAGS.items() if where == module)
+    return {where: tag for tag, (where, _) in TAGS.items()}[module]
 
 
 def _simplify(schema: Any) -> None:

@@ -32,6 +32,7 @@ from .models import (
     Limits,
     Omitted,
     Placement,
+    RerunRules,
     SessionKernel,
     StepOf,
     Target,
@@ -51,6 +52,7 @@ from .types import (
     ProposalId,
     ProposedEditId,
     RecordPeople,
+    RerunVerdict,
     RestartReason,
     RuleKind,
     SessionId,
@@ -608,6 +610,31 @@ class FileUnchanged(Entry, frozen=True, kw_only=True, tag="file_unchanged"):
     path: str
 
 
+class RerunBegun(Entry, frozen=True, kw_only=True, tag="rerun_begun"):
+    """The session runs what another session or a notebook holds again."""
+
+    of: SessionId | None
+    """Null for a notebook."""
+    of_chain: Chain | None
+    """The end of that session's journal, which says what is run."""
+    cells: int
+    """The number of cells to run or skip."""
+    rules: RerunRules
+
+
+class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):
+    """A cell ran again, and its outputs were compared with those before."""
+
+    cell_id: CellId
+    verdict: RerunVerdict
+    of: ExecutionId | None
+    execution_id: ExecutionId | None
+    """Null if it was skipped."""
+    reason: str | None = None
+    differences: Digest | None = None
+    """JSON array of `RerunDifference`; null if there are none."""
+
+
 JournalEntry = (
     Opened
     | KernelStarted
@@ -648,6 +675,8 @@ JournalEntry = (
     | EditsProposed
     | EditsDeciding
     | EditsDecided
+    | RerunBegun
+    | CellRerun
     | Recovered
     | Closed
 )

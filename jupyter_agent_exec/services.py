@@ -45,6 +45,7 @@ from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .notebooks.tab_cells import TabCells
+from .reruns.manager import Reruns
 from .server import (
     ContentsEvents,
     KernelEvents,
@@ -230,6 +231,7 @@ class Services:
             self.manager, self.history, self._policy, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
+        self.reruns = Reruns(self.manager, activity, self._log)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
@@ -316,6 +318,7 @@ class Services:
             "notebooks": self.notebooks,
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
+            "reruns": self.reruns,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
             "sign_in": self.sign_in,
@@ -365,6 +368,7 @@ class Services:
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
         await self.manager.stop()
+        await self.reruns.stop()
         await self._program_kernels.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()

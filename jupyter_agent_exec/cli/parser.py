@@ -10,7 +10,7 @@ from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
-from . import check, doctor, files, listings, mcp, rules, run, user_decisions
+from . import check, doctor, files, listings, mcp, rerun, rules, run, user_decisions
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -57,6 +57,18 @@ examples:
   jupyter agent-exec rules analysis.py --allow read plot files
   jupyter agent-exec rules --target notebook --since 2026-11-01T00:00:00Z"""
 
+_RERUN_EPILOG = """\
+The code runs in a fresh kernel, in a session of its own. Memory addresses, the time of the run,
+durations, folders, ids and the last digits of floats do not count.
+
+exit codes: 0 all outputs are as before, 1 one differs or fails, 2 usage, 3 no server or no
+connection, 4 the server refused, 5 the session was closed before the end.
+
+examples:
+  jupyter agent-exec rerun s_01…
+  jupyter agent-exec rerun analysis.ipynb --isolated
+  jupyter agent-exec rerun analysis.ipynb --ignore 'seed \\d+' --float-tolerance 0.001"""
+
 _VERIFY_EPILOG = """\
 exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 torn last line (a
 server died while it wrote), 5 something that the record names is missing. The gravest counts.
@@ -101,6 +113,15 @@ def make_parser() -> ArgumentParser:
     _add_token(commands)
     _add_review(commands)
     _add_export(commands)
+    rerun.add_arguments(
+        _add(
+            commands,
+            "rerun",
+            rerun.rerun,
+            "run a session's or a notebook's code again, and compare the outputs",
+            epilog=_RERUN_EPILOG,
+        )
+    )
     _add_verify(commands)
     _add_mcp(commands)
     _add(commands, "status", listings.status, "say how the server is doing")

@@ -12,6 +12,7 @@ from ..records import (
     ApprovalGranted,
     By,
     CellDiscarded,
+    CellRerun,
     CellRestored,
     CellWritten,
     Closed,
@@ -42,6 +43,7 @@ from ..records import (
     OutputsShown,
     PersonRan,
     Rejected,
+    RerunBegun,
     Reviewed,
 )
 from ..types import Digest
@@ -135,6 +137,10 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.path
     if isinstance(entry, ApprovalGranted):
         return entry.until
+    if isinstance(entry, RerunBegun):
+        return entry.of
+    if isinstance(entry, CellRerun):
+        return ": ".join(filter(None, (entry.verdict, entry.reason)))
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"
     if isinstance(entry, Reviewed):

@@ -1,0 +1,123 @@
+"""`jupyter agent-exec rerun`: run recorded code again, and say how its outputs compare."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from ..client import AgentExecClient
+from ..models import Rerun, RerunCell, RerunRules, RunAgain
+from ..types import RerunVerdict, SessionId
+from . import exit_codes
+from .command_client import connected, decided
+from .console import Colour, Console
+from .usage import UsageError
+
+_COLOURS: Final[dict[RerunVerdict, Colour]] = {"same": "green", "differs": "red", "failed": "red"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `rerun`."""
+    defaults = RerunRules()
+    parser.add_argument(
+        "what", metavar="WHAT", help="a session's id (s_…), or a notebook file with its outputs"
+    )
+    parser.add_argument("--kernel-name", metavar="NAME", help="kernelspec; else as before")
+    parser.add_argument(
+        "--cwd", metavar="PATH", help="folder of the kernel, from the server's root; else as before"
+    )
+    parser.add_argument(
+        "--isolated",
+        action="store_true",
+        help="keep the kernel apart from the server, its network and its other files",
+    )
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="for each cell; else as before"
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="text that matches does not count; may be repeated",
+    )
+    for name, default, help_ in (
+        ("--float-tolerance", defaults.float_tolerance, "relative difference of floats"),
+        ("--image-tolerance", defaults.image_tolerance, "difference of images, from 0 to 1"),
+    ):
+        parser.add_argument(
+            name, type=float, default=default, metavar="N", help=f"{help_} (%(default)s)"
+        )
+
+
+def rerun(arguments: Namespace, console: Console) -> int:
+    """Run code again, show each cell's verdict as it comes, and return the exit code."""
+    request = _request(arguments)
+    with connected(arguments, console) as client:
+        started = decided(client, console, lambda: client.start_rerun(request))
+        told = _followed(client, started, console, is_shown=not arguments.json)
+    if arguments.json:
+        console.json(told)
+    else:
+        counts: dict[str, int] = {}
+        for cell in told.cells:
+            counts[cell.verdict] = counts.get(cell.verdict, 0) + 1
+        console.line(", ".join(f"{count} {_words(name)}" for name, count in counts.items()))
+        console.note(f"the new executions are in session {told.session_id}")
+    if told.status != "finished":
+        console.complain(f"The session was closed after {len(told.cells)} of {told.total} cells.")
+        return exit_codes.STOPPED
+    bad = any(cell.verdict in ("differs", "failed") for cell in told.cells)
+    return exit_codes.FAILED if bad else exit_codes.OK
+
+
+def _request(arguments: Namespace) -> RunAgain:
+    rules = RerunRules(
+        ignore=arguments.ignore,
+        float_tolerance=arguments.float_tolerance,
+        image_tolerance=arguments.image_tolerance,
+    )
+    path = Path(arguments.what)
+    is_session = arguments.what.startswith("s_") and not path.exists()
+    try:
+        notebook = None if is_session else json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is no session's id, and no notebook: {error}.") from error
+    return RunAgain(
+        session_id=SessionId(arguments.what) if is_session else None,
+        notebook=notebook,
+        kernel_name=arguments.kernel_name,
+        cwd=arguments.cwd,
+        isolated=arguments.isolated,
+        timeout=arguments.timeout,
+        rules=rules,
+    )
+
+
+def _followed(client: AgentExecClient, told: Rerun, console: Console, *, is_shown: bool) -> Rerun:
+    """Wait for the end, and show each cell when it is compared."""
+    shown = 0
+    while True:
+        for number, cell in enumerate(told.cells[shown:], shown + 1):
+            if is_shown:
+                _show(number, cell, told.total, console)
+        shown = len(told.cells)
+        if told.status != "running":
+            return told
+        told = client.rerun(told.session_id, seen=shown)
+
+
+def _show(number: int, cell: RerunCell, total: int, console: Console) -> None:
+    why = "" if cell.reason is None else f"  {cell.reason}"
+    line = f"{number}/{total}  {cell.cell_id}  {_words(cell.verdict)}{why}"
+    console.line(line, _COLOURS.get(cell.verdict))
+    for difference in cell.differences:
+        console.line(f"    {difference.what}")
+        for changed in difference.diff.split("\n") if difference.diff else ():
+            console.text(f"      {changed}\n")
+
+
+def _words(verdict: str) -> str:
+    return verdict.replace("_", " ")

@@ -1,0 +1,57 @@
+"""How a session that runs code again compares with what it repeats, made from its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..models import Rerun, RerunCell, RerunDifference, Session
+from ..records import CellRerun, RerunBegun
+from .blobs import BlobStore
+from .lines import Line, lines
+
+_DIFFERENCES: Final = msgspec.json.Decoder(list[RerunDifference])
+
+
+def recorded_rerun(session: Session, journal: Path) -> Rerun | None:
+    """Return the comparison in a session's journal; None if the session repeats nothing.
+
+    Raises
+    ------
+    OSError
+        The journal cannot be read.
+    """
+    blobs = BlobStore(journal.parent / "blobs")
+    begun: RerunBegun | None = None
+    cells = []
+    for line in lines(journal, 0):
+        if isinstance(line.entry, RerunBegun):
+            begun = line.entry
+        elif isinstance(line.entry, CellRerun):
+            cells.append(_cell(line.entry, line, blobs))
+    if begun is None:
+        return None
+    finished = len(cells) == begun.cells
+    return Rerun(
+        session_id=session.id,
+        of=begun.of,
+        status="finished" if finished else "running" if session.status == "open" else "ended",
+        cells=cells,
+        total=begun.cells,
+    )
+
+
+def _cell(entry: CellRerun, line: Line, blobs: BlobStore) -> RerunCell:
+    said = None
+    if entry.differences is not None:
+        said = line.payloads.get(entry.differences) or blobs.find(entry.differences)
+    return RerunCell(
+        cell_id=entry.cell_id,
+        verdict=entry.verdict,
+        of=entry.of,
+        execution_id=entry.execution_id,
+        reason=entry.reason,
+        differences=[] if said is None else _DIFFERENCES.decode(said),
+    )

@@ -1,0 +1,64 @@
+"""`rerun`: what it shows of each cell, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.cli.command import Cli
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Path:
+    """A notebook whose second cell depends on a file."""
+    (tmp_path / "rows").write_text("3")
+    cells = [
+        nbformat.v4.new_code_cell(
+            source, outputs=[nbformat.v4.new_output("stream", text=text)], execution_count=1
+        )
+        for source, text in (
+            ("print('one')", "one\n"),
+            (f"print(open({str(tmp_path / 'rows')!r}).read(), 'rows')", "3 rows\n"),
+        )
+    ]
+    path = tmp_path / "analysis.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def test_outputs_as_before_are_exit_code_0(cli: Cli, notebook: Path) -> None:
+    done = cli("rerun", "analysis.ipynb")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2 same"
+
+
+def test_a_difference_is_shown_and_is_exit_code_1(cli: Cli, notebook: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("4")
+    done = cli("rerun", "analysis.ipynb")
+    assert done.returncode == 1
+    assert "What the code printed to stdout differs." in done.stdout
+    assert "-3 rows" in done.stdout
+    assert "+4 rows" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 same, 1 differs"
+    ignored = cli("rerun", "analysis.ipynb", "--ignore", r"\d rows")
+    assert ignored.returncode == 0
+
+
+def test_a_session_runs_again(cli: Cli) -> None:
+    ran: dict[str, Any] = json.loads(cli("run", "print('x')", "--json").stdout)
+    done = cli("rerun", ran["session_id"], "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [(ran["id"], "same")]
+    assert told["of"] == ran["session_id"]
+
+
+def test_what_is_neither_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
+    assert cli("rerun", "missing.ipynb").returncode == 2
+    (tmp_path / "text.ipynb").write_text("no JSON")
+    assert cli("rerun", "text.ipynb").returncode == 2
+    assert cli("rerun", "s_0").returncode == 4

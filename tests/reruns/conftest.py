@@ -1,0 +1,3 @@
+from tests.real_server import gate
+
+__all__ = ["gate"]

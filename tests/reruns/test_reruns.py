@@ -1,0 +1,178 @@
+"""Code that runs again: in a fresh kernel, in order, compared with what the record has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from jupyter_agent_exec.errors import InvalidRequest, NotRerun, SessionNotFound
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.asking import Agent
+from tests.real_server import Gate
+
+EMPTY = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
+
+
+async def begun(agent: Agent, **request: Any) -> dict[str, Any]:
+    answered = await agent.ask("POST", "reruns", request)
+    assert answered.status == 202, answered.body
+    assert answered.headers["Location"].endswith(f"/reruns/{answered.json['session_id']}")
+    told: dict[str, Any] = answered.json
+    return told
+
+
+async def ended(agent: Agent, rerun: dict[str, Any]) -> dict[str, Any]:
+    """Wait until all cells were compared, or the session is closed; return the comparison."""
+    async with asyncio.timeout(60):
+        while rerun["status"] == "running":
+            seen = len(rerun["cells"])
+            answered = await agent.get(f"reruns/{rerun['session_id']}", after=seen, wait=30)
+            rerun = answered.json
+    return rerun
+
+
+async def rerun(agent: Agent, **request: Any) -> dict[str, Any]:
+    return await ended(agent, await begun(agent, **request))
+
+
+async def test_a_sessions_code_runs_again_and_each_cell_is_compared(
+    agent: Agent, tmp_path: Path, history_dir: Path
+) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("3")
+    session = await agent.open(title="sums")
+    sources = [
+        "import time; x = 20; print(object(), time.strftime('%Y-%m-%d %H:%M:%S'))",
+        f"x + int(open({str(data)!r}).read())",
+        "1 / 0",
+        f"assert open({str(data)!r}).read() == '3'",
+    ]
+    before = [await agent.run(session, source) for source in sources]
+    data.write_text("4")
+
+    told = await rerun(agent, session_id=session["id"])
+    assert (told["of"], told["status"], told["total"]) == (session["id"], "finished", 4)
+    assert [cell["of"] for cell in told["cells"]] == [execution["id"] for execution in before]
+    assert [cell["verdict"] for cell in told["cells"]] == ["same", "differs", "same", "failed"]
+    [difference] = told["cells"][1]["differences"]
+    assert difference["what"] == "Output 1 (text/plain) differs."
+    assert "-23\n+24" in difference["diff"]
+
+    now = (await agent.get(f"sessions/{told['session_id']}")).json
+    assert (now["title"], now["agent"]["name"]) == ("Re-run of sums", "re-run")
+    executions = (await agent.get(f"sessions/{now['id']}/executions")).json["executions"]
+    assert [each["id"] for each in executions] == [cell["execution_id"] for cell in told["cells"]]
+    events = (await agent.get(f"sessions/{now['id']}/events")).json["events"]
+    said = [event["text"] for event in events if event["type"] == "cell_rerun"]
+    assert said == ["same", "differs", "same", "failed"]
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    report = await asyncio.to_thread(verify_history, history_dir, head=None, patience=5)
+    assert report.outcome == Outcome.WHOLE, report.findings
+
+
+async def test_what_ran_in_another_kernel_runs_in_another_kernel_again(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    await agent.ask("POST", f"sessions/{session['id']}/restart")
+    await agent.run(session, "'x' in globals()")
+    told = await rerun(agent, session_id=session["id"])
+    assert [cell["verdict"] for cell in told["cells"]] == ["same", "same"]
+
+
+async def test_what_did_not_run_to_its_end_does_not_run_again(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "while True: pass", timeout=0.2)
+    await agent.run(session, "1")
+    told = await rerun(agent, session_id=session["id"])
+    assert [cell["verdict"] for cell in told["cells"]] == ["skipped", "same"]
+    assert told["cells"][0]["reason"] == "It timed out."
+    assert told["cells"][0]["execution_id"] is None
+
+
+async def test_output_that_the_record_lacks_cannot_be_compared(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "print('x' * 5000)", max_output_bytes=1000)
+    told = await rerun(agent, session_id=session["id"])
+    assert [cell["verdict"] for cell in told["cells"]] == ["not_comparable"]
+
+
+async def test_a_notebooks_cells_run_again_and_its_tags_count(agent: Agent) -> None:
+    def cell(source: str, text: str | None, *tags: str) -> Any:
+        outputs = [] if text is None else [nbformat.v4.new_output("stream", text=text)]
+        return nbformat.v4.new_code_cell(
+            source, outputs=outputs, execution_count=1, metadata={"tags": list(tags)}
+        )
+
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("# Text"),
+            cell("print(1)", "1\n"),
+            cell("print(2)", "3\n"),
+            cell("raise SystemError", None, "skip-execution"),
+            cell("print('other')", "one\n", "nbval-ignore-output"),
+        ]
+    )
+    told = await rerun(agent, notebook=json.loads(nbformat.writes(notebook)))
+    assert [cell["verdict"] for cell in told["cells"]] == [
+        "same",
+        "differs",
+        "skipped",
+        "not_comparable",
+    ]
+    assert told["of"] is None
+    assert [each["cell_id"] for each in told["cells"]] == [each.id for each in notebook.cells[1:]]
+
+
+@pytest.mark.parametrize("clean", ["true", "false"])
+async def test_an_export_runs_again(agent: Agent, clean: str) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "print('a'); 1")
+    query = {"clean": clean}
+    exported = await agent.ask("GET", f"sessions/{session['id']}/notebook", query=query)
+    told = await rerun(agent, notebook=exported.json)
+    assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [(done["id"], "same")]
+
+
+async def test_a_closed_session_ends_what_runs_again(agent: Agent, gate: Gate) -> None:
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in (gate.source, "1")]
+    )
+    running = await begun(agent, notebook=json.loads(nbformat.writes(notebook)))
+    assert running["status"] == "running"
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    await agent.ask("POST", f"sessions/{running['session_id']}/close")
+    told = await ended(agent, running)
+    assert told["status"] == "ended"
+    assert len(told["cells"]) < told["total"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({}, "session_id"),
+        ({"session_id": "s_1", "notebook": {}}, "session_id"),
+        ({"notebook": EMPTY | {"cells": [{"cell_type": "code"}]}}, "notebook"),
+        ({"notebook": EMPTY}, None),
+        ({"session_id": "s_1", "rules": {"ignore": ["("]}}, "rules.ignore[0]"),
+    ],
+)
+async def test_a_bad_request_runs_nothing(
+    agent: Agent, request_: dict[str, Any], field: str | None
+) -> None:
+    answered = await agent.ask("POST", "reruns", request_)
+    assert (answered.status, answered.json["code"]) == (400, InvalidRequest.code)
+    assert answered.json["detail"]["field"] == field
+    assert (await agent.get("sessions")).json["sessions"] == []
+
+
+async def test_what_is_not_there_is_said(agent: Agent) -> None:
+    answered = await agent.ask("POST", "reruns", {"session_id": "s_1"})
+    assert answered.json["code"] == SessionNotFound.code
+    session = await agent.open()
+    answered = await agent.get(f"reruns/{session['id']}")
+    assert (answered.status, answered.json["code"]) == (404, NotRerun.code)
