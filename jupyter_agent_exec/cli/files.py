@@ -18,22 +18,40 @@ def add_words(parser: ArgumentParser) -> None:
     """Add the arguments of `files`."""
     parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    listing = actions.add_parser("list", help="list what is in its folder, or in one below")
-    listing.add_argument("path", metavar="FOLDER", nargs="?", help="its own when left out")
-    listing.add_argument("--recursive", action="store_true", help="what is in folders there too")
+    listing = actions.add_parser(
+        "list", help="list the files in the session's folder, or in a folder below it"
+    )
+    listing.add_argument(
+        "path",
+        metavar="FOLDER",
+        nargs="?",
+        help="a folder below the session's; by default the session's own",
+    )
+    listing.add_argument(
+        "--recursive", action="store_true", help="also list what is in folders below"
+    )
     get = actions.add_parser("get", help="download a file")
     get.add_argument("name", metavar="FILE", help="its path in the session's folder")
     get.add_argument(
-        "--to", metavar="PATH", help="a file or a folder here (this one); - for standard output"
+        "--to",
+        metavar="PATH",
+        help="a local file or folder (the current one); - for standard output",
     )
     put = actions.add_parser("put", help="upload a file")
-    put.add_argument("source", metavar="SOURCE", help="a file here")
-    put.add_argument("name", metavar="FILE", nargs="?", help="its path there; else its own name")
+    put.add_argument("source", metavar="SOURCE", help="a local file")
+    put.add_argument(
+        "name",
+        metavar="FILE",
+        nargs="?",
+        help="its path in the session's folder; by default its own name",
+    )
     delete = actions.add_parser("delete", help="delete a file, or an empty folder")
     delete.add_argument("name", metavar="FILE", help="its path in the session's folder")
     for each in (put, delete):
         each.add_argument(
-            "--replace", action="store_true", help="also a file that is not the session's own"
+            "--replace",
+            action="store_true",
+            help="also replace or delete a file that the session has not written",
         )
 
 

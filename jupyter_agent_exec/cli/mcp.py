@@ -53,7 +53,7 @@ def _upstream(arguments: Namespace, console: Console) -> Iterator[Upstream]:
         return
     if find_spec("mcp") is None:
         raise UsageError("MCP is not installed here: pip install 'jupyter-agent-exec[mcp]'.")
-    console.note("No Jupyter server is used that runs already; one is started for this client.")
+    console.note("No running Jupyter server is used. Starting one for this client.")
     with own_server(Path.cwd()) as server:
         yield Upstream(server)
 

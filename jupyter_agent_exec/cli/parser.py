@@ -19,10 +19,10 @@ Every execution becomes a cell in a session's history, which can be searched, ve
 exported as a notebook."""
 
 _EPILOG = f"""\
-Commands talk to the newest Jupyter server of yours that runs here and has the extension; to
-another with --url, or with {URL_VARIABLE} and {TOKEN_VARIABLE}. When none
-runs, a server is started for the time of the command; not where a person's notebook or kernel is
-asked for, which live in a server that runs. `verify` and `doctor` need none.
+Commands use the newest of your running Jupyter servers on this machine that has the extension. To
+use another one, give --url, or set {URL_VARIABLE} and {TOKEN_VARIABLE}. If none
+is running, a command that can work without one starts a server, which ends with the command.
+`verify` and `doctor` need no server.
 
 exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connection, 4 the server
 refused, 5 interrupted, cancelled or rejected, 6 timed out, 7 the kernel or the server died,
@@ -33,24 +33,26 @@ examples:
   jupyter agent-exec run '1 + 1'
   jupyter agent-exec run analysis.py --images plots
   generate | jupyter agent-exec run - --json
-  jupyter agent-exec run 'x = 2' --keep          says the session's id
+  jupyter agent-exec run 'x = 2' --keep          prints the session's id
   jupyter agent-exec run 'x * 2' --session s_01…
   jupyter agent-exec run 'df.head()' --notebook work/sales.ipynb
   jupyter agent-exec run --notebook work/sales.ipynb --cell 5f1c2a…
 
-In a person's notebook or kernel, code waits while theirs runs, and standard error says so.
+In a user's notebook or kernel, code waits while the user's code runs. A message on standard error
+says so.
 
-Ctrl-C cancels the execution (exit code 130); a second one leaves it alone."""
+Ctrl-C cancels the execution (exit code 130). A second Ctrl-C leaves it running."""
 
 _MCP_EPILOG = """\
-Configure an MCP client that starts a process with this command. Give a client that speaks HTTP the
-server's address instead: http://localhost:8888/api/agent-exec/mcp.
+Configure an MCP client that starts a process with this command. If your client speaks HTTP, give it
+the server's address instead: http://localhost:8888/api/agent-exec/mcp.
 
-A server that is named, or runs here, is used; else one is started in the current folder for the
-time of the client. Standard output is the protocol's alone; all else goes to standard error."""
+The command uses the server that you name, or one that is running on this machine. If there is
+none, it starts one in the current folder, which ends with the client. Standard output carries only
+the protocol; messages go to standard error."""
 
 _RULES_EPILOG = """\
-The rules are a convenience, not a guard: code that they let through may still do harm.
+The rules are a convenience, not a guard: code that they allow can still do harm.
 
 examples:
   jupyter agent-exec rules 'df.to_csv("out.csv")'
@@ -70,20 +72,21 @@ examples:
   jupyter agent-exec rerun analysis.ipynb --ignore 'seed \\d+' --float-tolerance 0.001"""
 
 _VERIFY_EPILOG = """\
-exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 torn last line (a
-server died while it wrote), 5 something that the record names is missing. The gravest counts.
+exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 incomplete last line
+(a server died while it wrote), 5 something that the record names is missing. If there are several
+problems, the code is that of the most serious one.
 
 examples:
   jupyter agent-exec verify                      the whole history
-  jupyter agent-exec verify s_01…                a session, with what the ledger says of it
+  jupyter agent-exec verify s_01…                a session, and its entries in the ledger
   jupyter agent-exec verify s_01….ipynb          an export, against its journal in the history
   jupyter agent-exec verify journal.jsonl --head 9f86d0…
   jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent"""
 
 
 _DOCTOR_EPILOG = """\
-Run it in the environment of Jupyter Server. It changes nothing: it looks at what is installed and
-configured and at the servers that run, and runs code in a server of its own with another history.
+Run it in the environment of Jupyter Server. It changes nothing: it checks what is installed and
+configured, looks at running servers, and runs code in a server of its own with another history.
 
 exit codes: 0 no problem (there may be warnings), 1 a problem was found, 2 usage."""
 
@@ -124,7 +127,7 @@ def make_parser() -> ArgumentParser:
     )
     _add_verify(commands)
     _add_mcp(commands)
-    _add(commands, "status", listings.status, "say how the server is doing")
+    _add(commands, "status", listings.status, "show the status of the server")
     _add_doctor(commands)
     return parser
 
@@ -141,82 +144,92 @@ def _add_run(commands: Any) -> None:
         "source",
         metavar="SOURCE",
         nargs="?",
-        help="code, a file with code, or - for standard input; with --cell that of the cell when "
-        "left out",
+        help="code, a file with code, or - for standard input; with --cell, you can leave it "
+        "out to run the cell as it is",
     )
     parser.add_argument(
-        "-c", "--code", action="store_true", help="SOURCE is code, even if a file is named so"
+        "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
     )
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="how long it may run")
     parser.add_argument(
-        "--images", metavar="DIR", help="save the images into this folder, made if need be"
+        "--timeout", type=_seconds, metavar="SECONDS", help="how long the code may run"
+    )
+    parser.add_argument(
+        "--images", metavar="DIR", help="save images in this folder; it is created if necessary"
     )
     parser.add_argument(
         "--value",
         metavar="NAME=EXPRESSION",
         action="append",
         default=[],
-        help="say what this expression comes to afterwards; may be repeated",
+        help="print the value of this expression after the code has run; can be repeated",
     )
     parser.add_argument(
         "--stdin",
         action="store_true",
-        help="let the code ask for input, and answer it here; a password is not recorded",
+        help="let the code ask for input, which you type here; passwords are not recorded",
     )
-    parser.add_argument("--purpose", metavar="TEXT", help="why, for those who decide or review")
+    parser.add_argument(
+        "--purpose",
+        metavar="TEXT",
+        help="why the code is run; shown to users who approve or review it",
+    )
     _add_where(parser)
     _add_placement(parser)
 
 
 def _add_where(parser: ArgumentParser) -> None:
-    where = parser.add_argument_group("where it runs", "a scratch kernel, unless another is named")
+    where = parser.add_argument_group("where the code runs", "in a scratch kernel by default")
     target = where.add_mutually_exclusive_group()
-    target.add_argument(
-        "--session", metavar="ID", help="go on in this session rather than open one"
-    )
+    target.add_argument("--session", metavar="ID", help="in this open session")
     target.add_argument(
         "--notebook",
         metavar="PATH",
-        help="in this notebook and its kernel; from the server's root, as `notebooks` lists them",
+        help="in this notebook and its kernel; a path from the server's root, as in `notebooks`",
     )
-    target.add_argument("--kernel", metavar="ID", help="in this kernel, without a document")
+    target.add_argument("--kernel", metavar="ID", help="in this running kernel, without a notebook")
     where.add_argument(
-        "--keep", action="store_true", help="leave the session open afterwards, with its variables"
+        "--keep", action="store_true", help="keep the session open afterwards, with its variables"
     )
     where.add_argument(
         "--kernel-name",
         metavar="NAME",
-        help="kernelspec of a scratch kernel, or of a notebook that has no kernel yet",
+        help="kernelspec for a scratch kernel, or for a notebook that has no kernel yet",
     )
-    where.add_argument("--cwd", metavar="PATH", help="folder of the kernel, from the server's root")
+    where.add_argument(
+        "--cwd", metavar="PATH", help="the kernel's folder; a path from the server's root"
+    )
     where.add_argument(
         "--isolated",
         action="store_true",
-        help="keep the scratch kernel apart from the server, its network and its other files",
+        help="isolate the scratch kernel from the server, the network and other files",
     )
     where.add_argument(
         "--env",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a variable for the kernel, if the server allows it; may be repeated",
+        help="an environment variable for the kernel, if the server allows it; can be repeated",
     )
     where.add_argument(
-        "--agent", metavar="NAME", default="command-line", help="who asks (%(default)s)"
+        "--agent", metavar="NAME", default="command-line", help="name of the agent (%(default)s)"
     )
     where.add_argument("--title", metavar="TEXT", help="what the session is for")
 
 
 def _add_placement(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("where its cell goes", "to the notebook's end by default")
+    group = parser.add_argument_group(
+        "where the cell goes", "to the end of the notebook by default"
+    )
     group.add_argument(
-        "--create", action="store_true", help="make an empty notebook if there is none"
+        "--create", action="store_true", help="create an empty notebook if there is none"
     )
     placement = group.add_mutually_exclusive_group()
     placement.add_argument("--after", metavar="CELL", help="after the cell with this id")
     placement.add_argument("--before", metavar="CELL", help="before the cell with this id")
     placement.add_argument("--cell", metavar="CELL", help="run the cell with this id where it is")
-    placement.add_argument("--no-cell", action="store_true", help="into the record only")
+    placement.add_argument(
+        "--no-cell", action="store_true", help="record the code, but add no cell to the notebook"
+    )
 
 
 def _add_sessions(commands: Any) -> None:
@@ -224,13 +237,13 @@ def _add_sessions(commands: Any) -> None:
         commands,
         "sessions",
         listings.sessions,
-        "list sessions: the open ones first, then the closed",
+        "list sessions, open ones first",
     )
-    parser.add_argument("--open", action="store_true", help="only those that are open")
+    parser.add_argument("--open", action="store_true", help="only open sessions")
     parser.add_argument(
         "--unreviewed",
         action="store_true",
-        help="only those with executions about which nobody has said anything",
+        help="only sessions with executions that nobody has reviewed",
     )
     _add_whose_and_when(parser)
     _add_limit(parser, 50)
@@ -238,13 +251,13 @@ def _add_sessions(commands: Any) -> None:
 
 def _add_show(commands: Any) -> None:
     parser = _add(
-        commands, "show", listings.show, "show a session with what it ran, or one execution"
+        commands, "show", listings.show, "show a session and its executions, or one execution"
     )
     parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
     parser.add_argument(
-        "--whole", action="store_true", help="an execution's whole text, and nothing else"
+        "--whole", action="store_true", help="print only the whole text output of an execution"
     )
-    parser.add_argument("--images", metavar="DIR", help="save the images into this folder")
+    parser.add_argument("--images", metavar="DIR", help="save images in this folder")
 
 
 def _add_ending(commands: Any) -> None:
@@ -252,7 +265,7 @@ def _add_ending(commands: Any) -> None:
         commands,
         "cancel",
         run.cancel,
-        "cancel an execution: it leaves the queue, or its code is interrupted",
+        "cancel an execution: take it out of the queue, or interrupt its code",
     )
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     for name, command, summary in (
@@ -265,23 +278,30 @@ def _add_ending(commands: Any) -> None:
 
 def _add_guide(commands: Any) -> None:
     parser = _add(
-        commands, "guide", listings.guide, "print what a language model should know about a session"
+        commands, "guide", listings.guide, "print a guide to a session for language models"
     )
     parser.add_argument("session", metavar="SESSION", help="the session's id")
 
 
 def _add_search(commands: Any) -> None:
     parser = _add(
-        commands, "search", listings.search, "search sources, outputs and errors, the newest first"
+        commands, "search", listings.search, "search sources, outputs and errors, newest first"
     )
     parser.add_argument(
-        "query", metavar="WORDS", nargs="?", default="", help="all executions when left out"
+        "query",
+        metavar="WORDS",
+        nargs="?",
+        default="",
+        help="words to search for; without them, all executions are listed",
     )
     parser.add_argument(
-        "--status", choices=sorted(FINAL_STATUSES), metavar="STATUS", help="only with this status"
+        "--status",
+        choices=sorted(FINAL_STATUSES),
+        metavar="STATUS",
+        help="only executions with this status",
     )
-    parser.add_argument("--session", metavar="ID", help="only in this session")
-    parser.add_argument("--has-image", action="store_true", help="only with an image")
+    parser.add_argument("--session", metavar="ID", help="only executions of this session")
+    parser.add_argument("--has-image", action="store_true", help="only executions with an image")
     parser.add_argument(
         "--from",
         dest="origin",
@@ -291,32 +311,32 @@ def _add_search(commands: Any) -> None:
     parser.add_argument(
         "--review",
         choices=(*get_args(Verdict), "none"),
-        help="only with this verdict; none: has run, and nobody has said anything",
+        help="only executions with this verdict; none: not reviewed yet",
     )
     _add_whose_and_when(parser)
     _add_limit(parser, 20)
 
 
 def _add_whose_and_when(parser: ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", help="only this agent's")
+    parser.add_argument("--agent", metavar="NAME", help="only those of this agent")
     parser.add_argument(
-        "--target", choices=get_args(TargetKind), help="only what runs in this kind of kernel"
+        "--target", choices=get_args(TargetKind), help="only those with this kind of target"
     )
     parser.add_argument(
-        "--since", metavar="TIME", help="only from then on, such as 2026-11-21T09:00:00Z"
+        "--since", metavar="TIME", help="only since this time, such as 2026-11-21T09:00:00Z"
     )
-    parser.add_argument("--until", metavar="TIME", help="only up to then")
+    parser.add_argument("--until", metavar="TIME", help="only until this time")
 
 
 def _add_looking(commands: Any) -> None:
     for name, command, summary in (
         ("variables", listings.variables, "list the variables of a session's kernel"),
-        ("packages", listings.packages, "list what code in a session's kernel can import"),
+        ("packages", listings.packages, "list the packages that a session's kernel can import"),
     ):
         parser = _add(commands, name, command, summary)
         parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
         parser.add_argument(
-            "match", metavar="TEXT", nargs="?", help="only those with this in their names"
+            "match", metavar="TEXT", nargs="?", help="only names that contain this text"
         )
         _add_limit(parser, 100)
 
@@ -326,11 +346,13 @@ def _add_notebooks(commands: Any) -> None:
         commands,
         "notebooks",
         listings.notebooks,
-        "list notebooks that are open or have a kernel, and which agents are in them",
+        "list notebooks that are open or have a kernel, and the agents that work in them",
     )
     parser = _add(commands, "cells", listings.cells, "show a notebook's cells as they are now")
     parser.add_argument(
-        "path", metavar="PATH", help="the notebook, from the server's root, as `notebooks` lists it"
+        "path",
+        metavar="PATH",
+        help="the notebook's path from the server's root, as `notebooks` lists it",
     )
 
 
@@ -339,69 +361,75 @@ def _add_approvals(commands: Any) -> None:
         commands,
         "pending",
         user_decisions.pending,
-        "show what asks for approval, with the exact source",
+        "list executions that need approval, with their exact source",
     )
     parser = _add(
         commands,
         "approve",
         user_decisions.approve,
-        "let an execution run, after a look at its source",
+        "approve an execution after you have seen its source",
     )
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     parser.add_argument(
         "--edit",
         metavar="SOURCE",
-        help="run this instead: code, a file with code, or - for standard input",
+        help="run this source instead: code, a file with code, or - for standard input",
     )
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask again")
-    parser = _add(commands, "reject", user_decisions.reject, "do not let an execution run")
+    parser.add_argument("-y", "--yes", action="store_true", help="approve without a question")
+    parser = _add(commands, "reject", user_decisions.reject, "reject an execution")
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for the agent to read")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, which the agent can read")
     for name, summary in (
         ("pause", "pause all agents; running code continues"),
-        ("resume", "let agents go on after a pause"),
+        ("resume", "end a pause of all agents"),
     ):
         parser = _add(commands, name, user_decisions.pause, summary)
         parser.set_defaults(paused=name == "pause")
-    parser = _add(commands, "policy", user_decisions.policy, "show or set what agents must ask for")
+    parser = _add(commands, "policy", user_decisions.policy, "show or set what needs approval")
     for kind in get_args(TargetKind):
         parser.add_argument(
-            f"--{kind}", choices=get_args(ApprovalMode), help=f"with a {kind} target"
+            f"--{kind}",
+            choices=get_args(ApprovalMode),
+            help=f"which executions with a {kind} target need approval",
         )
     _add_allow(parser)
     parser.add_argument(
-        "--edits", choices=get_args(EditMode), help="of notebooks, by agents with a token"
+        "--edits",
+        choices=get_args(EditMode),
+        help="how agents with a token edit notebooks: at once, or as proposals",
     )
     parser = _add(
         commands, "proposals", user_decisions.proposals, "show the edits that agents propose"
     )
     parser.add_argument("path", metavar="PATH", nargs="?", help="only for this notebook")
     for name, summary in (
-        ("keep", "make an agent's proposed edits in the notebook"),
-        ("undo", "drop an agent's proposed edits, or take kept ones back"),
+        ("keep", "apply an agent's proposed edits to the notebook"),
+        ("undo", "reject an agent's proposed edits, or revert kept ones"),
     ):
         parser = _add(commands, name, user_decisions.decide_edits, summary)
         parser.set_defaults(keeps=name == "keep")
-        parser.add_argument("session", metavar="SESSION", help="of the agent (s_…)")
-        parser.add_argument("ids", metavar="EDIT", nargs="*", help="all that are open without it")
+        parser.add_argument("session", metavar="SESSION", help="id of the agent's session (s_…)")
+        parser.add_argument(
+            "ids", metavar="EDIT", nargs="*", help="ids of edits; all open ones by default"
+        )
     parser = _add(
         commands,
         "rules",
         rules.rules,
-        "say which code would ask for approval in the mode `rules`, and why; runs nothing",
+        "show which code needs approval in the mode `rules`, and why; nothing is run",
         epilog=_RULES_EPILOG,
     )
     parser.add_argument(
         "source",
         metavar="SOURCE",
         nargs="?",
-        help="code, a file with code, or - for standard input; what agents ran when left out",
+        help="code, a file with code, or - for standard input; by default, what agents have run",
     )
     parser.add_argument(
-        "-c", "--code", action="store_true", help="SOURCE is code, even if a file is named so"
+        "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
     )
     _add_allow(parser)
-    parser.add_argument("--session", metavar="ID", help="only in this session")
+    parser.add_argument("--session", metavar="ID", help="only executions of this session")
     _add_whose_and_when(parser)
     _add_limit(parser, 200)
 
@@ -412,7 +440,8 @@ def _add_allow(parser: ArgumentParser) -> None:
         nargs="+",
         choices=get_args(RuleKind),
         metavar="KIND",
-        help="kinds of code that the rules let through: " + ", ".join(get_args(RuleKind)),
+        help="kinds of code that need no approval under the rules: "
+        + ", ".join(get_args(RuleKind)),
     )
 
 
@@ -421,66 +450,67 @@ def _add_passphrase(commands: Any) -> None:
         commands,
         "passphrase",
         user_decisions.passphrase,
-        "make the hash of a passphrase that people have to type before they decide",
+        "make the hash of a passphrase, which users must type before they decide",
         server=False,
         json=False,
     )
 
 
 def _add_token(commands: Any) -> None:
-    summary = "give an agent a token of its own, see which there are, or take one back"
+    summary = "create, list and revoke agent tokens"
     group = commands.add_parser("token", help=summary, description=f"{summary.capitalize()}.")
     verbs = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    parser = _add(verbs, "new", user_decisions.new_token, "mint a token, and show it this once")
-    parser.add_argument("label", metavar="LABEL", help="what you call it")
+    parser = _add(verbs, "new", user_decisions.new_token, "create a token, and show it once")
+    parser.add_argument("label", metavar="LABEL", help="a name for the token")
     parser.add_argument(
         "--scope",
         action="append",
         metavar="SCOPE",
-        help="what its agent may do, such as exec:scratch, files, exec:notebook:work/*, "
-        "edit:notebook:work/**, read:notebook or history:read:all; may be repeated "
+        help="what the agent may do, such as exec:scratch, files, exec:notebook:work/*, "
+        "edit:notebook:work/**, read:notebook or history:read:all; can be repeated "
         f"({' '.join(SCOPES)})",
     )
     parser.add_argument(
         "--expires-in",
         type=_duration,
         metavar="TIME",
-        help="a number with m, h or d: at the most 30d (8h)",
+        help="how long it is valid: a number with m, h or d, at most 30d (8h)",
     )
     parser.add_argument(
         "--approval",
         choices=get_args(ApprovalMode),
-        help="what a person has to approve; what the policy says when left out",
+        help="which executions need approval; by default as the policy says",
     )
     parser.add_argument(
         "--edits",
         choices=get_args(EditMode),
-        help="whether its edits of notebooks are made or proposed; what the policy says when left "
-        "out",
+        help="whether its edits of notebooks are applied or proposed; by default as the policy "
+        "says",
     )
     parser.add_argument(
         "--config",
         metavar="CLIENT",
-        help="what to paste for it: claude-code, mcp, vscode, mcp-stdio, python or curl",
+        help="print the configuration for a client: claude-code, mcp, vscode, mcp-stdio, python "
+        "or curl",
     )
-    caps = parser.add_argument_group("the most that it may use")
+    caps = parser.add_argument_group("limits of the token")
     for name, type, metavar, what in (
         ("per-minute", _count, "N", "executions in a minute"),
-        ("at-once", _count, "N", "executions that wait and run at once"),
-        ("timeout", _seconds, "SECONDS", "time of an execution"),
-        ("output-bytes", _count, "N", "output kept with a cell"),
-        ("kernels", _count, "N", "sessions open at once"),
+        ("at-once", _count, "N", "executions that wait or run at the same time"),
+        ("timeout", _seconds, "SECONDS", "longest time of an execution"),
+        ("output-bytes", _count, "N", "bytes of output kept for an execution"),
+        ("kernels", _count, "N", "sessions open at the same time"),
     ):
         caps.add_argument(f"--{name}", type=type, metavar=metavar, help=what)
     caps.add_argument(
         "--no-completion",
         action="store_true",
-        help="no completion and no documentation from kernels, for which these may run code",
+        help="no completion and no documentation from kernels, because these can run code",
     )
-    parser = _add(verbs, "list", user_decisions.list_tokens, "list tokens that are valid")
-    parser.add_argument("--all", action="store_true", help="also those that have ended")
+    parser = _add(verbs, "list", user_decisions.list_tokens, "list valid tokens")
+    parser.add_argument("--all", action="store_true", help="also expired and revoked tokens")
     parser = _add(
-        verbs, "revoke", user_decisions.revoke_token, "take a token back; its sessions are closed"
+        verbs, "revoke", user_decisions.revoke_token, "revoke a token, and close its sessions"
     )
     parser.add_argument("id", metavar="ID", help="of the token (t_…)")
 
@@ -490,33 +520,36 @@ def _add_review(commands: Any) -> None:
         commands,
         "review",
         user_decisions.review,
-        "say what you think of an execution, or of all that a session has run",
+        "review an execution, or all executions of a session",
     )
     parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
     verdict = parser.add_mutually_exclusive_group()
     verdict.add_argument(
-        "--approve", dest="verdict", action="store_const", const="approved", help="it is good"
+        "--approve", dest="verdict", action="store_const", const="approved", help="mark as good"
     )
     verdict.add_argument(
-        "--flag", dest="verdict", action="store_const", const="flagged", help="look at it again"
+        "--flag", dest="verdict", action="store_const", const="flagged", help="mark as a problem"
     )
-    verdict.add_argument("--clear", action="store_true", help="take back what was said")
-    parser.add_argument("--comment", metavar="TEXT", help="what else there is to say")
+    verdict.add_argument("--clear", action="store_true", help="remove the verdict")
+    parser.add_argument("--comment", metavar="TEXT", help="a comment")
 
 
 def _add_export(commands: Any) -> None:
     parser = _add(commands, "export", listings.export, "write a session as a notebook")
     parser.add_argument("session", metavar="SESSION", help="the session's id")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where (SESSION.ipynb); - for standard output"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (SESSION.ipynb); - for standard output",
     )
     parser.add_argument(
         "--clean",
         action="store_true",
-        help="as git, nbdime, jupytext and papermill like it: indented, without metadata of ours",
+        help="indented and without our metadata, for git, nbdime, jupytext and papermill",
     )
-    parser.add_argument("--journal", metavar="FILE", help="write the raw record too")
-    parser.add_argument("-f", "--force", action="store_true", help="overwrite files")
+    parser.add_argument("--journal", metavar="FILE", help="also write the raw record to this file")
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
 
 
 def _add_verify(commands: Any) -> None:
@@ -524,7 +557,7 @@ def _add_verify(commands: Any) -> None:
         commands,
         "verify",
         check.verify,
-        "check that the record is what was written; needs no server",
+        "check that the record is whole and unchanged; needs no server",
         epilog=_VERIFY_EPILOG,
         server=False,
     )
@@ -533,13 +566,15 @@ def _add_verify(commands: Any) -> None:
         metavar="WHAT",
         nargs="?",
         help="a history's folder, a session's id, a journal or ledger, or an exported notebook; "
-        "the history when left out",
+        "by default the history",
     )
     parser.add_argument(
         "--history", metavar="DIR", help="the history's folder (agent_exec in Jupyter's data)"
     )
     parser.add_argument(
-        "--journal", metavar="FILE", help="an exported notebook's journal, if not in the history"
+        "--journal",
+        metavar="FILE",
+        help="the journal of an exported notebook, if it is not in the history",
     )
     parser.add_argument(
         "--from",
@@ -548,7 +583,9 @@ def _add_verify(commands: Any) -> None:
         help="check what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
     )
     parser.add_argument(
-        "--head", metavar="HASH", help="a head that was kept elsewhere; proves that nothing is cut"
+        "--head",
+        metavar="HASH",
+        help="a chain head that you kept elsewhere; proves that nothing is cut off",
     )
 
 
@@ -557,7 +594,7 @@ def _add_doctor(commands: Any) -> None:
         commands,
         "doctor",
         doctor.doctor,
-        "say what is wrong with this installation, and what to do about it",
+        "find problems of this installation, and say how to solve them",
         epilog=_DOCTOR_EPILOG,
     )
     parser.add_argument(
@@ -572,14 +609,14 @@ def _add_mcp(commands: Any) -> None:
         commands,
         "mcp",
         mcp.mcp,
-        "serve an MCP client that starts a process and talks to it through its standard streams",
+        "connect an MCP client that uses standard input and output",
         epilog=_MCP_EPILOG,
         json=False,
     )
     parser.add_argument(
         "--start",
         action="store_true",
-        help="start a server for this client alone, whatever else runs; it ends with the client",
+        help="start a server for this client alone, which ends with the client",
     )
 
 
@@ -602,17 +639,21 @@ def _add(
     )
     parser.set_defaults(command=command)
     if json:
-        parser.add_argument("--json", action="store_true", help="answer in JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say less on standard error")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print fewer messages on standard error"
+    )
     if server:
         group = parser.add_argument_group("the server")
         group.add_argument(
-            "--url", metavar="URL", help=f"base URL, or one with ?token=; else {URL_VARIABLE}"
+            "--url",
+            metavar="URL",
+            help=f"base URL of the server, with or without ?token=; default: {URL_VARIABLE}",
         )
         group.add_argument(
             "--token",
             metavar="TOKEN",
-            help=f"others may see it in the list of processes; else {TOKEN_VARIABLE}",
+            help=f"a token; others may see it in the list of processes; default: {TOKEN_VARIABLE}",
         )
     return parser
 
@@ -624,7 +665,7 @@ def _add_limit(parser: ArgumentParser, default: int) -> None:
         type=_count,
         default=default,
         metavar="N",
-        help="how many at most (%(default)s)",
+        help="the largest number of results (%(default)s)",
     )
 
 
