@@ -18,11 +18,13 @@ from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Modes, Policy, Reviews
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
+from .auth.refusals import Refusal
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .executions.approval_gate import Rules
 from .executions.execution_queue import ServerResources
+from .executions.observer import ExecutionObserver
 from .files.manager import SessionFiles
 from .gateway.kernels import server_kernels
 from .journal.history import History
@@ -34,6 +36,7 @@ from .mcp.call import Managers
 from .mcp.client_documents import fetch_document
 from .mcp.endpoint import Endpoint, is_installed
 from .mcp.sign_in import SignIn
+from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
@@ -45,6 +48,7 @@ from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .notebooks.tab_cells import TabCells
+from .observability.logs import ActivityLog
 from .reruns.manager import Reruns
 from .server import (
     ContentsEvents,
@@ -93,6 +97,7 @@ class Services:
         ]
         self._settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
+        self._activity_log = ActivityLog(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(
@@ -197,6 +202,7 @@ class Services:
                 disk=self._disk,
                 log=self._log,
                 read=self.history.execution,
+                observe=self._observers,
             ),
         )
         self.manager: AgentSessions = traits.session_manager_class(
@@ -316,6 +322,7 @@ class Services:
             "mcp_installed": is_installed,
             "namespace": NAMESPACE,
             "notebooks": self.notebooks,
+            "on_refusal": self._refused,
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
             "reruns": self.reruns,
@@ -388,6 +395,13 @@ class Services:
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()
         self.activity.publish("tokens", None)
+
+    def _observers(self, session: Session) -> list[ExecutionObserver]:
+        """Return the observers of a new session that its executions do not need."""
+        return [self._activity_log.observer(session)]
+
+    def _refused(self, refusal: Refusal) -> None:
+        self._activity_log.refused(refusal)
 
     def _emit(self, event: dict[str, Any]) -> None:
         self._serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)

@@ -39,6 +39,7 @@ from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .denials import Denials
 from .operations import operations
+from .refusals import Refusal
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import (
     TokenRefused,
@@ -175,6 +176,7 @@ class AgentExecHandler(JupyterHandler):
     access: AccessControl
     tokens: Tokens
     denials: Denials
+    on_refusal: Callable[[Refusal], None]
     unlocks: Unlocks
     allow_full_access: bool
     body_limit: int
@@ -308,6 +310,24 @@ class AgentExecHandler(JupyterHandler):
             self.denials.note(token_id, code, self.request.method or "", self.route)
         else:
             self.denials.note_unknown()
+
+    def refused(self, error: errors.AgentExecError, method: str, route: str) -> None:
+        """Tell operators that the request was refused."""
+        caller: Caller | None = getattr(self, "caller", None)
+        token_id = None if caller is None or caller.token is None else caller.token.id
+        path: Mapping[str, str] = getattr(self, "path_kwargs", {})  # none for an unknown verb
+        self.on_refusal(
+            Refusal(
+                code=error.code,
+                status=status_of(type(error)),
+                method=method,
+                route=route,
+                username=None if caller is None else caller.username,
+                token_id=error.token_id if isinstance(error, TokenRefused) else token_id,
+                session_id=path.get("session_id"),
+                execution_id=path.get("execution_id"),
+            )
+        )
 
     def check_token(self) -> None:
         """Raise TokenRefused if the caller's agent token has ended since the request began."""
@@ -503,6 +523,7 @@ class AgentExecHandler(JupyterHandler):
             error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
             code, message, detail = error.code, error.message, error.detail
+            self.refused(error, self.request.method or "", self.route)
         elif isinstance(error, web.HTTPError):
             message = responses.get(status_code, "Refused")
             code, detail = re.sub(r"\W+", "_", message.lower()), {}

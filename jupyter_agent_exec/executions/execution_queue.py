@@ -59,6 +59,8 @@ class ServerResources:
     log: logging.Logger
     read: Callable[[str], ExecutionRecord]
     """Reads a finished execution from the history; blocks on the disk."""
+    observe: Callable[[Session], Sequence[ExecutionObserver]]
+    """Returns the observers of a new session from outside, such as metrics and logs."""
 
 
 class ExecutionQueue:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..errors import InvalidRequest
 from ..models import Document, Execute, Placement
 from ..records import CellWritten, Entry, ExecutionRecord
-from ..types import ExecutionId
+from ..types import CloseReason, ExecutionId
 
 if TYPE_CHECKING:
     from .execution import LiveExecution
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 class ExecutionObserver:
     """Is notified of events of one session's executions; override the methods you need."""
+
+    def opened(self) -> None:
+        """Handle that the session has been opened."""
+
+    def closed(self, reason: CloseReason) -> None:
+        """Handle that the session has been closed; none of its executions is left."""
 
     def accepted(self, execution: LiveExecution) -> None:
         """Handle an execution whose acceptance is on disk; it may run already."""

@@ -348,6 +348,7 @@ class McpHandler(AgentExecHandler):
         return sha256(shown.encode()).hexdigest()
 
     def _note_denial(self, error: AgentExecError, method: str, tool: str) -> None:
+        self.refused(error, method, tool or self.route)
         token = self.caller.token
         if token is not None and error.is_denial:
             self.denials.note(token.id, error.code, method, tool or self.route)

@@ -109,6 +109,7 @@ class Methods:
         try:
             given = arguments(tool, params.arguments or {})
         except AgentExecError as error:
+            _asker(context).note_denial(error, context.method, tool.name)
             return refusal(Failure.of(error))
         call = self.call(context, params)
         is_open = self._open_sessions()

@@ -125,6 +125,7 @@ class LiveSession(ExecutionObserver):
         """Whether it stays open although it is unused."""
         self.shows_outputs: By | None = None
         """Who decided that its held outputs are accepted as they come; None if nobody did."""
+        self._outside = resources.observe(record)
         cells: ExecutionCells | None = None
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
@@ -138,7 +139,7 @@ class LiveSession(ExecutionObserver):
             limits=bounds,
             permit=permit,
             first_sources=first_sources,
-            observers=[self] if cells is None else [cells, self],
+            observers=[*([] if cells is None else [cells]), self, *self._outside],
             resources=resources,
         )
         self._tasks = self._queue.tasks
@@ -334,6 +335,8 @@ class LiveSession(ExecutionObserver):
         if self.first_sources and await is_nested(kernel, host_kernels):
             self._queue.nests_in = kernel
         self._activity.publish("opened", self, status="open")
+        for observer in self._outside:
+            observer.opened()
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._queue.recorder.record(created)
@@ -446,6 +449,8 @@ class LiveSession(ExecutionObserver):
             self._resources.log.exception("%s was not closed as it should be", self.id)
         finally:
             self._activity.publish("closed", self, status="closed")
+            for observer in self._outside:
+                observer.closed(reason)
             self._closed.set_result(None)
 
     async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:

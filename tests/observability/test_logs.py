@@ -1,0 +1,94 @@
+"""The lines in the server's log for sessions, executions and refusals."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.observability.logs import line
+from tests.asking import Agent, Send
+from tests.mcp.raw_mcp import RawMcp
+
+SECRET = "a_word_of_the_code"
+HOSTILE = "x\n[E] forged\r\x1b[2J\x7f\x85\u2028\u202e\ud800"
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Any:
+    """Return the lines of an event, as the log has them; each must be one printable line."""
+    caplog.set_level(logging.INFO)
+
+    def lines(event: str) -> list[dict[str, Any]]:
+        logged = [each.getMessage() for each in caplog.records if each.name.endswith(".activity")]
+        assert all(each.isascii() and each.isprintable() for each in logged)
+        assert SECRET not in "".join(logged)
+        return [told for each in logged if (told := json.loads(each))["event"] == event]
+
+    return lines
+
+
+async def test_each_session_and_execution_has_a_line_without_its_code(
+    agent: Agent, lines: Any
+) -> None:
+    session = await agent.open(agent={"name": "Zoë\u202e"})
+    fine = await agent.run(session, f"print('{SECRET}')")
+    bad = await agent.run(session, f"{SECRET}", claim={"trace_id": "0af7" * 8})
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    (opened,) = lines("session_opened")
+    assert (opened["session_id"], opened["target"]) == (session["id"], "scratch")
+    assert opened["agent"] == "Zoë\u202e"
+    finished = lines("execution_finished")
+    assert [each["execution_id"] for each in finished] == [fine["id"], bad["id"]]
+    assert [each["status"] for each in finished] == ["ok", "error"]
+    assert [each["duration"] for each in finished] == [fine["duration"], bad["duration"]]
+    assert (finished[0].get("trace_id"), finished[1]["trace_id"]) == (None, "0af7" * 8)
+    (closed,) = lines("session_closed")
+    assert (closed["session_id"], closed["reason"], closed["executions"]) == (
+        session["id"],
+        "closed",
+        2,
+    )
+
+
+async def test_each_refusal_has_a_line_in_which_nothing_can_be_injected(
+    agent: Agent, ask: Send, lines: Any
+) -> None:
+    assert (await ask("GET", "sessions")).status == 401
+    assert (await agent.ask("POST", "sessions", {"agent": 1})).status == 400
+    assert (await agent.get("sessions/s_\n[E] forged\x1b[2J")).status == 404
+    unknown, wrong, missing = lines("refused")
+    assert (unknown["code"], unknown["status"], unknown["route"]) == (
+        "unauthenticated",
+        401,
+        "/sessions",
+    )
+    assert "username" not in unknown
+    assert (wrong["code"], wrong["method"], wrong["status"]) == ("invalid_request", "POST", 400)
+    assert wrong["username"]
+    assert missing["session_id"] == "s_\n[E] forged\x1b[2J"
+
+
+async def test_a_call_of_a_tool_that_is_refused_has_a_line(
+    ask: Send, jp_serverapp: Any, lines: Any
+) -> None:
+    raw = RawMcp(ask, jp_serverapp.identity_provider.token, modern=True)
+    assert (await raw.call("execute", session_id="s_none", source=SECRET))["isError"]
+    assert (await raw.call("execute", source=1))["isError"]
+    refused = lines("refused")
+    assert [each["route"] for each in refused] == ["execute", "execute"]
+    assert [each["code"] for each in refused] == ["session_not_found", "invalid_request"]
+
+
+def test_a_value_is_escaped_and_cut() -> None:
+    written = line("refused", {"username": HOSTILE, "route": "r" * 1000, "status": 404, "no": None})
+    assert written.isascii()
+    assert written.isprintable()
+    assert json.loads(written) == {
+        "event": "refused",
+        "username": HOSTILE,
+        "route": "r" * 200,
+        "status": 404,
+    }
