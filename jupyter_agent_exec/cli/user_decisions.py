@@ -307,7 +307,7 @@ def new_token(arguments: Namespace, console: Console) -> int:
         if not minted.mcp_installed:
             console.note("MCP clients need the extra on the server: 'jupyter-agent-exec[mcp]'.")
     console.note(f"{token.id} may {', '.join(token.scopes)} until {token.expires_at}.")
-    console.note("Its secret is shown this once; whoever has it is the agent.")
+    console.note("The secret is shown only now. Anybody who has it can act as this agent.")
     return exit_codes.OK
 
 
