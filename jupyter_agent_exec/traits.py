@@ -244,7 +244,7 @@ class AgentExecTraits(IsolationTraits, McpTraits):
     def _check_passphrase_hash(self, proposal: Bunch) -> str:
         if proposal.value and not is_slow_hash(proposal.value):
             raise TraitError(
-                "decision_passphrase_hash: this is no hash of a passphrase. Create one with "
+                "decision_passphrase_hash: this is not the hash of a passphrase. Create one with "
                 "'jupyter agent-exec passphrase'; it begins with 'argon2:$argon2id$'."
             )
         return str(proposal.value)

@@ -74,7 +74,7 @@ def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
     """Return a trait's modes by what they decide about; TraitError if it is invalid."""
     for kind, mode in modes.items():
         if kind not in POLICY_KINDS:
-            raise TraitError(f"{name}: {kind!r} is no kind of target; {_or(POLICY_KINDS)}.")
+            raise TraitError(f"{name}: {kind!r} is not a kind of target; {_or(POLICY_KINDS)}.")
         allowed = EDIT_MODES if kind == "edits" else APPROVAL_MODES
         if mode not in allowed:
             raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(allowed)}.")
@@ -194,7 +194,7 @@ class Policy:
             temporary.replace(self._path)
         except OSError as error:
             raise HistoryUnavailable(
-                f"The policy cannot be kept ({error.strerror or error}); it is as it was."
+                f"The policy cannot be saved ({error.strerror or error}). Nothing was changed."
             ) from error
         self._set = policy
 

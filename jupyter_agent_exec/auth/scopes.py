@@ -228,7 +228,7 @@ def checked_pattern(pattern: str, field: str) -> str:
     found = plain_path(pattern)
     if found is None or any("**" in part and part != "**" for part in found.split("/")):
         raise InvalidRequest(
-            f"{field}: {pattern!r} is no pattern of contents paths. Separate parts by '/', "
+            f"{field}: {pattern!r} is not a pattern of contents paths. Separate parts by '/', "
             "without '.', '..' and backslashes. '*' matches any text within a part, and a part "
             "'**' matches any number of parts.",
             field=field,

@@ -135,7 +135,7 @@ class TokenStore:
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or error
             raise HistoryUnavailable(
-                f"The agent tokens cannot be kept ({reason}); they are as they were."
+                f"The agent tokens cannot be saved ({reason}). Nothing was changed."
             ) from error
         return self._tokens
 

@@ -95,7 +95,7 @@ def _checked(server: Server) -> Upstream:
         if error.status == UNAUTHORIZED:
             raise Unauthenticated(str(error)) from error
         raise UnexpectedAnswer(
-            f"What answers at {server.address} is no Jupyter server with jupyter-agent-exec.",
+            f"The server at {server.address} is not a Jupyter server with jupyter-agent-exec.",
             error.status,
         ) from error
     except (OSError, HTTPException) as error:

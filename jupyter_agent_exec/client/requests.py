@@ -217,7 +217,7 @@ def _preload(item: Preloadable) -> Preload:
     named = _MODULE.fullmatch(item)
     if named is None:
         raise InvalidRequest(
-            f"preload: {item!r} is no module's name. For the source of a function use "
+            f"preload: {item!r} is not the name of a module. For the source of a function use "
             "function(source).",
             field="preload",
         )

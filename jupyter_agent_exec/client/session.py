@@ -736,7 +736,9 @@ class AsyncSession:
 
     def _file_path(self, name: str) -> str:
         if any(part in ("", ".", "..") for part in name.split("/")):  # would change the URL's path
-            raise InvalidRequest(f"{name!r} is no path below the session's folder.", field="path")
+            raise InvalidRequest(
+                f"{name!r} is not a path below the session's folder.", field="path"
+            )
         return f"{API}{self._path}/files/{quote(name)}"
 
 

@@ -410,7 +410,7 @@ class ApprovalGate:
             if approval.incarnation != self._incarnation:
                 await self._ask_again(execution)
                 raise ApprovalChanged(
-                    "The kernel is another one since this asked; it asks anew.",
+                    "The kernel has changed since approval was requested. It is requested again.",
                     incarnation=self._incarnation,
                 )
             source = execution.source if decision.source is None else decision.source

@@ -132,7 +132,7 @@ class ShownCells:
         if self._cells is not None and request.placement != "none":
             return await self._cells.find(request.source, request.placement)
         if request.source is None:
-            raise InvalidRequest("source: what is to be run?", field="source")
+            raise InvalidRequest("source: give the code to run.", field="source")
         return None
 
     def noted(self, entry: Entry) -> None:

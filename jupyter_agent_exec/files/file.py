@@ -331,7 +331,7 @@ def writing(path: str) -> Iterator[None]:
         raise Forbidden(f"{path!r} cannot be written or deleted here: {barred}.") from None
     except FileChanged:
         raise FileNotOwned(
-            f"Somebody wrote {path!r} at this very moment; look at it before you replace it.",
+            f"Somebody wrote {path!r} at the same moment. Read it before you replace it.",
             path=path,
         ) from None
     except OSError as error:

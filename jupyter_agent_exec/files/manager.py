@@ -495,9 +495,8 @@ class OwnFiles:
         own = self.uploaded.get(path) == etag or self.execution_of(path, status) is not None
         if not named and not own:
             raise FileNotOwned(
-                f"{path!r} is not as this session left it: it is somebody else's, or has been "
-                "written since. To replace or delete it all the same, read it and send its ETag; "
-                "or take another name.",
+                f"This session did not write {path!r}, or somebody has changed it since. To "
+                "replace or delete it anyway, read it and send its ETag, or use another name.",
                 path=path,
             )
         if not status.st_mode & _WRITE_BITS:
@@ -509,5 +508,5 @@ class OwnFiles:
             raise PreconditionFailed("There is a file at this path already.")
         if if_match is not None and (etag is None or not matches(if_match, etag)):
             raise PreconditionFailed(
-                "The file is not as it was when it was read, or is gone: read it anew."
+                "The file has changed or is gone since you read it. Read it again."
             )

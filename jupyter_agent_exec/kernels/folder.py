@@ -223,4 +223,4 @@ def _check_file(status: os.stat_result | None, name: str) -> None:
     if status is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not stat.S_ISREG(status.st_mode):
-        raise AccessRefused(f"{name!r} is no file")
+        raise AccessRefused(f"{name!r} is not a file")

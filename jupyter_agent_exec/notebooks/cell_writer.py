@@ -151,7 +151,7 @@ MERGE_DELAY = 0.1
 RENAME_LOOKS = 10
 """How often to look for a notebook that may have been renamed, `MERGE_DELAY` apart."""
 
-GONE = "The cell is not in the notebook any more, or is no code cell."
+GONE = "The cell is not in the notebook any more, or is not a code cell."
 CHANGED = "The cell's source was changed before its code ran, so it was left as it is."
 BROKEN_OFF = "Writing the cell was broken off."
 

@@ -111,8 +111,8 @@ class ChannelHandler(AgentExecWebSocket):
         try:
             self.tabs.receive(self._page, message)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            self.log.warning("A JupyterLab page sent what is no message: %s", error)
-            self.close(1007, "This is no message of a JupyterLab page.")
+            self.log.warning("A JupyterLab page sent something that is not a message: %s", error)
+            self.close(1007, "This is not a message of a JupyterLab page.")
 
     def on_close(self) -> None:
         """Forget the page."""

@@ -297,7 +297,7 @@ def _check_target(session: Session, path: str) -> None:
     """Raise InvalidRequest if a session's notebook is not the one at a path."""
     if session.path is None:
         raise InvalidRequest(
-            "session_id: the session's target is no notebook; open one whose target is this one.",
+            "session_id: the session's target is not a notebook. Open a session in this notebook.",
             field="session_id",
         )
     if session.path != path:

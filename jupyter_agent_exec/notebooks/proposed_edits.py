@@ -208,7 +208,7 @@ def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook:
     result = now
     if before != after and now != after:
         if now["cell_type"] != before["cell_type"]:
-            raise DoesNotFit("The cell has another type since.")
+            raise DoesNotFit("The type of the cell was changed since.")
         source = merged(before["source"], after["source"], now["source"])
         if source is None:
             raise DoesNotFit("The same lines of the cell were edited since.")

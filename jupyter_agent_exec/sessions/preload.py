@@ -71,11 +71,11 @@ def preloaded(items: Sequence[Preload]) -> Preloaded | None:
 
 def _import_of(item: PreloadModule, field: str) -> str:
     if not all(map(_is_name, item.name.split("."))):
-        raise _wrong(f"{field}.name", f"{item.name!r} is no name of a module.")
+        raise _wrong(f"{field}.name", f"{item.name!r} is not the name of a module.")
     if item.alias is None:
         return f"import {item.name}"
     if not _is_name(item.alias):
-        raise _wrong(f"{field}.as", f"{item.alias!r} is no name in Python.")
+        raise _wrong(f"{field}.as", f"{item.alias!r} is not a valid name in Python.")
     return f"import {item.name} as {item.alias}"
 
 
@@ -112,7 +112,7 @@ def _requirement(text: str, field: str) -> tuple[str, str]:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         reason = str(error).partition("\n")[0]
-        raise _wrong(field, f"{text!r} is no requirement: {reason}.") from None
+        raise _wrong(field, f"{text!r} is not a requirement: {reason}.") from None
     if requirement.url or requirement.extras or requirement.marker:
         raise _wrong(field, "a name, and versions if need be, such as 'numpy>=2'; nothing else.")
     return requirement.name, str(requirement.specifier)

@@ -83,7 +83,7 @@ class SessionHistory:
     async def started(self) -> None:
         """Wait until the history is loaded; ServerStopping if the server stops."""
         if self._stopping:
-            raise ServerStopping("The server is stopping; nothing new is taken.")
+            raise ServerStopping("The server is stopping and takes no new requests.")
         self.start()
         assert self._started is not None
         if not self._started.done():
@@ -395,7 +395,7 @@ class LongReads:
         owner = caller.username if caller.token is None else caller.token.id
         async with self._locks.setdefault(owner, asyncio.Lock()):
             if self._stopping:
-                raise ServerStopping("The server is stopping; nothing new is read.")
+                raise ServerStopping("The server is stopping and takes no new requests.")
             return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     async def stop(self) -> None:

@@ -471,7 +471,7 @@ async def test_an_answer_comes_from_the_page_and_from_a_person(
 BAD_FORMS = [
     ({"scope": ""}, "scope"),
     ({"scope": "everything"}, "there is no scope"),
-    ({"patterns": "../x"}, "no pattern of contents paths"),
+    ({"patterns": "../x"}, "not a pattern of contents paths"),
     ({"label": " "}, "label"),
     ({"expires_in": "99999999"}, "expires_in"),
     ({"expires_in": "soon"}, "expires_in"),

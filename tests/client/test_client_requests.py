@@ -142,7 +142,7 @@ def closing_over(outside: int) -> Callable[[], int]:
         (Has, "is a type"),
         (len, "is a builtin_function_or_method"),
         (eval("compile('def f(): pass', 'x', 'exec')"), "is a code"),
-        ("def f(): pass", "is no module's name"),
+        ("def f(): pass", "is not the name of a module"),
     ],
 )
 def test_what_has_no_source_of_its_own_is_refused_with_a_sentence(item: Any, said: str) -> None:

@@ -104,10 +104,10 @@ async def test_all_that_is_missing_is_told_at_once_and_nothing_is_installed(agen
 @pytest.mark.parametrize(
     ("item", "field", "said"),
     [
-        (module("os; import sys"), "preload[1].name", "is no name of a module"),
-        (module("class"), "preload[1].name", "is no name of a module"),
-        (module(".a"), "preload[1].name", "is no name of a module"),
-        (module("os", "a b"), "preload[1].as", "is no name in Python"),
+        (module("os; import sys"), "preload[1].name", "is not the name of a module"),
+        (module("class"), "preload[1].name", "is not the name of a module"),
+        (module(".a"), "preload[1].name", "is not the name of a module"),
+        (module("os", "a b"), "preload[1].as", "is not a valid name in Python"),
         (function("x = 1"), "preload[1].source", "exactly one function"),
         (function("def f(): pass\nf()"), "preload[1].source", "exactly one function"),
         (function("class A: pass"), "preload[1].source", "exactly one function"),

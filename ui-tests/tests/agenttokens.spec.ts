@@ -163,7 +163,7 @@ test('a token is given, and its secret is shown once', async ({
   await access.button('Give access').click();
   await expect(access.field('Other notebooks')).toBeFocused();
   await expect(access.dialog.getByRole('alert')).toContainText(
-    'is no pattern of contents paths'
+    'is not a pattern of contents paths'
   );
   await expectAccessible(page, THEMES);
   expect(await access.tokens()).toEqual([]);

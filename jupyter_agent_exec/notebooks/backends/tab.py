@@ -58,7 +58,7 @@ class Tab:
                 raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
             answer = await self.page.ask(make)
         if answer.status == "failed":
-            raise Unreachable(answer.message or "It went wrong in the tab.")
+            raise Unreachable(answer.message or "The tab could not make the change.")
         if answer.status == "gone":
             raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
         return answer
