@@ -63,7 +63,7 @@ async def test_a_file_is_uploaded_listed_read_replaced_and_deleted(
     one = {"type": "file_uploaded", "path": "data/in.csv"}
     first, second = (hashlib.sha256(body).hexdigest() for body in (b"a,b\n1,2\n", b"new"))
     assert [
-        {name: value for name, value in entry.items() if name not in ("n", "at", "by")}
+        {name: value for name, value in entry.items() if name not in ("n", "at", "by", "format")}
         for entry in await entries(agent, files)
     ] == [
         {**one, "bytes": 8, "sha256": first},
