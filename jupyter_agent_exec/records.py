@@ -13,9 +13,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import re
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -60,6 +59,7 @@ from .types import (
     TokenId,
     Verdict,
     Via,
+    is_made_up,
 )
 
 
@@ -120,10 +120,6 @@ class BlobRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mimetype: str
 
 
-MADE_UP: Final = re.compile("[0-9a-f]{32}")
-"""The username that Jupyter gives a user who logs in with a token or a password."""
-
-
 class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The author of an entry's action."""
 
@@ -143,8 +139,7 @@ class By(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def said(self) -> str:
         """The author in a sentence for users and language models."""
-        is_made_up = self.username is not None and MADE_UP.fullmatch(self.username) is not None
-        name = "the user" if is_made_up else self.named
+        name = "the user" if is_made_up(self.named) else self.named
         return f"an agent on behalf of {name}" if self.kind == "agent" else name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Literal, NewType, TypeAlias
 
 SessionId = NewType("SessionId", str)
@@ -143,3 +144,10 @@ RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", 
 """Raster image types; in a mimebundle their data is base64."""
 
 IMAGE_TYPES: Final = (*RAW_IMAGE_TYPES, "image/svg+xml")
+
+_MADE_UP: Final = re.compile(r"[0-9a-f]{32}|Anonymous \w+")
+
+
+def is_made_up(name: str) -> bool:
+    """Return whether Jupyter made a name, or username, up: for a login by token or password."""
+    return _MADE_UP.fullmatch(name) is not None

@@ -13,7 +13,7 @@ import msgspec
 
 from .. import models
 from ..client import AgentExecClient, Result, Session
-from ..client.display import credential, one_line, placed, quoted, size
+from ..client.display import credential, one_line, person, placed, quoted, size
 from ..models import NotebookCell, OpenNotebook, Variable
 from . import exit_codes
 from .check import search_central
@@ -214,7 +214,7 @@ def _show_session(
         who = credential(info.token)
         called = quoted(one_line(info.agent.name, 200))
         since = _time(info.opened_at)
-        console.line(f"{who}, for {info.username}, since {since}; calls itself {called}")
+        console.line(f"{who}, for {person(info.username)}, since {since}; calls itself {called}")
         console.line(f"runs in {_target(info)}{_opened_as(info)}")
         for result in results:
             console.line()

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..client import AgentExecClient
 from ..client.client import SCOPES
-from ..client.display import credential, exact, quoted
+from ..client.display import credential, exact, person, quoted
 from ..models import Approvals, Caps, Execution, Proposal, Review, Session
 from ..types import PolicyKind
 from . import exit_codes
@@ -109,7 +109,7 @@ def _show_proposal(proposal: Proposal, console: Console) -> None:
     """Show a proposal's agent and its edits, with every character visible."""
     called = quoted(exact(proposal.agent.name))
     path = exact(proposal.path)
-    console.line(f"{proposal.session_id}  {called}, for {proposal.username}, in {path}")
+    console.line(f"{proposal.session_id}  {called}, for {person(proposal.username)}, in {path}")
     for edit in proposal.edits:
         fits = "" if edit.fits else f"; does not fit: {edit.reason}"
         console.line(f"{edit.id}  {edit.kind} {exact(edit.cell_id)}{fits}")
@@ -195,9 +195,9 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     where = "a kernel that is not started yet" if kernel is None else f"kernel {kernel}"
     if document is not None:
         where = f"{exact(document.path)}, {where}"
-    who = credential(execution.token)
+    who = f"{credential(execution.token)}, for {person(execution.username)}"
     called = quoted(exact(execution.agent.name))
-    say(f"{execution.id}  {who}, for {execution.username}, in {where}; calls itself {called}")
+    say(f"{execution.id}  {who}, in {where}; calls itself {called}")
     if execution.claim is not None and execution.claim.purpose is not None:
         say(f"It says why: {quoted(exact(execution.claim.purpose))}")
     before = None if approval is None else approval.before
@@ -214,7 +214,7 @@ def _answered(execution: Execution, arguments: Namespace, console: Console) -> i
     if arguments.json:
         console.json(execution)
     elif execution.approval is not None:
-        by = execution.approval.decided_by
+        by = person(execution.approval.decided_by or "")
         console.line(f"{execution.id}  {execution.approval.status} by {by}")
     return exit_codes.OK
 
@@ -222,7 +222,7 @@ def _answered(execution: Execution, arguments: Namespace, console: Console) -> i
 def _say_if_paused(approvals: Approvals, console: Console) -> None:
     paused = approvals.paused
     if paused is not None:
-        console.line(f"{paused.by} has paused all agents, at {paused.at[11:19]} UTC.")
+        console.line(f"All agents are paused since {paused.at[11:19]} UTC, by {person(paused.by)}.")
 
 
 def review(arguments: Namespace, console: Console) -> int:
@@ -260,7 +260,7 @@ def review_line(review: Review | None) -> str:
     """Return a review in one line."""
     if review is None:
         return "not reviewed"
-    words = f"{review.verdict or 'commented'} by {review.by}"
+    words = f"{review.verdict or 'commented'} by {person(review.by)}"
     return words if review.comment is None else f"{words}: {review.comment}"
 
 

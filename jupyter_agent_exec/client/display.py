@@ -12,7 +12,7 @@ from typing import Final
 
 from ..lookalikes import lookalikes
 from ..models import Document, TokenRef, WaitingFor
-from ..types import Via
+from ..types import Via, is_made_up
 
 _SEQUENCES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -109,6 +109,11 @@ def quoted(words: str) -> str:
 def credential(token: TokenRef | None) -> str:
     """Return the label of an agent's token, or words for a user's own credential."""
     return "full access" if token is None else token.label
+
+
+def person(name: str) -> str:
+    """Return a user's name; words for a user whom the server does not know by name."""
+    return "the user" if is_made_up(name) else exact(name)
 
 
 def waiting(behind: WaitingFor, execution_id: str) -> str:

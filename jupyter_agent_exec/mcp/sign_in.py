@@ -29,8 +29,7 @@ from ..auth.handler import error_in, status_of
 from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn
 from ..models import Token
-from ..records import MADE_UP
-from ..types import TokenId
+from ..types import TokenId, is_made_up
 from .endpoint import asgi_scope, check_installed
 
 T = TypeVar("T")
@@ -417,7 +416,7 @@ class ConsentPage(SignInPage):
             lifetimes={each: text for each, text in LIFETIMES.items() if each <= longest}
             or {int(longest): f"{longest / 60:.0f} minutes"},
             passphrase=self.needs_passphrase,
-            person="" if MADE_UP.fullmatch(self.caller.username) else self.caller.display_name,
+            person="" if is_made_up(self.caller.display_name) else self.caller.display_name,
             server=self.server_name,
             xsrf=self.xsrf_form_html(),
         )

@@ -43,12 +43,12 @@ def running(cli: Cli, source: str) -> tuple[subprocess.Popen[str], str]:
 def test_a_run_waits_until_somebody_approves_it(cli: Cli) -> None:
     process, id = running(cli, "print('hello')")
     shown = cli("pending").stdout
-    assert f"{id}  full access, for " in shown
+    assert f"{id}  full access, for the user, in " in shown
     assert "; calls itself “command-line”\n" in shown
     assert "   1 | print('hello')\n" in shown
     done = cli("approve", id, "--yes")
     assert done.returncode == 0
-    assert f"{id}  approved by " in done.stdout
+    assert f"{id}  approved by the user\n" in done.stdout
     assert "   1 | print('hello')\n" in done.stderr
     out, _ = process.communicate()
     assert (process.returncode, out) == (0, "hello\n")
@@ -119,8 +119,8 @@ def test_hidden_characters_are_seen_before_anything_is_approved(cli: Cli) -> Non
 
 
 def test_agents_are_paused_and_go_on(cli: Cli) -> None:
-    assert "has paused all agents" in cli("pause").stdout
-    assert "has paused all agents" in cli("pending").stdout
+    assert "All agents are paused since " in cli("pause").stdout
+    assert "All agents are paused since " in cli("pending").stdout
     assert cli("resume").stdout == "Agents go on.\n"
 
 
