@@ -62,6 +62,8 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     )
     """The WebSocket of JupyterLab's pages, which is for them alone, and MCP and its sign-in, which
     describe themselves to each client."""
+    services: Services | None = None
+    """None if the extension could not be loaded."""
 
     def update_config(self, config: Config) -> None:
         """Apply the configuration. A wrong value stops the start of the server with a message.
@@ -75,12 +77,22 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
             self.exit(1)
 
     def initialize_settings(self) -> None:
-        """Make the managers."""
-        self.services = Services(self, self.serverapp, log=self.log)
-        self.services.listen()
+        """Make the managers. If that fails, the server goes on without the extension."""
+        try:
+            services = Services(self, self.serverapp, log=self.log)
+            services.listen()
+        except Exception:
+            self.log.critical(
+                "%s could not be loaded, so no agent can use this server. The error is below; "
+                "`jupyter agent-exec doctor` says what to do.",
+                self.name,
+            )
+            raise
+        self.services = services
 
     def initialize_handlers(self) -> None:
         """Add the routes; one that is not complete stops the extension here."""
+        assert self.services is not None
         services = self.services.of_handlers() | {"openapi_document": cache(self._document)}
         routes = (*self.routes, *self.undocumented_routes)
         self.handlers.extend(url_specs(routes, services, NAMESPACE))
@@ -93,6 +105,8 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         return msgspec.json.encode(document(self.routes, version=__version__, base_path=base_path))
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        if self.services is None:
+            return
         # Loaded modules stay. A garbage collection over them would block the loop for 100 ms.
         gc.freeze()
         # A thread that comes back from the disk waits this long for the loop's, several times in
@@ -102,4 +116,5 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Refuse requests, end running executions, and return when that is recorded."""
-        await self.services.stop()
+        if self.services is not None:
+            await self.services.stop()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -59,8 +59,12 @@ def real_server(
     port: int = 0,
     environ: Mapping[str, str] = MappingProxyType({}),
     prefix: Sequence[str] = (),
+    stderr: IO[str] | None = None,
 ) -> Iterator[RealServer]:
-    """Start a server, with more environment variables, as what a program starts that is named."""
+    """Start a server, with more environment variables, as what a program starts that is named.
+
+    It has to stop when it is told to.
+    """
     environ = {**environment(folder), **environ}
     root_dir, history_dir = folder / "root", folder / "history"
     root_dir.mkdir()
@@ -82,6 +86,7 @@ def real_server(
         ],
         env=environ,
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     )
     try:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from jupyter_agent_exec.app import SWITCH_INTERVAL
 from jupyter_agent_exec.sessions.manager import AgentSessions
+from tests.real_server import PROJECT, real_server
 
 START = [
     sys.executable,
@@ -41,6 +44,42 @@ def test_a_bad_value_stops_the_start_with_a_sentence(value: str, tmp_path: Path)
     (sentence,) = [line for line in started.stderr.splitlines() if "max_queued" in line]
     assert "The configuration of jupyter_agent_exec is wrong" in sentence
     assert "Traceback" not in started.stderr
+
+
+BROKEN = """
+from jupyter_agent_exec.sessions.manager import AgentSessions
+
+class Broken(AgentSessions):
+    def __init__(self, *given, **named):
+        raise RuntimeError("a manager that is broken")
+"""
+
+
+def test_a_server_that_cannot_load_it_says_how_to_mend_that_and_goes_on_and_stops(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    log = tmp_path / "log"
+    path = os.pathsep.join([str(tmp_path), str(PROJECT)])
+    with (
+        log.open("w") as written,
+        real_server(
+            tmp_path,
+            "--AgentExecApp.session_manager_class=broken.Broken",
+            environ={"PYTHONPATH": path},
+            stderr=written,
+        ) as server,
+    ):
+        url = server.url.partition("?")[0]
+        token = {"Authorization": f"token {server.token}"}
+        with httpx2.Client(headers=token, trust_env=False, timeout=60) as client:
+            assert client.get(f"{url}api/status").status_code == 200
+            assert client.get(f"{url}api/agent-exec/status").status_code == 404
+    text = log.read_text()
+    assert "jupyter_agent_exec could not be loaded" in text
+    assert "`jupyter agent-exec doctor`" in text
+    assert "a manager that is broken" in text
+    assert "failed starting" not in text
 
 
 @pytest.fixture
