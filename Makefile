@@ -68,7 +68,7 @@ test-conformance: .make/mcp-clients ## run the conformance suite of MCP against 
 test-lab: .make/node_modules ## run the unit tests of the lab extension
 	cd labextension && jlpm test
 
-test-ui: .make/lab .make/ui-tests ## test JupyterLab in a browser; installs one if there is none
+test-ui: .make/lab .make/ui-tests .make/mcp-clients ## test JupyterLab in a browser; installs one if there is none
 	browser="$$(scripts/browser)" && cd ui-tests && \
 		CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_WORKERS=$(TEST_WORKERS) jlpm test
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from tornado.websocket import websocket_connect
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from tests.mcp.mcp_clients import LATEST, opened, text_of
+from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
 from tests.real_server import NOTHING_ASKS, environment
 
@@ -255,7 +257,7 @@ async def test_mcp_with_an_agent_token(hub: Hub, agent: str) -> None:
 
 
 async def test_an_mcp_client_signs_in_with_the_hubs_login(hub: Hub) -> None:
-    program = SigningIn(f"{hub.api}mcp", token="")
+    program = SigningIn(f"{hub.api}mcp", partial(signed_in, token=""))
     assert "execute" in await program.tools()
     assert program.kept is not None
     ran = open_session(hub, f"Bearer {program.kept.access_token}")

@@ -1,9 +1,15 @@
-"""A program with the official Python SDK that signs in."""
+"""A program with the official Python SDK that signs in.
+
+`python -m tests.mcp.signing_in URL` prints the address for the browser, reads the one to which the
+browser was sent, and tells what it gets as one line of JSON.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+import json
+import sys
+from collections.abc import Callable
 
 import httpx2
 from mcp.client import Client
@@ -18,7 +24,6 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from tests.mcp.person_in_browser import signed_in
-from tests.real_server import TOKEN
 
 
 class SigningIn:
@@ -28,16 +33,13 @@ class SigningIn:
     ----------
     url
         Address of the MCP endpoint.
-    token
-        The person's own, for the login.
-    by_link
-        Whether the person adds it to the login's address, instead of typing it there.
+    agree
+        Opens an address as the person, who agrees; returns where the browser was sent then.
     """
 
-    def __init__(self, url: str, token: str = TOKEN, *, by_link: bool = False) -> None:
+    def __init__(self, url: str, agree: Callable[[str], httpx2.URL] = signed_in) -> None:
         self._url = url
-        self._token = token
-        self._by_link = by_link
+        self._agree = agree
         self._client: OAuthClientInformationFull | None = None
         self.kept: OAuthToken | None = None
         self.sent: list[httpx2.URL] = []
@@ -69,8 +71,7 @@ class SigningIn:
         self.kept = OAuthToken.model_validate(answered.json())
 
     async def _redirect(self, address: str) -> None:
-        going = partial(signed_in, address, self._token, by_link=self._by_link)
-        self.sent.append(await asyncio.to_thread(going))
+        self.sent.append(await asyncio.to_thread(self._agree, address))
 
     async def _callback(self) -> AuthorizationCodeResult:
         return AuthorizationCodeResult.model_validate(dict(self.sent[-1].params))
@@ -88,3 +89,18 @@ class SigningIn:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._client = client_info
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _in_another_browser(address: str) -> httpx2.URL:
+    _tell(address)
+    return httpx2.URL(sys.stdin.readline().strip())
+
+
+if __name__ == "__main__":
+    program = SigningIn(sys.argv[1], _in_another_browser)
+    _tell(json.dumps({"tools": asyncio.run(program.tools())}))

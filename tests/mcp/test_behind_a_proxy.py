@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.mcp.mcp_clients import text_of
+from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
 from tests.mcp.stripping_proxy import stripping_proxy
 from tests.real_server import TOKEN, real_server
@@ -105,7 +107,7 @@ async def test_a_client_signs_in_through_the_proxy(tmp_path: Path) -> None:
         with real_server(tmp_path, told) as server:
             proxy.upstream = server.url
             # Jupyter's own login page sends its form to where the proxy does not listen.
-            program = SigningIn(f"{proxy.url}/api/agent-exec/mcp", by_link=True)
+            program = SigningIn(f"{proxy.url}/api/agent-exec/mcp", partial(signed_in, by_link=True))
             assert "execute" in await program.tools()
             await program.renew()
             assert "execute" in await program.tools()
