@@ -49,6 +49,7 @@ from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .notebooks.tab_cells import TabCells
 from .observability.logs import ActivityLog
+from .observability.metrics import Metrics
 from .reruns.manager import Reruns
 from .server import (
     ContentsEvents,
@@ -216,6 +217,7 @@ class Services:
             disk=self._disk,
             log=self._log,
         )
+        self._metrics = Metrics(self.manager.all_open, self.history.followers.lags)
         self._cell_recovery = CellRecovery(
             self.history,
             self._writer,
@@ -340,7 +342,8 @@ class Services:
         await self.proposals.moved(before, path)
 
     def listen(self) -> None:
-        """Listen to the server's events."""
+        """Listen to the server's events, and show its metrics."""
+        self._metrics.show()
         self._contents_events.start()
         if self._traits.record_people != "off":
             self._kernel_events.start()
@@ -352,6 +355,7 @@ class Services:
         self._loop = asyncio.get_running_loop()
         self.history.followers.changed = self._sinks_changed
         self.manager.start()
+        self._metrics.start()
         self._cell_recovery.start()
         self._stop_signals.start()
 
@@ -382,6 +386,7 @@ class Services:
         await self._tab_cells.stop()
         await self.tabs.stop()
         self.activity.stop()
+        self._metrics.stop()
         self._stop_signals.end()
 
     def _stop_server(self, signal_name: str) -> None:
@@ -398,10 +403,11 @@ class Services:
 
     def _observers(self, session: Session) -> list[ExecutionObserver]:
         """Return the observers of a new session that its executions do not need."""
-        return [self._activity_log.observer(session)]
+        return [self._activity_log.observer(session), self._metrics.observer(session)]
 
     def _refused(self, refusal: Refusal) -> None:
         self._activity_log.refused(refusal)
+        self._metrics.refused(refusal)
 
     def _emit(self, event: dict[str, Any]) -> None:
         self._serverapp.event_logger.emit(schema_id=EVENTS_SCHEMA_ID, data=event)
