@@ -317,5 +317,10 @@ test('without tokens it says what they are for, and gives one', async ({
     .click();
   const work = access.dialog.getByLabel(/^Work in .*in-front\.ipynb$/);
   await expect(work).toBeChecked();
+  await access.dialog.getByText('More options').click();
+  const approval = access.dialog.getByLabel('What needs your approval');
+  await expect(approval.locator(':checked')).toHaveText(
+    'Server default (never ask)'
+  );
   await leaveDialog(page);
 });

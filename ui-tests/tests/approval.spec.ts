@@ -53,6 +53,58 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   ).toHaveCount(0);
 });
 
+test('a line of the panel says what asks and where, and approves or rejects it', async ({
+  page,
+  panel,
+  newAsking,
+  desk
+}) => {
+  await desk.open([codeCell('mine', 'x = 1')]);
+  await panel.open();
+  const scratch = await newAsking('alone');
+  const there = await newAsking('in the notebook', desk.path);
+  const ran = await scratch.ask('print("ran", 6 * 7)');
+  const long = await there.ask('y = 2\nz = 3\nprint(y)');
+  const alike = await scratch.ask('\u0440rint("alike")');
+  const lines = panel.region.locator('.jp-AgentExecAsking-line');
+  const line = (text: string) => lines.filter({ hasText: text });
+  const button = (text: string, name: string) =>
+    line(text).getByRole('button', { name, exact: true });
+  await page.sidebar.setWidth(560, 'right');
+  await expect(lines).toHaveCount(3);
+  await expect(line('print("ran", 6 * 7)')).toContainText('Scratch kernel');
+  await expect(line('y = 2')).toContainText('+2 lines');
+  await expect(line('y = 2')).toContainText('notebook.ipynb');
+  const heights = await lines.evaluateAll(all =>
+    all.map(each => each.getBoundingClientRect().height)
+  );
+  expect(Math.max(...heights)).toBeLessThan(32);
+  await page.screenshot({ path: 'test-results/asking.png' });
+
+  // What the user makes of it in the notebook is what runs.
+  const question = Question.in(new Person(page).cell(0));
+  await question.button('Edit').click();
+  await question.source.press('ControlOrMeta+a');
+  await question.source.pressSequentially('print("edited")');
+  await expect(line('y = 2')).toHaveCount(0);
+  await button('print("edited")', 'Approve').click();
+  expect(await there.read(long, 30)).toMatchObject({
+    source: 'print("edited")',
+    text: 'edited\n'
+  });
+
+  // Letters that are not what they look like are shown before that.
+  await button('print("ran"', 'Approve').click();
+  expect((await scratch.read(ran, 30)).text).toContain('ran 42');
+  await button('alike', 'Approve').click();
+  const marked = Question.in(panel.cell(2));
+  await expect.poll(() => marked.lines()).toEqual(['U+0440rint("alike")']);
+  expect((await scratch.read(alike)).status).toBe('awaiting_approval');
+  await button('alike', 'Reject').click();
+  expect((await scratch.read(alike, 30)).status).toBe('rejected');
+  await expect(lines).toHaveCount(0);
+});
+
 test('a proposal is no cell: nothing runs, saves or takes it', async ({
   page,
   request,

@@ -67,6 +67,27 @@ export class ApprovalsModel extends Listening {
     return this._needsPassphrase;
   }
 
+  /** What the user is about to approve instead; undefined if nothing else. */
+  draftOf({ id, source_sha256 }: IExecution): string | undefined {
+    return this._drafts.get(`${id} ${source_sha256}`);
+  }
+
+  /** Keep what the user makes of a source; undefined if it is the agent's again. */
+  setDraft({ id, source_sha256 }: IExecution, source?: string): void {
+    const key = `${id} ${source_sha256}`;
+    if (source === undefined) {
+      this._drafts.delete(key);
+    } else {
+      this._drafts.set(key, source);
+    }
+    this._edited.emit();
+  }
+
+  /** The user has edited a source. */
+  get edited(): ISignal<this, void> {
+    return this._edited;
+  }
+
   /** Something asks that this page did not know to ask. */
   get asked(): ISignal<this, IExecution> {
     return this._asked;
@@ -236,6 +257,8 @@ export class ApprovalsModel extends Listening {
   private _asking: readonly IExecution[] = [];
   /** Whether the server is back, and its events may not be. */
   private _awaitsEvents = false;
+  /** What the user makes of sources, by what was asked. */
+  private readonly _drafts = new Map<string, string>();
   /** What was decided, and may still be in an answer that is on its way. */
   private readonly _gone = new Set<string>();
   private _later: ReturnType<typeof setTimeout> | undefined;
@@ -245,6 +268,7 @@ export class ApprovalsModel extends Listening {
   private _retry = 0;
   private _sinks: IApprovalList['sinks'] = [];
   private _asked = new Signal<this, IExecution>(this);
+  private _edited = new Signal<this, void>(this);
   private _progressed = new Signal<this, string>(this);
   private _reconnected = new Signal<this, void>(this);
 }

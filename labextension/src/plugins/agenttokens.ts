@@ -7,7 +7,12 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import {
+  CommandIDs,
+  IActivityModel,
+  IApprovalsModel,
+  TRANSLATION_DOMAIN
+} from '../tokens';
 import { keyIcon } from '../widgets/icons';
 import { labelled, reporter, takes } from './commands';
 
@@ -34,14 +39,21 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     'Gives agents access, from the launcher and notebooks, and revokes it.',
   autoStart: true,
   requires: [IActivityModel],
-  optional: [ITranslator, ICommandPalette, INotebookTracker, ILauncher],
+  optional: [
+    ITranslator,
+    ICommandPalette,
+    INotebookTracker,
+    ILauncher,
+    IApprovalsModel
+  ],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
     notebooks: INotebookTracker | null,
-    launcher: ILauncher | null
+    launcher: ILauncher | null,
+    approvals: IApprovalsModel | null
   ): void => {
     const { api } = model;
     const { commands, serviceManager } = app;
@@ -50,7 +62,8 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     const give = async (path: string) => {
       const { askForToken } = await import('../widgets/tokenform');
       const { showSecret } = await import('../widgets/tokensecret');
-      const minted = await askForToken(api, path, trans);
+      const policy = approvals?.policy;
+      const minted = await askForToken(api, path, trans, policy);
       if (minted) {
         await showSecret(minted, trans);
       }

@@ -141,7 +141,6 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
         ...options,
         api: model.api,
         approvals,
-        drafts: new Map(),
         editors,
         specs: () => serviceManager.kernelspecs.specs
       });

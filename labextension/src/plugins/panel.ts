@@ -75,14 +75,13 @@ function approvalParts(
   const { api } = model;
   const now = () => Date.now() + api.clockOffset;
   const clock = new Clock(now);
-  const drafts = new Map<string, string>();
   const options = {
     ...editors,
     api,
     approvals,
     clock,
-    drafts,
     execute,
+    model,
     now,
     trans
   };

@@ -277,7 +277,6 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       api,
       approvals,
       clock: new Clock(() => Date.now() + api.clockOffset),
-      drafts: new Map<string, string>(),
       editors: services,
       specs: () => serviceManager.kernelspecs.specs,
       trans

@@ -340,26 +340,19 @@ export class ApprovalView extends Widget {
 
   /** Show the source, or what a person has made of it. */
   private _renderSource(): void {
-    const { drafts, editors, trans } = this._options;
-    const { approval, id, source, source_sha256 } = this._shown;
-    const name = `${id} ${source_sha256}`;
+    const { approvals, editors, trans } = this._options;
+    const shown = this._shown;
+    const { approval, source } = shown;
     this._source?.dispose();
     const editor = (this._source = new SourceEditor({
       factory: editors.factoryService.newInlineEditor,
       mimeType: this._mimeType,
       source,
-      draft: drafts.get(name),
+      draft: approvals.draftOf(shown),
       before: approval?.before ?? null,
       trans
     }));
-    editor.changed.connect(() => {
-      const { edited } = editor;
-      if (edited === undefined) {
-        drafts.delete(name);
-      } else {
-        drafts.set(name, edited);
-      }
-    });
+    editor.changed.connect(() => approvals.setDraft(shown, editor.edited));
     const layout = this._body.layout as PanelLayout;
     layout.insertWidget(layout.widgets.indexOf(this._actions), editor);
   }
@@ -429,8 +422,6 @@ export namespace ApprovalView {
   export interface IOptions {
     api: Pick<IAgentExecApi, 'getExecution' | 'getSession'>;
     approvals: IApprovalsModel;
-    /** What people are about to approve instead, by what was asked. */
-    drafts: Map<string, string>;
     editors: IEditorServices;
     /** The kernels that there are, which tell the language of a source. */
     specs: () => KernelSpec.ISpecModels | null;

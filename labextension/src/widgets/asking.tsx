@@ -1,4 +1,5 @@
 /** At the head of the panel: what asks, and whether agents are paused. */
+import { PathExt } from '@jupyterlab/coreutils';
 import {
   ReactWidget,
   runIcon,
@@ -7,12 +8,26 @@ import {
 } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
+import { readSource } from '../model/plainsource';
+import type { Piece } from '../model/plainsource';
 import { CommandIDs, isProposed } from '../tokens';
-import type { Execute, IApprovalsModel, IExecution } from '../tokens';
+import type {
+  Execute,
+  IActivityModel,
+  IApprovalsModel,
+  IExecution
+} from '../tokens';
+import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from './icons';
-import { firstLine, shortText } from './notebookwording';
-import { credentialWord, needsApprovalText, quoted, whoText } from './wording';
+import { firstLine, plainName, shortText } from './notebookwording';
+import {
+  credentialWord,
+  needsApprovalText,
+  quoted,
+  targetText,
+  whoText
+} from './wording';
 
 /** A list of all that asks; it takes no room while nothing does. */
 export class AskingList extends ReactWidget {
@@ -28,7 +43,13 @@ export class AskingList extends ReactWidget {
           <>
             <Paused {...this._props} />
             <Sinks {...this._props} />
-            <Asking {...this._props} />
+            <UseSignal signal={this._props.approvals.edited}>
+              {() => (
+                <UseSignal signal={this._props.model.changed}>
+                  {() => <Asking {...this._props} />}
+                </UseSignal>
+              )}
+            </UseSignal>
           </>
         )}
       </UseSignal>
@@ -38,7 +59,9 @@ export class AskingList extends ReactWidget {
 
 /** A button that pauses all agents, and lets them go on. */
 export class PauseButton extends ReactWidget {
-  constructor(private readonly _props: Omit<IProps, 'now'>) {
+  constructor(
+    private readonly _props: Pick<IProps, 'approvals' | 'execute' | 'trans'>
+  ) {
     super();
     this.addClass('jp-ToolbarButton');
   }
@@ -67,6 +90,7 @@ export class PauseButton extends ReactWidget {
 
 interface IProps {
   approvals: IApprovalsModel;
+  model: IActivityModel;
   trans: TranslationBundle;
   execute: Execute;
   /** The server's time, in milliseconds. */
@@ -105,8 +129,8 @@ function Sinks({ approvals, trans }: IProps): JSX.Element {
   );
 }
 
-function Asking({ approvals, execute, trans }: IProps): JSX.Element {
-  const { asking } = approvals;
+function Asking(props: IProps): JSX.Element {
+  const { asking } = props.approvals;
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
   const focused = node.current?.contains(document.activeElement) ?? false;
@@ -116,45 +140,121 @@ function Asking({ approvals, execute, trans }: IProps): JSX.Element {
       node.current?.focus();
     }
   });
-  const show = (execution: IExecution) => {
-    const { document, id, session_id } = execution;
-    void (document && isProposed(execution)
-      ? execute(CommandIDs.goToProposal, {
-          execution_id: id,
-          path: document.path
-        })
-      : execute(CommandIDs.openPanel, { execution_id: id, session_id }));
-  };
+  const isGuarded = useGuard(asking.map(({ id }) => id).join());
   return (
     <div ref={node} tabIndex={-1}>
       {asking.length > 0 && (
         <>
           <h3 id={HEADING}>
             <Icon.react tag="span" className="jp-AgentExec-icon" />
-            {needsApprovalText(asking.length, trans)}
+            {needsApprovalText(asking.length, props.trans)}
           </h3>
           <ul aria-labelledby={HEADING}>
             {asking.map(each => (
-              <li key={each.id}>
-                <button
-                  type="button"
-                  className="jp-AgentExecAsking-item"
-                  onClick={() => show(each)}
-                >
-                  <bdi title={whoText(each, trans)}>
-                    {shortText(credentialWord(each.token, trans))}
-                    {' · '}
-                    {quoted(shortText(each.agent.name))}
-                  </bdi>
-                  <code dir="ltr">{firstLine(each.source)}</code>
-                </button>
-              </li>
+              <Item
+                key={each.id}
+                {...props}
+                execution={each}
+                isGuarded={isGuarded}
+              />
             ))}
           </ul>
         </>
       )}
     </div>
   );
+}
+
+/** Whether buttons answer nothing yet, as what is listed has just changed. */
+function useGuard(listed: string): boolean {
+  const [seen, setSeen] = React.useState('');
+  React.useEffect(() => {
+    const timer = setTimeout(() => setSeen(listed), GUARD);
+    return () => clearTimeout(timer);
+  }, [listed]);
+  return seen !== listed;
+}
+
+/** What asks, where it would run, and the two answers that need no more. */
+function Item(
+  props: IProps & { execution: IExecution; isGuarded: boolean }
+): JSX.Element {
+  const { approvals, execute, execution, isGuarded, model, trans } = props;
+  const { agent, document, id, session_id, source_sha256, token } = execution;
+  const draft = approvals.draftOf(execution);
+  const source = draft ?? execution.source;
+  const session = model.sessions.find(each => each.id === session_id);
+  const where = document
+    ? plainName(PathExt.basename(document.path))
+    : session
+      ? targetText(session, trans)
+      : '';
+  const line = firstLine(source);
+  const more = source.trim().split('\n').length - 1;
+  const show = () =>
+    void (document && isProposed(execution)
+      ? execute(CommandIDs.goToProposal, {
+          execution_id: id,
+          path: document.path
+        })
+      : execute(CommandIDs.openPanel, { execution_id: id, session_id }));
+  // This line marks no look-alike letters: the editor does.
+  const approve = () =>
+    readSource(source).some(({ pieces }) => pieces.some(isDisguised))
+      ? show()
+      : void execute(CommandIDs.approve, {
+          execution_id: id,
+          source_sha256,
+          source: draft
+        });
+  const reject = () => void execute(CommandIDs.reject, { execution_id: id });
+  const what = `jp-agent-exec-asking-${id}`;
+  const answer = (label: string, act: () => void) => (
+    <button
+      type="button"
+      className="jp-AgentExec-link"
+      aria-describedby={what}
+      aria-disabled={isGuarded}
+      onClick={() => isGuarded || act()}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <li className="jp-AgentExecAsking-line">
+      <button
+        type="button"
+        className="jp-AgentExecAsking-item"
+        title={[whoText(execution, trans), document?.path, source]
+          .filter(Boolean)
+          .join('\n')}
+        onClick={show}
+      >
+        <span className="jp-AgentExecAsking-what">
+          <code id={what} dir="ltr">
+            {line}
+          </code>
+          {more > 0 && (
+            <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
+          )}
+        </span>
+        <span className="jp-AgentExecAsking-where">
+          <bdi>{where}</bdi>
+          {' · '}
+          <bdi>{shortText(credentialWord(token, trans))}</bdi>
+          {' · '}
+          <bdi>{quoted(shortText(agent.name))}</bdi>
+        </span>
+      </button>
+      {answer(trans.__('Approve'), approve)}
+      {answer(trans.__('Reject'), reject)}
+    </li>
+  );
+}
+
+/** Whether a part of a source is not what it looks like. */
+function isDisguised({ kind }: Piece): boolean {
+  return kind !== 'text';
 }
 
 const HEADING = 'jp-agent-exec-asking';

@@ -12,7 +12,7 @@ import {
   requestOf,
   RIGHTS
 } from '../model/tokenform';
-import type { IMintedToken, TokenBound } from '../tokens';
+import type { IApprovalPolicy, IMintedToken, TokenBound } from '../tokens';
 import { FormDialog } from './formdialog';
 import { plainName } from './notebookwording';
 import {
@@ -33,13 +33,15 @@ const EXAMPLE = 'reports/**/*.ipynb';
  * Ask the user for a token; null if they give none.
  *
  * @param path - The notebook that is ticked; empty if there is none.
+ * @param policy - The server's default; null if it is not known.
  */
 export async function askForToken(
   api: TokenForm.IApi,
   path: string,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  policy: IApprovalPolicy | null = null
 ): Promise<IMintedToken | null> {
-  const form = new TokenForm(api, path, trans);
+  const form = new TokenForm(api, path, trans, policy);
   const dialog = new FormDialog({
     title: trans.__('Give an Agent Access'),
     body: form,
@@ -58,7 +60,8 @@ class TokenForm extends ReactWidget {
   constructor(
     private readonly _api: TokenForm.IApi,
     private readonly _path: string,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    private readonly _policy: IApprovalPolicy | null
   ) {
     super();
     this.addClass('jp-AgentExecForm');
@@ -110,7 +113,7 @@ class TokenForm extends ReactWidget {
         }
         onSubmit={event => event.preventDefault()}
       >
-        <Fields path={this._path} trans={this._trans} />
+        <Fields path={this._path} policy={this._policy} trans={this._trans} />
         <div role="alert" className="jp-AgentExecForm-failure">
           {this._failure}
         </div>
@@ -159,10 +162,12 @@ export namespace TokenForm {
 
 interface IProps {
   path: string;
+  policy: IApprovalPolicy | null;
   trans: TranslationBundle;
 }
 
-function Fields({ path, trans }: IProps): JSX.Element {
+function Fields(props: IProps): JSX.Element {
+  const { path, trans } = props;
   return (
     <>
       <Labelled label={trans.__('Name')}>
@@ -199,13 +204,14 @@ function Fields({ path, trans }: IProps): JSX.Element {
       />
       <details>
         <summary>{trans.__('More options')}</summary>
-        <MoreFields trans={trans} />
+        <MoreFields {...props} />
       </details>
     </>
   );
 }
 
-function MoreFields({ trans }: Omit<IProps, 'path'>): JSX.Element {
+function MoreFields({ path, policy, trans }: IProps): JSX.Element {
+  const kind = path ? 'notebook' : 'scratch';
   return (
     <>
       <Labelled label={trans.__('Other notebooks, one path per line')}>
@@ -235,12 +241,18 @@ function MoreFields({ trans }: Omit<IProps, 'path'>): JSX.Element {
       <Choice
         label={trans.__('What needs your approval')}
         name="approval"
-        options={MODES.map(mode => [mode ?? '', approvalChoice(mode, trans)])}
+        options={MODES.map(mode => [
+          mode ?? '',
+          approvalChoice(mode, trans, policy?.[kind])
+        ])}
       />
       <Choice
         label={trans.__('Edits of notebooks')}
         name="edits"
-        options={EDIT_MODES.map(mode => [mode ?? '', editChoice(mode, trans)])}
+        options={EDIT_MODES.map(mode => [
+          mode ?? '',
+          editChoice(mode, trans, policy?.edits)
+        ])}
       />
       {Object.entries(CAPS).map(([cap, [min, max]]) => (
         <Labelled key={cap} label={capText(cap as TokenBound, trans)}>

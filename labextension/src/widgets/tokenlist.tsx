@@ -163,7 +163,7 @@ function Item(props: IProps & { token: IAgentToken }): JSX.Element {
   const status = standing(token, now);
   const lines = [
     ...scopeLines(token.scopes, trans),
-    trans.__('Needs approval: %1', approvalChoice(token.approval, trans)),
+    ...(token.approval ? [approvalChoice(token.approval, trans)] : []),
     ...(token.edits ? [editChoice(token.edits, trans)] : []),
     ...capLines(token.caps, trans)
   ];

@@ -75,35 +75,48 @@ export function scopeLines(
   });
 }
 
-/** A choice of what needs approval; null is the server's policy. */
+/** The choice of the server's policy, and what that is. */
+function serverDefault(choice: string, trans: TranslationBundle): string {
+  const [first, ...others] = choice;
+  return trans.__(
+    'Server default (%1)',
+    [first.toLocaleLowerCase(), ...others].join('')
+  );
+}
+
+/** A choice of what needs approval; null is the server's policy, if it is known. */
 export function approvalChoice(
   mode: ApprovalMode | null,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  policy?: ApprovalMode
 ): string {
   switch (mode) {
     case null:
-      return trans.__('Server default');
+      return policy
+        ? serverDefault(approvalChoice(policy, trans), trans)
+        : trans.__('Server default');
     case 'first':
-      return trans.__('The first execution in each kernel');
+      return trans.__('Ask before the first cell in each kernel');
     case 'rules':
-      return trans.__(
-        'What the rules do not let through (a convenience, not a guard)'
-      );
+      return trans.__('Ask as the rules say: a convenience, not a guard');
     case 'always':
-      return trans.__('Every execution');
+      return trans.__('Ask before each cell');
     case 'none':
-      return trans.__('Nothing');
+      return trans.__('Never ask');
   }
 }
 
-/** A choice of what becomes of edits; null is the server's policy. */
+/** A choice of what becomes of edits; null is the server's policy, if it is known. */
 export function editChoice(
   mode: EditMode | null,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  policy?: EditMode
 ): string {
   switch (mode) {
     case null:
-      return trans.__('Server default');
+      return policy
+        ? serverDefault(editChoice(policy, trans), trans)
+        : trans.__('Server default');
     case 'propose':
       return trans.__('Propose changes');
     case 'apply':

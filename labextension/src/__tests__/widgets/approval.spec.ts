@@ -81,7 +81,6 @@ class Page {
       api: this.server,
       approvals: this.model,
       clock,
-      drafts: new Map<string, string>(),
       editors: createEditors(),
       specs: () => null,
       trans
