@@ -79,6 +79,8 @@ const test = started.extend<{ live: ILive }>({
   }
 });
 
+test.use({ samePage: true });
+
 /** Code that waits in the kernel until the test lets it pass. */
 const gate = (name: string) =>
   `import os, time\nwhile not os.path.exists("${name}"):\n    time.sleep(0.02)\n`;

@@ -2,6 +2,7 @@
 import { expect, test as galata } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
 import { Agent } from './agent';
+import { SamePage } from './samepage';
 
 /** "Agent activity". */
 export class Panel {
@@ -85,7 +86,34 @@ export async function tabTo(
  *
  * After a reload there may be what was open before instead.
  */
-export const started = galata.extend({
+export const started = galata.extend<
+  { samePage: boolean },
+  { pageOfFile: SamePage }
+>({
+  // Whether the tests of a file, one after the other, have the same page.
+  samePage: [false, { option: true }],
+  pageOfFile: [
+    async ({ browser }, use) => {
+      const same = new SamePage(browser);
+      await use(same);
+      await same.close();
+    },
+    { scope: 'worker' }
+  ],
+  // Galata's own page stays empty then.
+  autoGoto: async ({ samePage }, use) => use(!samePage),
+  page: async (
+    { page, samePage, pageOfFile, request, baseURL, waitForApplication },
+    use,
+    { file }
+  ) => {
+    if (!samePage) {
+      await use(page);
+      return;
+    }
+    await use(await pageOfFile.open(file, baseURL!, waitForApplication));
+    await pageOfFile.reset(request, baseURL!, waitForApplication);
+  },
   waitForApplication: async ({}, use) => {
     await use(async page => {
       await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });

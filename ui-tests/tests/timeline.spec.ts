@@ -2,6 +2,8 @@ import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
 import { INTERRUPT, test } from './panel';
 
+test.use({ samePage: true });
+
 /** Cells of a long session. */
 const MANY = 300;
 
