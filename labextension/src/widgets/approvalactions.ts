@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { element, linkButton, styledButton } from './elements';
+import { roughly } from './wording';
 
 /**
  * Milliseconds for which no button answers after something new is shown.
@@ -135,7 +136,7 @@ export class ApprovalActions extends Widget {
       'Approve this and all further executions of the session for'
     );
     const buttons = MINUTES.map(minutes =>
-      styledButton(trans.__('%1 minutes', minutes), 'reject', () =>
+      styledButton(roughly(minutes * 60), 'reject', () =>
         this._answer(() => this._options.grant(minutes))
       )
     );

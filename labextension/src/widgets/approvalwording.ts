@@ -3,10 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { kernelName } from '../tokens';
 import type { IAgentSession, IApprovalList, IExecution } from '../tokens';
 import { personName, plainName, shortText } from './notebookwording';
-import { agentText, credentialWord, momentText } from './wording';
-
-/** Milliseconds of a minute. */
-const MINUTE = 60_000;
+import { agentText, credentialWord, momentText, roughly } from './wording';
 
 /** Who asks. */
 export function askerText(
@@ -66,14 +63,7 @@ export function expiryText(
   if (left <= 0) {
     return trans.__('expires now');
   }
-  if (left < 1.5 * MINUTE) {
-    return trans.__('expires in about a minute');
-  }
-  const minutes = Math.round(left / MINUTE);
-  if (minutes < 100) {
-    return trans.__('expires in %1 minutes', minutes);
-  }
-  return trans.__('expires in %1 hours', Math.round(minutes / 60));
+  return trans.__('expires in %1', roughly(left / 1000));
 }
 
 /** What became of what asked. */

@@ -39,7 +39,7 @@ function createLines(
   const changed = [
     ...variables.filter(each => !isDeleted(each)).map(createVariable),
     ...files.map(({ bytes, path }) =>
-      element('bdi', '', `${plainName(path)} (${sizeText(bytes, trans)})`)
+      element('bdi', '', `${plainName(path)} (${sizeText(bytes)})`)
     )
   ];
   const more = more_variables + more_files;

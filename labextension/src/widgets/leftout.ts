@@ -137,7 +137,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
   private _createLine(left: ILeftOut): HTMLElement[] {
     const { api, model, onError, trans } = this._options;
     const kind = kindText(left, model.outputs[left.index], trans);
-    const size = sizeText(left.bytes, trans);
+    const size = sizeText(left.bytes);
     const name = trans.__('Show (%1)', size);
     const button = linkButton(name, () => {
       button.textContent = trans.__('Loading…');

@@ -68,7 +68,7 @@ export class OutputsWidget extends Panel {
     const outputs = this._outputs();
     const hadFocus = this.node.contains(document.activeElement);
     const marker = (length: number) =>
-      trans.__('⋯ %1 hidden ⋯', sizeText(length, trans));
+      trans.__('⋯ %1 hidden ⋯', sizeText(length));
     if (outputs.length < this._shown.length) {
       this._areaModel.clear();
       this._shown = [];
@@ -152,7 +152,7 @@ export class OutputsWidget extends Panel {
     this._toggle.setAttribute('aria-expanded', String(isExpanded));
     this._toggle.textContent = isExpanded
       ? trans.__('Show less')
-      : trans.__('Show all, %1 more', sizeText(hidden, trans));
+      : trans.__('Show all, %1 more', sizeText(hidden));
   }
 
   private _drawOmitted(): void {
@@ -168,7 +168,7 @@ export class OutputsWidget extends Panel {
       return;
     }
     const parts = [
-      trans.__('%1 left out', sizeText(omitted.bytes, trans)),
+      trans.__('%1 left out', sizeText(omitted.bytes)),
       omitted.lines > 0 &&
         trans._n('%1 line', '%1 lines', omitted.lines, omitted.lines),
       omitted.outputs > 0 &&

@@ -70,15 +70,15 @@ export class TextViewer extends Widget {
     const trans = this._trans;
     const shown = trans.__(
       '%1 of %2',
-      sizeText(this._offset, trans),
-      sizeText(range.total_bytes, trans)
+      sizeText(this._offset),
+      sizeText(range.total_bytes)
     );
     return range.omitted_bytes === 0
       ? shown
       : trans.__(
           '%1; another %2 was printed but not kept',
           shown,
-          sizeText(range.omitted_bytes, trans)
+          sizeText(range.omitted_bytes)
         );
   }
 

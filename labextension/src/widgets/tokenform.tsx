@@ -21,10 +21,9 @@ import {
   EDIT_MODES,
   editChoice,
   MODES,
-  rightsText,
-  roughly
+  rightsText
 } from './tokenwording';
-import { describeError } from './wording';
+import { describeError, roughly } from './wording';
 
 /** A pattern of notebooks. */
 const EXAMPLE = 'reports/**/*.ipynb';

@@ -11,11 +11,7 @@ import type {
   TokenBound
 } from '../tokens';
 import { plainName, shortText } from './notebookwording';
-import { userText } from './wording';
-
-const MINUTE = 60;
-const HOUR = 3600;
-const DAY = 86_400;
+import { roughly, userText } from './wording';
 
 /** The choices of what needs approval; null is the server's policy. */
 export const MODES: readonly (ApprovalMode | null)[] = [
@@ -154,19 +150,6 @@ export function capLines(caps: ITokenCaps, trans: TranslationBundle): string[] {
   return caps.completion === false
     ? [...lines, trans.__('No completions or documentation from kernels')]
     : lines;
-}
-
-/** A time in its largest unit. */
-export function roughly(seconds: number): string {
-  const [unit, size] =
-    seconds >= 2 * DAY
-      ? ['day', DAY]
-      : seconds >= 2 * HOUR
-        ? ['hour', HOUR]
-        : ['minute', MINUTE];
-  const count = Math.max(1, Math.round(seconds / Number(size)));
-  const style = { style: 'unit', unit: String(unit), unitDisplay: 'long' };
-  return count.toLocaleString(undefined, style as Intl.NumberFormatOptions);
 }
 
 /** When a token ends, or how it did. */

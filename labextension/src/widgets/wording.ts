@@ -291,17 +291,22 @@ export function whoText(
 }
 
 /** A size as people read it. */
-export function sizeText(bytes: number, trans: TranslationBundle): string {
-  if (bytes < 1000) {
-    return trans._n('%1 byte', '%1 bytes', bytes, bytes);
-  }
-  if (bytes < 1_000_000) {
-    return trans.__('%1 kB', rounded(bytes / 1000));
-  }
-  if (bytes < 1_000_000_000) {
-    return trans.__('%1 MB', rounded(bytes / 1_000_000));
-  }
-  return trans.__('%1 GB', rounded(bytes / 1_000_000_000));
+export function sizeText(bytes: number): string {
+  const [unit, size] =
+    bytes < 1000
+      ? ['byte', 1]
+      : bytes < 1_000_000
+        ? ['kilobyte', 1000]
+        : bytes < 1_000_000_000
+          ? ['megabyte', 1_000_000]
+          : ['gigabyte', 1_000_000_000];
+  const value = bytes / Number(size);
+  return value.toLocaleString(undefined, {
+    style: 'unit',
+    unit: String(unit),
+    unitDisplay: unit === 'byte' ? 'long' : 'short',
+    maximumFractionDigits: value < 10 ? 1 : 0
+  });
 }
 
 function rounded(value: number): string {
@@ -331,6 +336,19 @@ export function durationText(
   }
   const whole = Math.round(minutes);
   return trans.__('%1 h %2 min', Math.floor(whole / 60), whole % 60);
+}
+
+/** A time, in seconds, in its largest unit. */
+export function roughly(seconds: number): string {
+  const [unit, size] =
+    seconds >= 2 * 86_400
+      ? ['day', 86_400]
+      : seconds >= 2 * 3600
+        ? ['hour', 3600]
+        : ['minute', 60];
+  const count = Math.max(1, Math.round(seconds / Number(size)));
+  const style = { style: 'unit', unit: String(unit), unitDisplay: 'long' };
+  return count.toLocaleString(undefined, style as Intl.NumberFormatOptions);
 }
 
 /** A moment: the time today, with the day before that. */
@@ -501,14 +519,11 @@ export function eventWord(
     agents_paused: trans.__('Agents paused'),
     agents_resumed: trans.__('Agents resumed'),
     policy_set: trans.__('Approval policy changed'),
-    reviewed: trans.__('Reviewed'),
     person_ran: trans.__('Somebody else ran code in this kernel'),
     notebook_created: trans.__('Notebook created'),
     notebook_moved: trans.__('Notebook moved'),
     notebook_edit_refused: trans.__('Notebook edit refused'),
     notebook_edited: trans.__('Notebook edited'),
-    edits_proposed: trans.__('Edits proposed'),
-    edits_decided: trans.__('Decision about proposed edits'),
     file_uploaded: trans.__('File uploaded'),
     file_deleted: trans.__('File deleted')
   };
@@ -525,10 +540,6 @@ export function eventDetail(
   }
   if (type === 'approval_granted') {
     return trans.__('until %1', momentText(text, Date.now()));
-  }
-  if (type === 'reviewed') {
-    // The record's word for a verdict is not the one that people read.
-    return shortText(plainName(text.replace(/^approved(: )?/, '')));
   }
   const isReason = ['kernel_started', 'interrupted'].includes(type);
   const known = isReason ? reasonText(text, trans) : null;

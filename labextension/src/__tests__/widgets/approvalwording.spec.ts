@@ -94,7 +94,7 @@ describe('kernelText', () => {
 describe('expiryText', () => {
   it.each([
     [-1, 'expires now'],
-    [80, 'expires in about a minute'],
+    [80, 'expires in 1 minute'],
     [295, 'expires in 5 minutes'],
     [7200, 'expires in 2 hours']
   ])('of %d seconds', (seconds, text) => {

@@ -21,7 +21,6 @@ function event(given: Partial<IJournalEvent> = {}): IJournalEvent {
 describe('eventWord', () => {
   it.each([
     ['kernel_started', 'Kernel started'],
-    ['edits_decided', 'Decision about proposed edits'],
     // Cells and notebooks show these themselves, or nobody needs them here.
     ['approved', null],
     ['cell_written', null],
@@ -56,9 +55,6 @@ describe('eventDetail', () => {
     ['kernel_started', 'changed', /a different kernel/],
     ['person_ran', 'died', 'died'],
     ['kernel_started', 'of age', 'of age'],
-    ['reviewed', 'approved', ''],
-    ['reviewed', 'approved: well done', 'well done'],
-    ['reviewed', 'flagged: why', 'flagged: why'],
     ['approval_granted', '2026-01-02T01:36:00.000Z', /^until .*36/]
   ])('say in words why: %s, %s', (type, text, words) => {
     expect(eventDetail(event({ type, text }), trans)).toMatch(

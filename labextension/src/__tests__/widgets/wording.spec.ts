@@ -234,7 +234,7 @@ describe('quantities', () => {
     [1_234_567, '1.2 MB'],
     [5_000_000_000, '5 GB']
   ])('says %i bytes', (bytes, text) => {
-    expect(sizeText(bytes, trans)).toBe(text);
+    expect(sizeText(bytes)).toBe(text);
   });
 
   it.each([
