@@ -121,7 +121,7 @@ check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint,
 	cd labextension && node scripts/check-workflows.mjs
 	cd ui-tests && jlpm check
 
-bench: .make/lab .make/ui-tests ## measure how fast it is; installs a browser if there is none
+bench: .make/lab .make/ui-tests .make/bench-remote ## measure how fast it is; installs a browser if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
 
 bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP servers; writes docs/explanation/benchmarks-mcp.md
@@ -164,6 +164,10 @@ clean: ## remove everything that make has made, including the demo's output
 .make/tools: .make/venv $(PROJECT)
 	$(INSTALL) '.[demo,lab,test,bench,check,docs]'
 	@touch $@ .make/demo
+
+.make/bench-remote: .make/tools
+	$(INSTALL) '.[bench-remote]'
+	@touch $@
 
 .make/node:
 	@mkdir -p .make

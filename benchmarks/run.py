@@ -23,6 +23,7 @@ import lines
 import load
 import notebooks
 import opening
+import remote
 import report
 import starting
 import timeline
@@ -38,6 +39,7 @@ BENCHMARKS = {
         notebooks,
         lines,
         flood,
+        remote,
         load,
         history,
         timeline,

@@ -79,7 +79,7 @@ def server(
         What else the server loads, or does not, by name.
     """
     (folder / "root").mkdir(parents=True, exist_ok=True)
-    token, port = secrets.token_hex(16), _free_port()
+    token, port = secrets.token_hex(16), free_port()
     loaded = {"jupyter_agent_exec": True, **(extensions or {})}
     log = folder / "server.log"
     begin = time.perf_counter()
@@ -105,7 +105,7 @@ def server(
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_until_it_answers(url, token, process, log)
+        wait_until_it_answers(f"{url}/api/agent-exec/status", token, process, log)
         yield Server(url, token, process.pid, time.perf_counter() - begin)
     finally:
         process.terminate()
@@ -116,15 +116,16 @@ def server(
             process.wait()
 
 
-def _wait_until_it_answers(
+def wait_until_it_answers(
     url: str, token: str, process: subprocess.Popen[bytes], log: Path
 ) -> None:
+    """Wait until a server that starts answers a GET of `url`; if it ends, end with its log."""
     deadline = time.monotonic() + START_SECONDS
     headers = {"Authorization": f"token {token}"}
     with httpx2.Client(headers=headers, timeout=START_SECONDS) as http:
         while process.poll() is None and time.monotonic() < deadline:
             try:
-                http.get(f"{url}/api/agent-exec/status").raise_for_status()
+                http.get(url).raise_for_status()
                 return
             except httpx2.ConnectError:
                 time.sleep(POLL_SECONDS)
@@ -134,7 +135,8 @@ def _wait_until_it_answers(
     raise SystemExit("\n".join(["The server did not start as it should:", *lines[-30:]]))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port on loopback that is free now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

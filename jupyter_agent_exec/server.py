@@ -22,7 +22,7 @@ from tornado import web
 from .errors import FolderUnknown, KernelUnavailable, NotebookNotFound
 from .kernels.folder import Folder
 from .kernels.provisioner import folder_provisioner
-from .kernels.server_kernels import KernelStarter, RemoteKernels, ServerKernels, kernel_spec
+from .kernels.server_kernels import KernelStarter, ServerKernels, kernel_spec
 from .models import KernelTarget, NotebookKernel
 from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
@@ -89,14 +89,9 @@ class ServerContents:
         """Whether the contents are files on this machine."""
         return isinstance(self._contents, FileContentsManager)
 
-    @property
-    def are_kernels_elsewhere(self) -> bool:
-        """Whether the server's kernels cannot see the contents, because they run at a gateway."""
-        return isinstance(self._kernels, RemoteKernels)
-
     def folder_of(self, path: str) -> Folder | None:
         """Return the folder that holds a contents path; None if it is not on this machine."""
-        if not self.is_here or self.are_kernels_elsewhere:
+        if not self.is_here:
             return None
         root = Path(to_os_path(ApiPath(""), self._contents.root_dir))
         there = Path(to_os_path(ApiPath(path), self._contents.root_dir)).parent
@@ -247,10 +242,10 @@ class ServerFolders:
         FolderUnknown
             The folder is unknown, gone or not on this machine.
         """
-        if self._contents.are_kernels_elsewhere:
+        if session.is_kernel_elsewhere:
             raise FolderUnknown(
-                "The kernels of this server run at a gateway, on another machine, and so do their "
-                "folders: only code in the kernel can read and write its files."
+                "The session's kernel runs on another machine, and its folder is there: only code "
+                "in the kernel can read and write its files."
             )
         if not self._contents.is_here:
             raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")

@@ -78,6 +78,11 @@ class Incarnations:
         return self._kernels.folder
 
     @property
+    def are_elsewhere(self) -> bool:
+        """Whether the last kernel may run on another machine."""
+        return self._kernels.is_elsewhere
+
+    @property
     def _usable(self) -> Kernel | None:
         return None if self._is_dying() or self._lock.locked() else self.current
 

@@ -82,13 +82,9 @@ class GatewayKernel(RemoteKernel):
         self.kernel_name: str = (manager.kernel or {}).get("name", "")
         self.kernel_spec = GatewaySpec(self.kernel_name, "", [])
         self.last_activity: datetime = manager.last_activity
-
-    @property
-    def ready(self) -> asyncio.Future[None]:
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done: a kernel has an id only when the gateway has started it."""
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        ready.set_result(None)
-        return ready
+        self.ready.set_result(None)
 
     @property
     def execution_state(self) -> str:

@@ -20,7 +20,7 @@ from .connection import KernelConnection
 from .folder import Folder
 from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import KernelQueue
-from .server_kernels import ServerKernels
+from .server_kernels import ServerKernels, is_elsewhere
 
 
 class WorkingFolder(NamedTuple):
@@ -44,6 +44,8 @@ class Kernel(Protocol):
     """The name of its kernelspec."""
     owned: bool
     """Whether the session owns it. Only then may the session replace, cull, or shut it down."""
+    is_elsewhere: bool
+    """Whether it may run on another machine, where this machine's files are not."""
     connection: KernelConnection
     turns: KernelQueue
     """Its queue, which all sessions that hold it share."""
@@ -77,6 +79,10 @@ class KernelSource(Protocol):
     def folder(self) -> WorkingFolder | None:
         """Their working folder; None if unknown, or not on this machine."""
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the last kernel may run on another machine."""
+
     async def take(self) -> Kernel:
         """Return the kernel for the next execution.
 
@@ -93,6 +99,10 @@ class KernelSource(Protocol):
 EXIT_DELAYS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """Seconds between checks of the exit code of a kernel whose connection is gone. Sockets close a
 moment before the process ends, and no portable call reports the end without reaping the process."""
+
+LOOK_SECONDS = 5.0
+"""Time between checks of a kernel on another machine. If that machine or the network is gone, the
+connection does not end."""
 
 TRANSITION_TIMEOUT = 60.0
 """Seconds within which a shutdown, or the start after it, must end."""
@@ -111,9 +121,11 @@ class KernelLife:
         self._kernels = kernels
         self._manager = manager
         self._connection = connection
+        self.is_elsewhere = is_elsewhere(manager)
+        self._ready = manager.ready
+        """The manager makes a new one for each start and each shutdown."""
         self._process = manager.provisioner
-        self._pid = getattr(self._process, "pid", None)
-        self._popen = getattr(self._process, "process", None)
+        self._popen = None if self.is_elsewhere else self._process.process
         """The process of a local kernel. It keeps the exit code after the provisioner's cleanup."""
         self._restarter: Literal["restart", "dead"] | None = None
         self._callbacks: list[tuple[Callable[[], None], str]] = []
@@ -144,7 +156,7 @@ class KernelLife:
 
     async def death(self) -> KernelDeath:
         """Wait until it ends, and return how."""
-        await asyncio.shield(self._connection.disconnected)
+        await self._disconnected()
         if self._connection.death is not None:
             return self._connection.death
         code = None
@@ -157,7 +169,18 @@ class KernelLife:
                 break
         if code is None and self._restarter is None and await self._is_alive():
             return KernelDeath("died", "The server lost its connection to the kernel.")
-        return KernelDeath("died", f"The kernel died: {_told(code)}.")
+        # The code of a kernel elsewhere only says that it has ended: provisioners make it up.
+        told = _told(None if self.is_elsewhere else code)
+        return KernelDeath("died", f"The kernel died: {told}.")
+
+    async def _disconnected(self) -> None:
+        """Wait until the kernel has disconnected, or its provisioner says that it has ended."""
+        is_watched = self.is_elsewhere and self._process is not None
+        disconnected = self._connection.disconnected
+        while not disconnected.done():
+            await asyncio.wait({disconnected}, timeout=LOOK_SECONDS if is_watched else None)
+            if is_watched and not self._is_another() and not await self._is_alive():
+                self._connection.lost()
 
     async def _by_somebody(self) -> KernelDeath | None:
         """Return how it was ended deliberately; None if it was not."""
@@ -187,8 +210,7 @@ class KernelLife:
         return process is not None and process.has_process and await process.poll() is None
 
     def _is_another(self) -> bool:
-        process = self._manager.provisioner
-        return process is not self._process or getattr(process, "pid", None) != self._pid
+        return self._manager.ready is not self._ready
 
     def _told_by_restarter(self, event: str) -> Callable[[], None]:
         def restarter_event() -> None:

@@ -171,6 +171,7 @@ class LiveKernel:
         self.name = life.connection.kernel_name
         self.connection = life.connection
         self.turns = life.turns
+        self.is_elsewhere = life.is_elsewhere
         self._kernels = kernels
         self._life = life
         life.holders.add(self)
@@ -232,6 +233,7 @@ class _SharedLife:
         self.holders: set[LiveKernel] = set()
         self._life = KernelLife(kernels, manager, self.connection)
         self._life.watch()
+        self.is_elsewhere = self._life.is_elsewhere
         self.ending = start_apart(self._life.death(), f"end of {kernel_id}")
 
     @property

@@ -20,6 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
 from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
@@ -31,7 +33,17 @@ from .isolation.isolation import Isolation
 from .kernel import KernelLife, WorkingFolder
 from .kernel_queue import KernelQueue
 from .provisioner import folder_provisioner
-from .server_kernels import KernelStarter, RemoteKernels, ServerKernels, kernel_spec, open_channels
+from .server_kernels import (
+    KernelStarter,
+    RemoteKernels,
+    ServerKernels,
+    is_elsewhere,
+    kernel_spec,
+    open_channels,
+)
+
+POLL_DELAY = 0.5
+"""Seconds between checks whether a kernel that starts on another machine has ended."""
 
 KILL_TIMEOUT = 5.0
 """Seconds to wait for the end of a process that was killed."""
@@ -70,6 +82,7 @@ class ScratchKernel:
         self._kernels = kernels
         self._manager = manager
         self._life = KernelLife(kernels, manager, connection)
+        self.is_elsewhere = self._life.is_elsewhere
 
     @property
     def language_info(self) -> dict[str, Any]:
@@ -109,7 +122,8 @@ class ScratchKernel:
         await self.connection.close()
         if self.id in self._kernels:
             await _killed(self._manager.provisioner)
-            await self._kernels.shutdown_kernel(self.id, now=True)
+            # Elsewhere it is asked first: a provisioner may have more there than the kernel.
+            await self._kernels.shutdown_kernel(self.id, now=not self.is_elsewhere)
 
 
 def _normal(path: Path) -> str:
@@ -121,7 +135,7 @@ async def _killed(provisioner: Any) -> None:
 
     Its manager would do so too, but look for the end only every tenth of a second.
     """
-    process = getattr(provisioner, "process", None)
+    process = provisioner.process if isinstance(provisioner, LocalProvisioner) else None
     if process is not None:
         await provisioner.kill()
         with suppress(TimeoutExpired):
@@ -137,11 +151,20 @@ class ScratchSource:
         The options to start them with. Its folder is ignored if `own_folder` is set.
     own_folder
         Whether they have a private folder, which is removed with the session.
+    is_elsewhere
+        Whether they may run on another machine, where there is no such folder.
     """
 
     def __init__(
-        self, kernels: ScratchKernels, spec: Spec, *, own_folder: bool, isolated: bool
+        self,
+        kernels: ScratchKernels,
+        spec: Spec,
+        *,
+        own_folder: bool,
+        isolated: bool,
+        is_elsewhere: bool,
     ) -> None:
+        self.is_elsewhere = is_elsewhere
         self._kernels = kernels
         self._spec = spec
         self._own_folder = own_folder
@@ -153,7 +176,7 @@ class ScratchSource:
 
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
-        if self._kernels.are_elsewhere:
+        if self.is_elsewhere:
             return await self._kernels.take(self._spec, isolated=False, may_be_warm=True)
         if self._held is None:
             if self._own_folder:
@@ -234,12 +257,7 @@ class ScratchKernels:
         self._managers: WeakSet[Any] = WeakSet()
         self._stopping = False
 
-    @property
-    def are_elsewhere(self) -> bool:
-        """Whether the server's kernels run at a gateway, where this machine's folders are not."""
-        return isinstance(self._kernels, RemoteKernels)
-
-    def _check_gateway(self, spec: Spec, *, own_folder: bool, isolated: bool) -> None:
+    def _check_gateway(self, spec: Spec, *, isolated: bool) -> None:
         """Refuse what kernels at a gateway cannot have."""
         if not isinstance(self._kernels, RemoteKernels):
             return
@@ -248,11 +266,6 @@ class ScratchKernels:
             raise IsolationUnavailable(
                 f"target.isolated: {where}, where this server cannot isolate them.",
                 field="target.isolated",
-            )
-        if own_folder:
-            raise InvalidRequest(
-                f"target.own_folder: {where}, where this server cannot make a folder.",
-                field="target.own_folder",
             )
         refused = self._kernels.refused_env(dict(spec.env))
         if refused:
@@ -303,12 +316,24 @@ class ScratchKernels:
         IsolationUnavailable, InvalidRequest
             The server does not isolate kernels, or not this kernelspec, or not in that folder.
         """
-        self._check_gateway(spec, own_folder=own_folder, isolated=isolated)
+        self._check_gateway(spec, isolated=isolated)
+        named = await kernel_spec(self._kernels, spec.kernel_name)
         if isolated:
-            self._isolation.check_allowed(await kernel_spec(self._kernels, spec.kernel_name))
-        if not own_folder and not self.are_elsewhere:
+            self._isolation.check_allowed(named)
+        elsewhere = isinstance(self._kernels, RemoteKernels) or (
+            self._starter.starts_elsewhere(named)
+        )
+        if elsewhere and own_folder:
+            raise InvalidRequest(
+                f"target.own_folder: the kernels {named.display_name!r} run on another machine, "
+                "where this server cannot make a folder.",
+                field="target.own_folder",
+            )
+        if not elsewhere and not own_folder:
             os.close(self.open_folder(spec, isolated=isolated))
-        return ScratchSource(self, spec, own_folder=own_folder, isolated=isolated)
+        return ScratchSource(
+            self, spec, own_folder=own_folder, isolated=isolated, is_elsewhere=elsewhere
+        )
 
     def open_folder(self, spec: Spec, *, isolated: bool) -> int:
         """Open the folder in which a kernel is to start; the caller closes it.
@@ -503,10 +528,15 @@ class ScratchKernels:
             ended.cancel()
 
     async def _ended(self, manager: Any, connection: KernelConnection) -> None:
-        if manager.provisioner is None:  # it runs at a gateway
+        process = manager.provisioner
+        if process is None:  # it runs at a gateway
             await asyncio.shield(connection.disconnected)
-        else:
-            await manager.provisioner.wait()
+        elif not is_elsewhere(manager):
+            await process.wait()
+        else:  # its `wait` may block the loop, or end while the kernel runs
+            gone = connection.disconnected
+            while not gone.done() and process.has_process and await process.poll() is None:
+                await asyncio.wait({gone}, timeout=POLL_DELAY)
 
     def _unavailable(self, spec: Spec) -> KernelUnavailable:
         return KernelUnavailable(

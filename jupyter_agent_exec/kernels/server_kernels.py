@@ -89,6 +89,17 @@ class RemoteKernels(ABC):
         """Return which environment variables do not reach a kernel there."""
 
 
+def is_elsewhere(manager: Any) -> bool:
+    """Return whether a kernel may run on another machine: it is no process of this server's.
+
+    Parameters
+    ----------
+    manager
+        The kernel's manager.
+    """
+    return not isinstance(manager.provisioner, LocalProvisioner)
+
+
 def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChannels:
     """Return a callable that opens the channels of a kernel of the server.
 
@@ -171,6 +182,13 @@ class KernelStarter:
         name: str = named.get("provisioner_name") or self._factory.default_provisioner_name
         is_default = "provisioner_name" not in named and name in (_LOCAL, _OURS)
         return None if is_default else name
+
+    def starts_elsewhere(self, kernel_spec: Any) -> bool:
+        """Return whether the provisioner of a kernelspec may start kernels on other machines."""
+        name = self.own_provisioner(kernel_spec)
+        if name is None:
+            return False
+        return not issubclass(self._factory.provisioners[name].load(), LocalProvisioner)
 
     @property
     def _factory(self) -> KernelProvisionerFactory:

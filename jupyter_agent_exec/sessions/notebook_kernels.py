@@ -111,6 +111,8 @@ class AttachedNotebook:
         """Whether the notebook was created for the session."""
         self.on_moved: Callable[[str, str], None] | None = None
         """Called with the old and the new path when the notebook moves."""
+        self.is_elsewhere = False
+        """Whether its last kernel may run on another machine."""
         self._kernels = kernels
         self._target = target
         self._jupyter_session_id: str | None = None
@@ -118,7 +120,9 @@ class AttachedNotebook:
 
     @property
     def folder(self) -> WorkingFolder | None:
-        """The notebook's folder, in which its kernel runs."""
+        """The notebook's folder, in which its kernel runs; None if that runs elsewhere."""
+        if self.is_elsewhere:
+            return None
         folder = self._kernels.folder_of(self.path)
         return None if folder is None else WorkingFolder(folder, PurePosixPath(self.path).name)
 
@@ -142,9 +146,11 @@ class AttachedNotebook:
             session = await self._kernels.session_of(self.path, self._target.kernel_name)
             self._jupyter_session_id = session.id
         try:
-            return await self._kernels.live.adopt(session.kernel_id)
+            kernel = await self._kernels.live.adopt(session.kernel_id)
         except KernelNotFound as error:  # it was shut down a moment ago
             raise KernelUnavailable(error.message, path=self.path) from error
+        self.is_elsewhere = kernel.is_elsewhere
+        return kernel
 
     async def parted(self, kernel: Kernel) -> KernelDeath | None:
         """Return why the notebook no longer has a kernel; None if it still has it."""
@@ -312,10 +318,13 @@ class LiveKernel:
         self._kernel_id = kernel_id
         self.folder: WorkingFolder | None = None
         """None, because the folder of a kernel without a notebook is unknown."""
+        self.is_elsewhere = False
 
     async def take(self) -> Kernel:
         """Return the kernel; KernelNotFound if it does not run."""
-        return await self._live.adopt(self._kernel_id)
+        kernel = await self._live.adopt(self._kernel_id)
+        self.is_elsewhere = kernel.is_elsewhere
+        return kernel
 
     async def release(self) -> None:
         """Do nothing: the kernel is not the session's own."""

@@ -209,6 +209,11 @@ class LiveSession(ExecutionObserver):
         return self._queue.incarnations.folder
 
     @property
+    def is_kernel_elsewhere(self) -> bool:
+        """Whether its kernel may run on another machine."""
+        return self._queue.incarnations.are_elsewhere
+
+    @property
     def written_files(self) -> WrittenFiles:
         """The files that its executions wrote there."""
         return self._queue.runner.files
