@@ -50,6 +50,7 @@ from .notebooks.proposals import Proposals
 from .notebooks.tab_cells import TabCells
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
+from .observability.tracing import make_tracing
 from .reruns.manager import Reruns
 from .server import (
     ContentsEvents,
@@ -99,6 +100,7 @@ class Services:
         self._settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
         self._activity_log = ActivityLog(log)
+        self._tracing = make_tracing(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(
@@ -387,6 +389,8 @@ class Services:
         await self.tabs.stop()
         self.activity.stop()
         self._metrics.stop()
+        if self._tracing is not None:
+            await self._tracing.stop()
         self._stop_signals.end()
 
     def _stop_server(self, signal_name: str) -> None:
@@ -403,7 +407,8 @@ class Services:
 
     def _observers(self, session: Session) -> list[ExecutionObserver]:
         """Return the observers of a new session that its executions do not need."""
-        return [self._activity_log.observer(session), self._metrics.observer(session)]
+        observers = [self._activity_log.observer(session), self._metrics.observer(session)]
+        return observers if self._tracing is None else [*observers, self._tracing.observer(session)]
 
     def _refused(self, refusal: Refusal) -> None:
         self._activity_log.refused(refusal)

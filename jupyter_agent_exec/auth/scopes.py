@@ -78,6 +78,9 @@ EVERYWHERE: Final = "**"
 
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE: Final = re.compile(r"RTC:")
+_TRACEPARENT: Final = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
 _ANY_PARTS: Final = "**"
 
 
@@ -193,6 +196,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The kernels in which the caller itself runs, by id: for each, a proof that it can read the
     kernel's connection file. The proofs are not checked yet."""
+    traceparent: str | None = None
+    """The caller's place in a trace. Source: W3C Trace Context, traceparent."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""
@@ -202,6 +207,12 @@ class Caller(Struct, frozen=True, kw_only=True):
             display_name=self.display_name,
             token_id=None if self.token is None else self.token.id,
         )
+
+
+def in_trace(caller: Caller, traceparent: str) -> Caller:
+    """Return the caller with a place in a trace; unchanged if the text names none."""
+    found = _TRACEPARENT.fullmatch(traceparent.strip())
+    return caller if found is None else msgspec.structs.replace(caller, traceparent=found[0])
 
 
 def plain_path(path: str) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
 from ..models import Claim, Execute, Placement
@@ -42,6 +44,8 @@ class ExecutionSpec:
     """The source that it revises."""
     claim: Claim | None = None
     """What the agent says about it."""
+    traceparent: str | None = None
+    """The place of the request in a trace. Source: W3C Trace Context, traceparent."""
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
@@ -72,6 +76,7 @@ class ExecutionSpec:
         in_notebook: bool,
         nested: bool,
         revision: tuple[ExecutionId | None, str | None],
+        traceparent: str | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
@@ -98,10 +103,18 @@ class ExecutionSpec:
             place=place,
             revises=revision[0],
             before=revision[1],
-            claim=request.claim,
+            claim=_traced(request.claim, traceparent),
+            traceparent=traceparent,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )
+
+
+def _traced(claim: Claim | None, traceparent: str | None) -> Claim | None:
+    """Return a claim that names the trace of its request, if it names none."""
+    if traceparent is None or (claim is not None and claim.trace_id is not None):
+        return claim
+    return msgspec.structs.replace(claim or Claim(), trace_id=traceparent.split("-")[1])
 
 
 def revision_of(

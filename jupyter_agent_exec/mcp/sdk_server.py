@@ -25,6 +25,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from opentelemetry.propagate import inject
 from pydantic import ValidationError
 
 from .._version import __version__
@@ -200,6 +201,7 @@ class Methods:
             managers=self._managers,
             client=client,
             state=None if again is None else again.request_state,
+            traceparent=_traceparent(),
         )
 
     async def _may(self, context: Context) -> list[str]:
@@ -348,6 +350,13 @@ def _asker(context: Context) -> RequestSender:
     asker = context.request.scope[ASKER]
     assert isinstance(asker, RequestSender)
     return asker
+
+
+def _traceparent() -> str | None:
+    """Return the place in a trace that the SDK has made of `_meta`, with a span if it traces."""
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return carrier.get("traceparent")
 
 
 def _session_id(context: Context) -> str | None:

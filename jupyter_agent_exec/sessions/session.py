@@ -273,6 +273,7 @@ class LiveSession(ExecutionObserver):
         place: Place | None,
         nested: bool,
         named_source: str | None,
+        traceparent: str | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
@@ -292,6 +293,7 @@ class LiveSession(ExecutionObserver):
             in_notebook=self._notebook is not None,
             nested=nested,
             revision=revision_of(request, named_source, place, last_rejected),
+            traceparent=traceparent,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )

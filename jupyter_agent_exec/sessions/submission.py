@@ -159,6 +159,7 @@ class Submission:
             place=place,
             nested=nested,
             named_source=named_source,
+            traceparent=caller.traceparent,
             idempotency_key=key,
             body_sha256=body,
         )
@@ -192,6 +193,7 @@ class Submission:
                 place=place,
                 nested=nested,
                 named_source=None,
+                traceparent=caller.traceparent,
                 idempotency_key=key if index == 0 else None,
                 body_sha256=body if index == 0 else None,
             )

@@ -24,7 +24,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
@@ -222,13 +224,14 @@ def object_store() -> Iterator[dict[str, Any]]:
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes OTLP over HTTP, as a collector does; `records` has what came."""
+    """Takes OTLP over HTTP, as a collector does; `records` and `spans` have what came."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _CollectorHandler)
         self.records: list[LogRecord] = []
+        self.spans: list[Span] = []
         self.refuses = False
         self.address = f"http://127.0.0.1:{self.server_address[1]}/v1/logs"
 
@@ -238,7 +241,11 @@ class _CollectorHandler(BaseHTTPRequestHandler):
         collector = self.server
         assert isinstance(collector, Collector)
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if not collector.refuses:
+        if self.path == "/v1/traces":
+            for traced in ExportTraceServiceRequest.FromString(body).resource_spans:
+                for each in traced.scope_spans:
+                    collector.spans.extend(each.spans)
+        elif not collector.refuses:
             told = ExportLogsServiceRequest.FromString(body)
             for resource in told.resource_logs:
                 for scope in resource.scope_logs:
