@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import nbformat
 from tornado.httpclient import HTTPClientError, HTTPResponse
 
 NAMESPACE = "api/agent-exec"
@@ -22,6 +23,18 @@ class Answered:
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+def check_cells(answered: Answered) -> None:
+    """Raise if a cell of an answer is not one that nbformat accepts."""
+    content_type = answered.headers.get("Content-Type", "")
+    if answered.status not in (200, 201, 202) or content_type != "application/json":
+        return
+    body = answered.json
+    listed = body.get("executions")  # in a session, it is a number
+    for execution in listed if isinstance(listed, list) else [body]:
+        if isinstance(execution.get("cell"), dict):
+            nbformat.validate(execution["cell"], ref="code_cell", version=4, version_minor=5)
 
 
 Send = Callable[..., Awaitable[Answered]]
@@ -62,7 +75,9 @@ class Agent:
             if error.response is None:
                 raise
             response = error.response
-        return Answered(response)
+        answered = Answered(response)
+        check_cells(answered)
+        return answered
 
     async def get(self, path: str, **query: Any) -> Answered:
         return await self.ask("GET", path, query={k: str(v) for k, v in query.items()})
