@@ -183,7 +183,7 @@ async def test_an_error_of_ours_says_what_to_do_and_is_noted() -> None:
         "code": "session_not_found",
         "message": "There is no such session.",
         "detail": {"session_id": "s_1"},
-        "next": "List the sessions, or open one.",
+        "next": "list_sessions lists yours; open_session opens one.",
     }
     assert gate.denials == [("session_not_found", "tools/call", "try")]
 
