@@ -46,6 +46,10 @@ class Client(Protocol):
         """The name that the client gives itself; None if it gives none."""
 
     @property
+    def trace_id(self) -> str | None:
+        """The id of the trace in which the client calls; None if it sends none."""
+
+    @property
     def can_elicit(self) -> bool:
         """Whether the client can ask its user a question."""
 
@@ -194,6 +198,11 @@ class Call:
     def client_name(self) -> str | None:
         """The name that the client gives itself; None if it gives none."""
         return self._client.name
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace in which the client calls; None if it sends none."""
+        return self._client.trace_id
 
     @property
     def can_elicit(self) -> bool:

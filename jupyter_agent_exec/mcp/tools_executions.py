@@ -137,7 +137,7 @@ async def _run(
         # `until_finished` waits for it later, and sends progress to the client.
         record = known or await manager.submission.execute(
             session_id,
-            derive(Execute, asked, claim=_claim(asked), wait=0),
+            derive(Execute, asked, claim=_claim(call, asked), wait=0),
             call.caller,
             asked.idempotency_key,
         )
@@ -150,8 +150,9 @@ async def _run(
     return answered
 
 
-def _claim(asked: ExecuteArguments) -> Claim | None:
-    return None if asked.purpose is None else Claim(purpose=asked.purpose)
+def _claim(call: Call, asked: ExecuteArguments) -> Claim | None:
+    claim = Claim(purpose=asked.purpose, trace_id=call.trace_id)
+    return None if claim == Claim() else claim
 
 
 async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
@@ -187,7 +188,9 @@ async def _run_steps(
         )
     assert asked.steps is not None
     steps = [
-        replace(step, timeout=step.timeout or asked.timeout, claim=step.claim or _claim(asked))
+        replace(
+            step, timeout=step.timeout or asked.timeout, claim=step.claim or _claim(call, asked)
+        )
         for step in asked.steps
     ]
     records = await call.managers.sessions.submission.run_steps(
