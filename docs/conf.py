@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -12,6 +13,9 @@ from jupyter_agent_exec import __version__
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts.references import write_openapi  # noqa: E402
 
 project = "jupyter-agent-exec"
 author = "the jupyter-agent-exec developers"
@@ -66,5 +70,6 @@ def place_root_pages(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is ours."""
+    """Write the page of routes and models, and connect what is ours."""
+    write_openapi()
     app.connect("source-read", place_root_pages)

@@ -2,7 +2,7 @@
 
 The configuration comes from the help of the traits, the commands from the help of their arguments,
 the MCP tools from what a client is told of them. On each page, this script writes what stands below
-a mark; above it, people write. `write_openapi` renders the OpenAPI document, for `make docs` alone.
+a mark; above it, people write. `write_openapi` renders the OpenAPI document; docs/conf.py runs it.
 """
 
 from __future__ import annotations
