@@ -94,7 +94,6 @@ references: .make/tools ## write the references of settings, commands and MCP to
 	python scripts/references.py
 
 docs: .make/tools ## build the documentation in docs/_build; a warning or a dead link inside it is an error
-	python -c 'from scripts.references import write_openapi; write_openapi()'
 	sphinx-build --fail-on-warning --keep-going --quiet --builder html docs docs/_build
 
 wire: .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
@@ -130,6 +129,9 @@ bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP 
 bench-executors: .make/tools ## compare the speed of the frameworks' executors with ours; writes docs/explanation/benchmarks-executors.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python benchmarks/run_executors.py
+
+bench-install: .make/lab ## measure how long an installation takes and what it weighs; writes docs/explanation/benchmarks-install.md
+	python benchmarks/run_install.py
 
 build: .make/lab ## build a wheel and a source distribution in dist/
 	rm -rf dist

@@ -133,7 +133,7 @@ def page(
         command=command,
         name=name,
         date=facts["date"][:10],
-        machine=_machine_in_words(facts),
+        machine=machine_in_words(facts),
         goals="\n".join(_goal_row(result, goal) for result, goal in goals),
         verdict=verdict,
         sections="\n".join(
@@ -184,7 +184,8 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
 
 
-def _machine_in_words(facts: dict[str, Any]) -> str:
+def machine_in_words(facts: dict[str, Any]) -> str:
+    """Return the machine and the versions in one sentence."""
     packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
     return (
         f"{facts['cpu_count']} CPUs ({facts['processor']}), "

@@ -32,6 +32,7 @@ REQUESTS = {
     "Preload": list[models.PreloadModule | models.PreloadFunction],
     "Approve before it runs": models.Approve,
     "Review": models.SetReview,
+    "Run again and compare": models.RunAgain,
     "Read and edit a notebook": models.EditNotebook,
 }
 """Of which model the requests in api.md are, by the heading above them."""
