@@ -59,8 +59,10 @@ SECRET_SECONDS: Final = 3600.0
 
 _IN_HEADER: Final = re.compile(rf"\s*(?:\S+\s+)?(?P<token>{AGENT_PREFIX}.*?)\s*", re.DOTALL)
 _ANYWHERE: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_\w*")
-_TOKEN: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})")
-_REFRESH: Final = re.compile(
+ACCESS_TOKEN: Final = re.compile(
+    rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})"
+)
+REFRESH_TOKEN: Final = re.compile(
     rf"{REFRESH_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})"
 )
 _NOBODYS: Final = digest_of(b"")
@@ -212,9 +214,9 @@ class Tokens:
         InvalidRequest, HistoryUnavailable
         """
         random = secrets.token_hex(SECRET_BYTES)
-        secret = _derived(random, client_id)
+        secret = derived_secret(random, client_id)
         token, shown = await self.mint(asked, caller, secret=secret, secret_seconds=SECRET_SECONDS)
-        return _signed_in(token, shown, random)
+        return signed_in(token, shown, random)
 
     async def all(self) -> list[Token]:
         """Return the tokens, the newest first."""
@@ -266,7 +268,7 @@ class Tokens:
             The tokens cannot be read.
         """
         await self.refresh()
-        found = _TOKEN.fullmatch(shown)
+        found = ACCESS_TOKEN.fullmatch(shown)
         token = None if found is None else self._known.get(TokenId(found["id"]))
         secret = "" if found is None else found["secret"]
         sha256 = hashlib.sha256(secret.encode()).hexdigest()
@@ -320,7 +322,7 @@ class Tokens:
             raise TokenRefused("This refresh token is not valid.")
         self.check(token.id)
         now, random = datetime.now(UTC), secrets.token_hex(SECRET_BYTES)
-        secret = _derived(random, client_id)
+        secret = derived_secret(random, client_id)
         renewed = replace(
             token,
             secret_sha256=digest_of(secret.encode()),
@@ -334,7 +336,7 @@ class Tokens:
             await self._change(renewed)
         finally:
             self._renewing.discard(token.id)
-        return _signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
+        return signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
 
     async def refresh(self) -> None:
         """Read changes of other servers.
@@ -379,10 +381,10 @@ class Tokens:
 
     def _of_refresh(self, refresh: str, client_id: str) -> tuple[StoredToken | None, Digest]:
         """Return the token that a refresh token names, and the hash of its derived secret."""
-        found = _REFRESH.fullmatch(refresh)
+        found = REFRESH_TOKEN.fullmatch(refresh)
         if found is None:
             return None, _NOBODYS
-        sha256 = digest_of(_derived(found["secret"], client_id).encode())
+        sha256 = digest_of(derived_secret(found["secret"], client_id).encode())
         return self._known.get(TokenId(found["id"])), sha256
 
     def _caller(self, token: StoredToken) -> Caller:
@@ -479,12 +481,13 @@ class _Read:
         return self._store.read()
 
 
-def _derived(random: str, client_id: str) -> str:
+def derived_secret(random: str, client_id: str) -> str:
     """Return the secret of an agent token that belongs to a refresh token of a client."""
     return hashlib.sha256(f"{random} {client_id}".encode()).hexdigest()
 
 
-def _signed_in(token: Token, secret: str, random: str) -> SignedIn:
+def signed_in(token: Token, secret: str, random: str) -> SignedIn:
+    """Return what a client gets: a credential, and the refresh token from which it is derived."""
     left = datetime.fromisoformat(token.expires_at) - datetime.now(UTC)
     expires_in = int(min(SECRET_SECONDS, left.total_seconds()))
     return SignedIn(token, secret, f"{REFRESH_PREFIX}{token.id}_{random}", expires_in)

@@ -10,7 +10,7 @@ from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
-from . import check, doctor, files, listings, mcp, rerun, rules, run, user_decisions
+from . import check, doctor, files, hub, listings, mcp, rerun, rules, run, user_decisions
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -71,6 +71,15 @@ examples:
   jupyter agent-exec rerun analysis.ipynb --isolated
   jupyter agent-exec rerun analysis.ipynb --ignore 'seed \\d+' --float-tolerance 0.001"""
 
+_HUB_EPILOG = f"""\
+docs/how-to/hub.md shows how to configure the service. To pause, put a token of an administrator
+into {hub.TOKEN_VARIABLE}; users' code that runs goes on, and servers that do not run are not
+started for agents any more.
+
+examples:
+  jupyter agent-exec hub pause --hub-url https://hub.example.org/
+  jupyter agent-exec hub resume --hub-url https://hub.example.org/"""
+
 _VERIFY_EPILOG = """\
 exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 incomplete last line
 (a server died while it wrote), 5 something that the record names is missing. If there are several
@@ -127,6 +136,7 @@ def make_parser() -> ArgumentParser:
     )
     _add_verify(commands)
     _add_mcp(commands)
+    _add_hub(commands)
     _add(commands, "status", listings.status, "show the status of the server")
     _add_doctor(commands)
     return parser
@@ -617,6 +627,45 @@ def _add_mcp(commands: Any) -> None:
         "--start",
         action="store_true",
         help="start a server for this client alone, which ends with the client",
+    )
+
+
+def _add_hub(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "hub",
+        hub.hub,
+        "serve MCP for all users of a JupyterHub, or pause all their agents",
+        epilog=_HUB_EPILOG,
+        server=False,
+        json=False,
+    )
+    parser.add_argument(
+        "action",
+        metavar="ACTION",
+        nargs="?",
+        choices=("serve", "pause", "resume"),
+        default="serve",
+        help="serve: what JupyterHub starts; pause: pause all agents of all users; resume: let "
+        "them go on (%(default)s)",
+    )
+    parser.add_argument(
+        "--hub-url",
+        metavar="URL",
+        help="address of the hub's proxy with the hub's base URL; else from "
+        f"{hub.URL_VARIABLE}, which the hub sets if it knows its public URL",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="FILE",
+        default="agent-exec-hub.sqlite",
+        help="of the service: what people have granted (%(default)s)",
+    )
+    parser.add_argument(
+        "--service",
+        metavar="NAME",
+        default="agent-exec",
+        help="for pause and resume: the service's name at the hub (%(default)s)",
     )
 
 

@@ -48,6 +48,7 @@ from .endpoint import Application, Exchange, Options
 from .tool import (
     CANCELLED,
     INTERNAL,
+    SERVER_STOPPED,
     Failure,
     Tool,
     arguments,
@@ -383,6 +384,7 @@ class Calls:
 
     def __init__(self, *, interrupts: bool, log: logging.Logger) -> None:
         self._interrupts = interrupts
+        self._stopping = False
         self._log = log
         self._tasks = Tasks(log)
         self._going: set[Call] = set()
@@ -410,7 +412,7 @@ class Calls:
 
     async def stop(self) -> None:
         """Cancel all calls, and wait until their work is done, at most `STOP_SECONDS`."""
-        self._interrupts = False  # the server ends running code itself
+        self._stopping, self._interrupts = True, False  # the server ends running code itself
         for call in tuple(self._going):
             call.cancel()
         await self._tasks.end(STOP_SECONDS)
@@ -426,7 +428,7 @@ class Calls:
             return question.result
         except ClientGone:
             await self._interrupt(call)
-            return refusal(CANCELLED)
+            return refusal(SERVER_STOPPED if self._stopping else CANCELLED)
         except AgentExecError as error:
             call.asker.note_denial(error, "tools/call", tool.name)
             return refusal(Failure.of(error))

@@ -267,6 +267,14 @@ CANCELLED: Final = Failure(
     next=None,
 )
 
+SERVER_STOPPED: Final = Failure(
+    code=ServerStopping.code,
+    message="The server stopped while it worked on this. Code that runs is interrupted.",
+    detail={},
+    next="The history says how it ended, when the server runs again: the same call with the same "
+    "idempotency_key finds it. Variables are lost.",
+)
+
 
 def result_of(answered: Answered) -> CallToolResult:
     """Return the MCP result for a tool's answer, or a refusal if the answer is too large."""

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import random
 import re
-import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,118 +16,30 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.hub.real_hub import RealHub, real_hub
 from tests.mcp.mcp_clients import LATEST, opened, text_of
 from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
-from tests.real_server import NOTHING_ASKS, environment
-
-PROXY = Path(__file__).parent / "node_modules" / ".bin" / "configurable-http-proxy"
-SERVICE_TOKEN = "a-token-of-the-hub"
-
-EXTENSIONS = {
-    "jupyter_agent_exec": True,
-    **dict.fromkeys(("jupyter_lsp", "jupyter_server_ydoc", "jupyterlab", "notebook"), False),
-}
-"""Of the person's server: what else is installed starts slowly, and logs what goes wrong in it."""
-
-CONFIG = """
-import sys
-
-c.JupyterHub.bind_url = "http://127.0.0.1:{public}"
-c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub}"
-c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy}"
-c.ConfigurableHTTPProxy.command = [{command!r}]
-c.JupyterHub.db_url = "sqlite:///hub.sqlite"
-c.JupyterHub.authenticator_class = "dummy"
-c.Authenticator.allow_all = True
-c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = "{folder}/{{username}}"
-c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
-c.Spawner.env_keep = {names!r}
-c.Spawner.start_timeout = c.Spawner.http_timeout = 120
-c.JupyterHub.tornado_settings = {{"slow_stop_timeout": 100}}  # answer when it has stopped
-c.Spawner.args = [
-    "--allow-root",
-    "--ServerApp.jpserver_extensions={extensions}",
-    "--AgentExecApp.history_dir={folder}/history",
-    "--AgentExecApp.approval={approval}",
-]
-c.JupyterHub.services = [{{"name": "tests", "api_token": {token!r}}}]
-c.JupyterHub.load_roles = [
-    {{"name": "tests", "services": ["tests"], "scopes": ["admin:users", "admin:servers", "tokens"]}}
-]
-"""
-
-
-class Log:
-    """What a process prints, read by a thread of its own."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self._lines: list[str] = []
-        self._running = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="log of the hub")
-        self._thread.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line)
-            if "JupyterHub is now running" in line:
-                self._running.set()
-        self._running.set()
-
-    @property
-    def text(self) -> str:
-        return "".join(self._lines)
-
-    def wait_until_it_runs(self) -> None:
-        assert self._running.wait(120), self.text
-        assert self._process.poll() is None, self.text
-
-    def end(self) -> None:
-        self._thread.join(30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 class Hub(NamedTuple):
     """A hub at which one person's server runs."""
 
-    public: str
-    """Its address, without a slash at the end."""
+    real: RealHub
     person: str
     """The person's credential."""
-    log: Log
-    history: Path
+
+    @property
+    def public(self) -> str:
+        return self.real.public
+
+    @property
+    def history(self) -> Path:
+        return self.real.folder / "history"
 
     @property
     def api(self) -> str:
         return f"{self.public}/user/ada/api/agent-exec/"
-
-    def as_service(self, method: str, path: str, said: Any = None) -> httpx2.Response:
-        return httpx2.request(
-            method,
-            f"{self.public}/hub/api/{path}",
-            json=said,
-            headers={"Authorization": f"token {SERVICE_TOKEN}"},
-            timeout=120,
-            trust_env=False,
-        )
-
-    def start_server(self) -> None:
-        """Start the person's server, and return when the hub says that it is ready."""
-        started = self.as_service("POST", "users/ada/server")
-        assert started.status_code in (201, 202), started.text
-        with httpx2.stream(
-            "GET",
-            f"{self.public}/hub/api/users/ada/server/progress",
-            headers={"Authorization": f"token {SERVICE_TOKEN}"},
-            timeout=60,
-            trust_env=False,
-        ) as answered:
-            told = [json.loads(line[5:]) for line in answered.iter_lines() if line[:5] == "data:"]
-        assert told[-1].get("ready"), (told, self.log.text)
 
     def ask(self, credential: str, method: str, path: str, said: Any = None) -> httpx2.Response:
         return httpx2.request(
@@ -147,62 +52,13 @@ class Hub(NamedTuple):
         )
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports that no other program takes meanwhile, unless it asks for them by number.
-
-    Who asks for any port gets one from 32768 on.
-    """
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randrange(10_000, 32_768)
-        with suppress(OSError), socket.socket() as each:
-            each.bind(("127.0.0.1", port))
-            found.append(port)
-    return found
-
-
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    pytest.importorskip("jupyterhub")
-    if not PROXY.exists():
-        pytest.skip("configurable-http-proxy is not installed; run `make .make/hub`")
-    folder = tmp_path_factory.mktemp("hub")
-    environ = environment(folder)
-    public, hub_port, proxy = free_ports(3)
-    (folder / "jupyterhub_config.py").write_text(
-        CONFIG.format(
-            public=public,
-            hub=hub_port,
-            proxy=proxy,
-            command=str(PROXY),
-            folder=folder,
-            extensions=EXTENSIONS,
-            names=sorted(environ),
-            approval=NOTHING_ASKS,
-            token=SERVICE_TOKEN,
-        )
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jupyterhub"],
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    log = Log(process)
-    try:
-        log.wait_until_it_runs()
-        made = Hub(f"http://127.0.0.1:{public}", "", log, folder / "history")
-        assert made.as_service("POST", "users/ada").status_code == 201
-        minted = made.as_service("POST", "users/ada/tokens", {"note": "tests"})
-        made.start_server()
-        yield made._replace(person=f"token {minted.json()['token']}")
-    finally:
-        process.terminate()
-        process.wait(60)
-        log.end()
+    with real_hub(tmp_path_factory.mktemp("hub")) as real:
+        assert real.as_service("POST", "users/ada").status_code == 201
+        minted = real.as_service("POST", "users/ada/tokens", {"note": "tests"})
+        real.start_server("ada")
+        yield Hub(real, f"token {minted.json()['token']}")
 
 
 @pytest.fixture(scope="module")
@@ -320,8 +176,8 @@ def test_a_server_that_the_hub_stops_records_it_as_a_stop(hub: Hub, agent: str) 
     asked = {"source": "open('/dev/stdin')\nimport time; time.sleep(600)", "wait": 0}
     ran = hub.ask(agent, "POST", f"sessions/{session}/executions", asked)
     assert ran.status_code == 202, ran.text
-    assert hub.as_service("DELETE", "users/ada/server").status_code in (202, 204)
-    hub.start_server()
+    assert hub.real.as_service("DELETE", "users/ada/server").status_code in (202, 204)
+    hub.real.start_server("ada")
     told = hub.ask(agent, "GET", f"executions/{ran.json()['id']}").json()
     assert told["status"] in ("interrupted", "cancelled")
     assert told["reason"] == "The server stopped."
@@ -330,4 +186,4 @@ def test_a_server_that_the_hub_stops_records_it_as_a_stop(hub: Hub, agent: str) 
 
 
 def test_the_log_has_no_traceback(hub: Hub) -> None:
-    assert "Traceback" not in hub.log.text
+    assert "Traceback" not in hub.real.log

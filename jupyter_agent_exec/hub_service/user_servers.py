@@ -1,0 +1,225 @@
+"""What the service asks of the hub and of users' servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from ..auth.unlocks import UNLOCK_HEADER
+from ..errors import AgentExecError, Forbidden, InvalidRequest
+from ..models import MintedToken, MintToken, Problem, Unlock, Unlocked
+from ..sessions.answers import NAMESPACE
+from ..types import TokenId
+
+READ_TIMEOUT: Final = 60.0
+"""Seconds. While a server starts, the hub sends something every few seconds."""
+NOT_RUNNING: Final = HTTPStatus.FAILED_DEPENDENCY
+"""How the hub answers in the place of a server that does not run."""
+
+
+GONE: Final = (
+    "Your Jupyter server stopped, or cannot be reached. Your next call starts it again if it does "
+    "not run. What it has run is in its history: if this call had an idempotency_key, the same "
+    "call tells how that ended."
+)
+
+
+class ServerUnavailable(AgentExecError):
+    """The person's server cannot be reached or started."""
+
+    code = "user_server_unavailable"
+
+
+class PassphraseNeeded(Forbidden):
+    """The person's server asks for its passphrase, or for another one."""
+
+    code = "passphrase_required"
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What the hub tells while a server starts."""
+
+    progress: float = 0
+    """From 0 to 100."""
+    message: str = ""
+    ready: bool = False
+    failed: bool = False
+
+
+class _Server(msgspec.Struct, frozen=True):
+    ready: bool = False
+
+
+class _User(msgspec.Struct, frozen=True):
+    servers: dict[str, _Server] = {}
+
+
+class UserServers:
+    """The servers of the hub's users.
+
+    Parameters
+    ----------
+    hub_url
+        Address at which the hub's proxy is reached, with the hub's base URL.
+    api_url, api_token
+        The hub's API, and the service's own token for it.
+    """
+
+    def __init__(self, hub_url: str, api_url: str, api_token: str) -> None:
+        self._hub_url = hub_url.rstrip("/")
+        self._api = api_url.rstrip("/")
+        self._own = {"Authorization": f"token {api_token}"}
+        self._http = httpx2.AsyncClient(
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # none of anybody's
+            trust_env=False,
+            timeout=httpx2.Timeout(READ_TIMEOUT, pool=None),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+        )
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    # -- the hub -----------------------------------------------------------------------------------
+
+    async def is_ready(self, username: str, server_name: str) -> bool:
+        """Return whether a server runs."""
+        answered = await self._ask("GET", self._user(username), self._own)
+        if answered.status_code != HTTPStatus.OK:
+            raise ServerUnavailable(f"The hub does not tell about your server. {_why(answered)}")
+        user = msgspec.json.decode(answered.content, type=_User)
+        return user.servers.get(server_name, _Server()).ready
+
+    async def start(self, username: str, server_name: str) -> AsyncIterator[Progress]:
+        """Start a server, and yield what the hub tells until the server is ready.
+
+        Raises
+        ------
+        ServerUnavailable
+            It does not start.
+        """
+        server = f"servers/{quote(server_name, safe='')}" if server_name else "server"
+        url = f"{self._user(username)}/{server}"
+        started = await self._ask("POST", url, self._own)
+        # A 400 may say that it starts or runs already.
+        if not (started.is_success or started.status_code == HTTPStatus.BAD_REQUEST):
+            raise ServerUnavailable(f"Your server cannot be started. {_why(started)}")
+        try:
+            async with self._http.stream("GET", f"{url}/progress", headers=self._own) as answered:
+                if not answered.is_success:
+                    raise ServerUnavailable(f"Your server is not started. {_why(started)}")
+                async for line in answered.aiter_lines():
+                    if not line.startswith("data:"):
+                        continue
+                    told = msgspec.json.decode(line[5:], type=Progress)
+                    if told.failed:
+                        raise ServerUnavailable(f"Your server did not start. {told.message}")
+                    yield told
+                    if told.ready:
+                        return
+        except httpx2.HTTPError as error:
+            raise ServerUnavailable(
+                "The hub stopped answering while your server was starting; try again."
+            ) from error
+        raise ServerUnavailable("The hub does not tell whether your server has started.")
+
+    def _user(self, username: str) -> str:
+        return f"{self._api}/users/{quote(username, safe='')}"
+
+    # -- a person's server -------------------------------------------------------------------------
+
+    def url(self, username: str, server_name: str) -> str:
+        """Return the address of a server's routes."""
+        server = f"{quote(server_name, safe='@~')}/" if server_name else ""
+        return f"{self._hub_url}/user/{quote(username, safe='@~')}/{server}{NAMESPACE}"
+
+    async def mint(
+        self, url: str, hub_token: str, asked: MintToken, passphrase: str
+    ) -> MintedToken:
+        """Mint an agent token as the person whose hub token this is.
+
+        Raises
+        ------
+        InvalidRequest, Forbidden, PassphraseNeeded, ServerUnavailable
+        """
+        headers = {"Authorization": f"token {hub_token}"}
+        if passphrase:
+            unlock = Unlock(passphrase=passphrase)
+            answered = await self._ask("POST", f"{url}/unlock", headers, unlock)
+            if not answered.is_success:
+                raise PassphraseNeeded(_why(answered))
+            unlocked = msgspec.json.decode(answered.content, type=Unlocked)
+            headers[UNLOCK_HEADER] = unlocked.unlock
+        answered = await self._ask("POST", f"{url}/tokens", headers, asked)
+        if answered.status_code == HTTPStatus.CREATED:
+            return msgspec.json.decode(answered.content, type=MintedToken)
+        problem = problem_of(answered)
+        if problem is None:
+            raise ServerUnavailable(
+                f"Your server gives no agent token ({answered.status_code}). Does it run, and is "
+                "jupyter-agent-exec installed there?"
+            )
+        if problem.code == PassphraseNeeded.code:
+            raise PassphraseNeeded(problem.message)
+        if answered.status_code in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
+            raise Forbidden(problem.message)
+        raise InvalidRequest(problem.message, field=None)
+
+    async def revoke(self, url: str, hub_token: str, id: TokenId) -> bool:
+        """Revoke an agent token as its person; return whether its server did that."""
+        headers = {"Authorization": f"token {hub_token}"}
+        try:
+            return (await self._ask("DELETE", f"{url}/tokens/{id}", headers)).is_success
+        except ServerUnavailable:
+            return False
+
+    async def send(
+        self, method: str, url: str, headers: dict[str, str], body: bytes
+    ) -> httpx2.Response:
+        """Send a request, and return the response before its body is read. The caller closes it.
+
+        Raises
+        ------
+        ServerUnavailable
+            The connection broke; the server may have got the request.
+        """
+        request = self._http.build_request(
+            method, url, headers=headers, content=body, timeout=httpx2.Timeout(10.0, read=None)
+        )
+        try:
+            return await self._http.send(request, stream=True)
+        except httpx2.HTTPError as error:
+            raise ServerUnavailable(GONE) from error
+
+    async def _ask(
+        self, method: str, url: str, headers: dict[str, str], body: msgspec.Struct | None = None
+    ) -> httpx2.Response:
+        content = None if body is None else msgspec.json.encode(body)
+        try:
+            return await self._http.request(method, url, headers=headers, content=content)
+        except httpx2.HTTPError as error:
+            raise ServerUnavailable("The hub does not answer; try again in a minute.") from error
+
+
+def problem_of(answered: httpx2.Response) -> Problem | None:
+    """Return what an answer of our own routes says is wrong; None if it is not theirs."""
+    try:
+        return msgspec.json.decode(answered.content, type=Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _why(answered: httpx2.Response) -> str:
+    """Return what the hub or a server says about a refusal."""
+    try:
+        said = json.loads(answered.content)["message"]
+    except (ValueError, KeyError, TypeError):
+        said = HTTPStatus(answered.status_code).phrase
+    return f"The answer was: {said}"

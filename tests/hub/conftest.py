@@ -1,0 +1,5 @@
+"""Fixtures that the tests of hubs share."""
+
+from tests.real_server import gate
+
+__all__ = ["gate"]
