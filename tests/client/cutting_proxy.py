@@ -17,6 +17,8 @@ class CuttingProxy:
         self._open: list[socket.socket] = []
         self._pumps: list[threading.Thread] = []
         self.connections = 0
+        self.sent = bytearray()
+        """All that clients have sent."""
         self.port = 0
         self.mend()
         self.url = f"http://127.0.0.1:{self.port}{parts.path}"
@@ -61,15 +63,17 @@ class CuttingProxy:
                 continue
             self.connections += 1
             self._open += [near, far]
-            for ends in ((near, far), (far, near)):
+            for ends in ((near, far, self.sent), (far, near, None)):
                 pump = threading.Thread(target=_pump, args=ends)
                 self._pumps.append(pump)
                 pump.start()
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+def _pump(source: socket.socket, sink: socket.socket, kept: bytearray | None) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
+            if kept is not None:
+                kept += data
             sink.sendall(data)
     _shut(sink)
     _shut(source)

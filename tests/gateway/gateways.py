@@ -171,6 +171,14 @@ def server_at(url: str, folder: Path, *options: str) -> Iterator[ServerProcess]:
         yield server
 
 
+def ended(server: ServerProcess, execution: str) -> dict[str, Any]:
+    """Wait for the end of an execution; the answer may be longer in coming than one request."""
+    while True:
+        told = dict(server.get(f"executions/{execution}?wait=50"))
+        if told["finished_at"] is not None:
+            return told
+
+
 class Person:
     """A person's page at a kernel: a bare WebSocket client of the gateway, which speaks JSON."""
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.client.cutting_proxy import CuttingProxy
-from tests.gateway.gateways import Gateway, Person, kernel_gateway, server_at
+from tests.gateway.gateways import Gateway, Person, ended, kernel_gateway, server_at
 from tests.server_process import Gate, ServerProcess
 
 RETRIES = ("--GatewayClient.gateway_retry_interval=0.2", "--GatewayClient.gateway_retry_max=8")
 
+
+HEADERS = ('--GatewayClient.headers={"X-Team": "blue"}',)
 
 BEFORE = "print('be' + 'fore', flush=True)\n"
 
@@ -57,14 +59,6 @@ def until_printed(far: Far, execution: str, text: str) -> None:
         next(line for line in lines if text in line)
 
 
-def ended(far: Far, execution: str) -> dict[str, Any]:
-    """Wait for the end of an execution; the answer may be longer in coming than one request."""
-    while True:
-        told = dict(far.server.get(f"executions/{execution}?wait=50"))
-        if told["finished_at"] is not None:
-            return told
-
-
 def test_output_that_the_gateway_drops_is_told(far: Far, session: str) -> None:
     flood = "for i in range(10_000): print(i, flush=True)"
     done = far.server.run(session, flood, wait=60).json()
@@ -89,7 +83,7 @@ def test_code_that_ends_while_the_network_is_cut_keeps_its_end(
     far.network.cut()
     gate.let_it_on()
     far.network.mend()
-    done = ended(far, execution)
+    done = ended(far.server, execution)
     assert (done["status"], done["outputs_complete"]) == ("ok", False)
     assert "connection to the gateway broke" in done["reason"]
     assert done["text"].startswith("before\nmeanwhile\n7")
@@ -114,7 +108,7 @@ def test_code_whose_end_was_lost_is_settled_by_asking_the_kernel(
         lost.until_it_is_here()
         _until_idle(far, kernel)
         far.network.mend()
-        done = ended(far, ran)
+        done = ended(far.server, ran)
     assert (done["status"], done["outputs_complete"]) == ("lost", False)
     assert done["text"].startswith("before")
     after = far.server.run(session, "runs", wait=60).json()
@@ -131,7 +125,7 @@ def test_code_submitted_while_the_network_is_cut_runs_once(far: Far, session: st
     far.network.cut()
     execution = begun(far, session, "runs += 1\nruns")
     far.network.mend()
-    assert ended(far, execution)["status"] in ("ok", "lost")
+    assert ended(far.server, execution)["status"] in ("ok", "lost")
     after = far.server.run(session, "runs", wait=60).json()
     assert after["text"] in ("0", "1")
 
@@ -150,7 +144,7 @@ def test_an_agent_waits_for_a_persons_cell_across_a_break(far: Far, tmp_path: Pa
         assert waiting["status"] == "queued"
         gate.let_it_on()
         person.until("execute_reply", cell)
-        done = ended(far, waiting["id"])
+        done = ended(far.server, waiting["id"])
     assert (done["status"], done["text"], done["outputs_complete"]) == ("ok", "1", True)
     far.server.ask("POST", f"sessions/{session}/close")
 
@@ -165,7 +159,7 @@ def test_a_kernel_that_the_gateway_ends_without_a_word_is_told(
     process = far.gateway.kernel(kernel)
     process.suspend()  # it can neither answer nor say goodbye
     far.gateway.http.delete(f"kernels/{kernel}")
-    done = ended(far, execution)
+    done = ended(far.server, execution)
     assert (done["status"], "does not have it any more" in done["reason"]) == ("kernel_died", True)
 
 
@@ -178,7 +172,7 @@ def test_a_gateway_that_is_killed_and_started_again_gives_new_kernels(
     until_printed(far, execution, "before")
     far.gateway.kill()
     far.gateway.start()
-    done = ended(far, execution)
+    done = ended(far.server, execution)
     assert (done["status"], done["outputs_complete"]) == ("kernel_died", False)
     assert done["text"].startswith("before")
     after = far.server.run(session, "1 + 1", wait=60).json()
@@ -208,3 +202,19 @@ def test_a_gateway_is_reached_with_certificates(tmp_path: Path) -> None:
     ):
         done = server.run(server.open(target={"kind": "scratch"}), "6 * 7", wait=60).json()
         assert (done["status"], done["text"]) == ("ok", "42")
+
+
+def test_a_gateway_behind_a_proxy_with_a_path_gets_the_headers(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").mkdir()
+    with (
+        kernel_gateway(tmp_path / "there", "--KernelGatewayApp.base_url=/team/") as gateway,
+        CuttingProxy(f"{gateway.url}/team") as proxy,
+        server_at(proxy.url, tmp_path / "here", *HEADERS) as server,
+    ):
+        done = server.run(server.open(target={"kind": "scratch"}), "6 * 7", wait=60).json()
+        assert (done["status"], done["text"]) == ("ok", "42")
+        sent = proxy.sent.decode("latin-1")
+    sockets = [head for head in sent.split("\r\n\r\n") if "Upgrade: websocket" in head]
+    assert sockets
+    assert all("X-Team: blue" in head for head in sockets)

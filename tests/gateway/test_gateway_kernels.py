@@ -14,6 +14,7 @@ from tests.gateway.gateways import (
     UNLIMITED,
     Gateway,
     Person,
+    ended,
     enterprise_gateway,
     kernel_gateway,
     server_at,
@@ -85,6 +86,20 @@ def test_ten_thousand_flushed_lines_are_complete(there: There, scratch: str) -> 
     assert (done["status"], done["reason"], done["outputs_complete"]) == ("ok", None, True)
     (output,) = done["cell"]["outputs"]
     assert "".join(output["text"]).split() == [str(i) for i in range(10_000)]
+
+
+@pytest.mark.timeout(900)  # a gateway carries few messages a second on a busy machine
+def test_a_hundred_thousand_flushed_lines_are_complete(there: There) -> None:
+    if not there.has_subshells:
+        pytest.skip("one gateway is enough: the lines come the same way from the other")
+    session = there.server.open(target={"kind": "scratch"})
+    source = "for i in range(100_000): print(i, flush=True)"
+    execution = there.server.run(session, source, wait=0).json()["id"]
+    done = ended(there.server, execution)
+    assert (done["status"], done["reason"], done["outputs_complete"]) == ("ok", None, True)
+    (output,) = done["cell"]["outputs"]
+    assert "".join(output["text"]).split() == [str(i) for i in range(100_000)]
+    there.server.ask("POST", f"sessions/{session}/close")
 
 
 def test_an_image_arrives_whole(there: There, scratch: str) -> None:
