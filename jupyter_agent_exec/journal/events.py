@@ -49,6 +49,7 @@ from ..records import (
 from ..types import Digest
 from .lines import Line
 from .outputs import ReadBlob
+from .reruns import DIFFERENCES
 
 MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
@@ -101,6 +102,8 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
         said = line.payloads.get(named)
         if said is None and (data := read_blob(named)) is not None:
             said = data.decode("utf-8", "replace")
+    if isinstance(entry, CellRerun):
+        said = _comparison(entry, said)
     return JournalEvent(
         n=entry.n,
         type=_type_of(entry),
@@ -121,6 +124,8 @@ def _said_in(entry: JournalEntry) -> Digest | None:
         return entry.code
     if isinstance(entry, InputAsked):
         return entry.prompt
+    if isinstance(entry, CellRerun):
+        return entry.differences
     return entry.value if isinstance(entry, InputGiven) else None
 
 
@@ -139,13 +144,18 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.until
     if isinstance(entry, RerunBegun):
         return entry.of
-    if isinstance(entry, CellRerun):
-        return ": ".join(filter(None, (entry.verdict, entry.reason)))
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return None
+
+
+def _comparison(entry: CellRerun, differences: str | None) -> str:
+    """Return the verdict about a cell that ran again, with what differs."""
+    found = [] if differences is None else DIFFERENCES.decode(differences)
+    sentences = " ".join(filter(None, (entry.reason, *(each.what for each in found))))
+    return ": ".join(filter(None, (entry.verdict.replace("_", " "), sentences)))
 
 
 def _decisions(entry: EditsDecided) -> str:

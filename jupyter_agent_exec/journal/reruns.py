@@ -12,7 +12,7 @@ from ..records import CellRerun, RerunBegun
 from .blobs import BlobStore
 from .lines import Line, lines
 
-_DIFFERENCES: Final = msgspec.json.Decoder(list[RerunDifference])
+DIFFERENCES: Final = msgspec.json.Decoder(list[RerunDifference])
 
 
 def recorded_rerun(session: Session, journal: Path) -> Rerun | None:
@@ -53,5 +53,5 @@ def _cell(entry: CellRerun, line: Line, blobs: BlobStore) -> RerunCell:
         of=entry.of,
         execution_id=entry.execution_id,
         reason=entry.reason,
-        differences=[] if said is None else _DIFFERENCES.decode(said),
+        differences=[] if said is None else DIFFERENCES.decode(said),
     )

@@ -76,6 +76,7 @@ export namespace CommandIDs {
   export const interrupt = 'agent-exec:interrupt';
   export const newToken = 'agent-exec:new-token';
   export const tokens = 'agent-exec:tokens';
+  export const runAgain = 'agent-exec:run-again';
   export const openNotebook = 'agent-exec:open-notebook';
   export const openDocument = 'agent-exec:open-document';
   export const moveInDocument = 'agent-exec:move-in-document';

@@ -69,7 +69,12 @@ async def test_a_sessions_code_runs_again_and_each_cell_is_compared(
     assert [each["id"] for each in executions] == [cell["execution_id"] for cell in told["cells"]]
     events = (await agent.get(f"sessions/{now['id']}/events")).json["events"]
     said = [event["text"] for event in events if event["type"] == "cell_rerun"]
-    assert said == ["same", "differs", "same", "failed"]
+    assert said == [
+        "same",
+        "differs: Output 1 (text/plain) differs.",
+        "same",
+        "failed: It raised AssertionError now.",
+    ]
     await agent.ask("POST", f"sessions/{session['id']}/close")
     report = await asyncio.to_thread(verify_history, history_dir, head=None, patience=5)
     assert report.outcome == Outcome.WHOLE, report.findings

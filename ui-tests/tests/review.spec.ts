@@ -38,6 +38,31 @@ async function undo(page: Page) {
 }
 
 panelTest(
+  'a session runs again, and each cell says how it compares',
+  async ({ page, panel, newAgent }) => {
+    const agent = await newAgent('Rolls a die');
+    await agent.run('print(6)');
+    await agent.run(
+      'import random; print(random.random() < 2, random.random())'
+    );
+    await panel.open();
+    await panel.session('Rolls a die').click();
+    await panel.button('More actions for this session').click();
+    await page
+      .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Again' })
+      .click();
+    await expect(panel.session('Re-run of Rolls a die')).toHaveAttribute(
+      'aria-selected',
+      'true'
+    );
+    await expect(panel.cell(1)).toContainText('Compared with before · same');
+    await expect(panel.cell(2)).toContainText(
+      'Compared with before · differs: What the code printed to stdout differs.'
+    );
+  }
+);
+
+panelTest(
   'a review of a cell and of a session is there for everybody, and stays',
   async ({ page, context, panel, newAgent }) => {
     const agent = await newAgent('Looked through');

@@ -19,6 +19,7 @@ import type {
   IMintToken,
   IProposal,
   IProposalList,
+  IRerun,
   IProposedEdit,
   IRecordedImage,
   ISearch,
@@ -437,6 +438,10 @@ export class FakeServer implements IAgentExecApi {
 
   async interrupt(sessionId: string): Promise<void> {
     this._asked(`interrupt ${sessionId}`);
+  }
+
+  async runAgain(sessionId: string): Promise<IRerun> {
+    return this._missing(sessionId);
   }
 
   async acceptOutputs(executionId: string): Promise<IExecution> {

@@ -16,6 +16,7 @@ import type {
   IMintedToken,
   IMintToken,
   IProposalList,
+  IRerun,
   ISearchResults,
   ISessionList,
   ITarget,
@@ -135,6 +136,11 @@ export class AgentExecApi {
 
   async interrupt(sessionId: string): Promise<void> {
     await this._post(['sessions', sessionId, 'interrupt']);
+  }
+
+  /** Run a session's code again in a session of its own, and compare. */
+  runAgain(sessionId: string): Promise<IRerun> {
+    return this._postJSON(['reruns'], { session_id: sessionId });
   }
 
   /** Bring an execution's original outputs into its notebook. */

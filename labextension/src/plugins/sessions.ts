@@ -313,7 +313,18 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       icon: notebookIcon
     });
     addExportCommand(app, model, browser, trans);
-    for (const command of [CommandIDs.openDocument, CommandIDs.openNotebook]) {
+    commands.addCommand(CommandIDs.runAgain, {
+      ...sessionCommand(model, trans, async id => {
+        const { session_id } = await model.api.runAgain(id);
+        model.select(session_id);
+      }),
+      label: trans.__('Run Agent Session Again and Compare')
+    });
+    for (const command of [
+      CommandIDs.openDocument,
+      CommandIDs.openNotebook,
+      CommandIDs.runAgain
+    ]) {
       watchSelected(model, () => commands.notifyCommandChanged(command));
       palette?.addItem({ command, category: trans.__('Agents') });
     }

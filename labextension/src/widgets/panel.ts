@@ -200,11 +200,12 @@ export class ActivityPanel extends SidePanel {
   /** A button for what is decided about all of a session. */
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
-    const label = trans.__('Keep or discard all of this session');
+    const label = trans.__('More actions for this session');
     const items: readonly MenuItem[] = [
       { command: CommandIDs.keep, args: {} },
       { command: CommandIDs.alwaysShowOutputs, args: {} },
-      { command: CommandIDs.discard, args: {} }
+      { command: CommandIDs.discard, args: {} },
+      { command: CommandIDs.runAgain, args: {} }
     ];
     const item = new Widget();
     item.node.append(menuButton(label, () => items, openMenu));

@@ -524,6 +524,8 @@ export function eventWord(
     notebook_moved: trans.__('Notebook moved'),
     notebook_edit_refused: trans.__('Notebook edit refused'),
     notebook_edited: trans.__('Notebook edited'),
+    rerun_begun: trans.__('Runs another session again'),
+    cell_rerun: trans.__('Compared with before'),
     file_uploaded: trans.__('File uploaded'),
     file_deleted: trans.__('File deleted')
   };

@@ -26,6 +26,7 @@ export type IVariableChange = Schemas['VariableChange'];
 export type IFileChange = Schemas['FileChange'];
 export type ILeftOut = Schemas['LeftOut'];
 export type IReview = Schemas['Review'];
+export type IRerun = Schemas['Rerun'];
 export type IImage = Schemas['Image'];
 export type ITextRange = Schemas['Text'];
 export type IStatusChange = Schemas['StatusChange'];

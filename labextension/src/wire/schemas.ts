@@ -377,6 +377,28 @@ export type Schemas = {
     bytes: number;
     url: string;
   };
+  /** A session in which code runs again, and how its outputs compare with those before. */
+  Rerun: {
+    session_id: string;
+    of: string | null;
+    status: 'ended' | 'finished' | 'running';
+    cells: Schemas['RerunCell'][];
+    total: number;
+  };
+  /** A cell that ran again. */
+  RerunCell: {
+    cell_id: string;
+    verdict: 'differs' | 'failed' | 'not_comparable' | 'same' | 'skipped';
+    of: string | null;
+    execution_id: string | null;
+    reason: string | null;
+    differences: Schemas['RerunDifference'][];
+  };
+  /** One way in which a cell's outputs differ from those before. */
+  RerunDifference: {
+    what: string;
+    diff: string;
+  };
   /** A user's review of an execution or of a session. */
   Review: {
     verdict: ('approved' | 'flagged') | null;

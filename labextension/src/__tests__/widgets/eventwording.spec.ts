@@ -21,6 +21,7 @@ function event(given: Partial<IJournalEvent> = {}): IJournalEvent {
 describe('eventWord', () => {
   it.each([
     ['kernel_started', 'Kernel started'],
+    ['cell_rerun', 'Compared with before'],
     // Cells and notebooks show these themselves, or nobody needs them here.
     ['approved', null],
     ['cell_written', null],
