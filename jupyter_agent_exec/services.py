@@ -51,6 +51,7 @@ from .notebooks.tab_cells import TabCells
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .observability.tracing import make_tracing
+from .people_websockets import People, Senders, recording
 from .reruns.manager import Reruns
 from .server import (
     ContentsEvents,
@@ -100,6 +101,8 @@ class Services:
         self._settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
         self._activity_log = ActivityLog(log)
+        self._records_all = traits.record_people_in == "all"
+        self._senders = Senders()
         self._tracing = make_tracing(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
@@ -150,7 +153,7 @@ class Services:
         self._live_kernels = LiveKernels(
             kernels,
             start_timeout=traits.kernel_start_timeout,
-            people=traits.kept_of_people(),
+            people=traits.kept_of_people(self._senders.take if self._records_all else None),
             log=self._log,
         )
         self._contents = ServerContents(serverapp.contents_manager, kernels)
@@ -228,7 +231,9 @@ class Services:
             disk=self._disk,
             log=self._log,
         )
-        self._program_kernels = ProgramKernels(self.manager, self._log)
+        self._program_kernels = ProgramKernels(
+            self.manager, self._log, counts=not self._records_all
+        )
         self._kernel_events = KernelEvents(
             self._serverapp.event_logger, self._program_kernels.started
         )
@@ -349,6 +354,14 @@ class Services:
         self._contents_events.start()
         if self._traits.record_people != "off":
             self._kernel_events.start()
+
+    def connection_class(self, configured: type) -> type:
+        """Return the class of connections to kernels to use in place of the configured one."""
+        if not self._records_all:
+            return configured
+        programs = self._program_kernels
+        people = People(programs.connected, programs.record, self._senders, self._log)
+        return recording(configured, people)
 
     def start(self) -> None:
         """Start the background work of the extension."""

@@ -289,7 +289,7 @@ _PAYLOAD_FIELDS = {
     "files_written": ("files",),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
-    "person_ran": ("source", "outputs"),
+    "person_ran": ("source", "expressions", "outputs"),
     "cell_discarded": ("cell",),
     "notebook_edit_asked": ("edits",),
     "notebook_edited": ("before", "after"),

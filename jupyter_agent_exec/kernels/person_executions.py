@@ -53,6 +53,9 @@ class PersonRecording:
     source: bool = False
     outputs_bytes: int | None = None
     """Maximum bytes of an execution's outputs; None if only the source is recorded."""
+    sender: Callable[[str, str], str | None] | None = None
+    """Returns who was signed in and sent a source with a message id; None if nobody did, or if it
+    is not certain. Without it, the name in the message's header is taken."""
 
 
 NOTHING: Final = PersonRecording()
@@ -118,7 +121,7 @@ class PersonExecutions:
     def _begin(self, message: Message) -> None:
         now = datetime.now(UTC)
         if self._kept.outputs_bytes is None:
-            self._tell(_told(message, now))
+            self._tell(self._told(message, now))
             return
         id = ExecutionId(message.parent.msg_id)
         self._running[id] = _Running(
@@ -139,7 +142,7 @@ class PersonExecutions:
     def _end(self, running: _Running, *, complete: bool) -> None:
         outputs = running.outputs
         self._tell(
-            _told(
+            self._told(
                 running.execution,
                 running.started_at,
                 outputs=outputs.outputs,
@@ -155,26 +158,29 @@ class PersonExecutions:
         elif self._held is not None:
             self._held.append(execution)
 
-
-def _told(
-    message: Message,
-    started_at: datetime,
-    *,
-    outputs: list[Output] | None = None,
-    omitted: Omitted | None = None,
-    status: Literal["ok", "error"] | None = None,
-    complete: bool = True,
-) -> PersonExecution:
-    count = message.content.get("execution_count")
-    return PersonExecution(
-        msg_id=message.parent.msg_id,
-        source=str(message.content.get("code", "")),
-        execution_count=count if isinstance(count, int) else None,
-        username=message.parent.username,
-        session=message.parent.session,
-        started_at=started_at,
-        outputs=outputs,
-        omitted=omitted or Omitted(),
-        status=status,
-        complete=complete,
-    )
+    def _told(
+        self,
+        message: Message,
+        started_at: datetime,
+        *,
+        outputs: list[Output] | None = None,
+        omitted: Omitted | None = None,
+        status: Literal["ok", "error"] | None = None,
+        complete: bool = True,
+    ) -> PersonExecution:
+        source, username = str(message.content.get("code", "")), message.parent.username
+        if self._kept.sender is not None:
+            username = self._kept.sender(message.parent.msg_id, source) or ""
+        count = message.content.get("execution_count")
+        return PersonExecution(
+            msg_id=message.parent.msg_id,
+            source=source,
+            execution_count=count if isinstance(count, int) else None,
+            username=username,
+            session=message.parent.session,
+            started_at=started_at,
+            outputs=outputs,
+            omitted=omitted or Omitted(),
+            status=status,
+            complete=complete,
+        )

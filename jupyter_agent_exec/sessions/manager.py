@@ -100,8 +100,15 @@ class AgentSessions:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    async def open(self, request: OpenSession, caller: Caller) -> tuple[Session, bool]:
+    async def open(
+        self, request: OpenSession, caller: Caller, *, counts: bool = True
+    ) -> tuple[Session, bool]:
         """Open a session; return it, and whether it is new.
+
+        Parameters
+        ----------
+        counts
+            Whether it counts towards the most that may be open.
 
         Raises
         ------
@@ -115,7 +122,8 @@ class AgentSessions:
         bounds = self._factory.bounds(request.limits, caller)
         source = await self._factory.source(request, caller)
         if request.client_id is None:
-            return (await self._new_session(request, caller, bounds, source)).record(), True
+            live = await self._new_session(request, caller, bounds, source, counts=counts)
+            return live.record(), True
         session, is_new = await self._clients.open(
             request.client_id,
             None if caller.token is None else caller.token.id,
@@ -298,11 +306,19 @@ class AgentSessions:
     # -- helpers -----------------------------------------------------------------------------------
 
     async def _new_session(
-        self, request: OpenSession, caller: Caller, bounds: SessionLimits, source: KernelSource
+        self,
+        request: OpenSession,
+        caller: Caller,
+        bounds: SessionLimits,
+        source: KernelSource,
+        *,
+        counts: bool = True,
     ) -> LiveSession:
-        with self._quotas.opening(caller, self._open.values()):
+        counted = [each for each in self._open.values() if each.counts]
+        with self._quotas.opening(caller, counted) if counts else contextlib.nullcontext():
             self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
             session, kernel = await self._factory.open(request, caller, bounds, source)
+            session.counts = counts
             self._open[session.id] = session
         self.lifetimes.watch_token(session)
         try:

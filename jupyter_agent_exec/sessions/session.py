@@ -123,6 +123,8 @@ class LiveSession(ExecutionObserver):
         """What became of its proposed edits, as far as its agent does not know."""
         self.is_kept = False
         """Whether it stays open although it is unused."""
+        self.counts = True
+        """Whether it counts towards the most that may be open."""
         self.shows_outputs: By | None = None
         """Who decided that its held outputs are accepted as they come; None if nobody did."""
         self._outside = resources.observe(record)
