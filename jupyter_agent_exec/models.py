@@ -973,6 +973,49 @@ class Rerun(Answer, frozen=True, kw_only=True):
     """The number of all cells."""
 
 
+class Erase(Request, frozen=True, kw_only=True):
+    """What to erase from the record: one of the first five. An open session is left alone."""
+
+    execution_id: str | None = None
+    session_id: str | None = None
+    agent: Annotated[str, Meta(min_length=1)] | None = None
+    """All sessions of agents with this name."""
+    username: Annotated[str, Meta(min_length=1)] | None = None
+    """All sessions of a user, and what the user did in others."""
+    text: Annotated[str, Meta(min_length=3, max_length=10_000)] | None = None
+    """Each payload that contains this text, exactly."""
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+    """Why; it is recorded."""
+    dry_run: bool = False
+    """Only tell what would go."""
+
+
+class ErasedSession(Answer, frozen=True, kw_only=True):
+    """What goes from a session."""
+
+    session_id: SessionId
+    agent: str
+    title: str | None
+    is_open: bool
+    """Whether it is open, so that nothing goes. Close it, then erase again."""
+    executions: int
+    payloads: int
+    """How many sources, outputs, images, texts, inputs and edited cells."""
+    bytes: int
+    facts: int
+    """How many entries have the text in a title, purpose, comment, reason or path, where it stays.
+    """
+
+
+class Erasure(Answer, frozen=True, kw_only=True):
+    """What was erased, or would be."""
+
+    dry_run: bool
+    sessions: list[ErasedSession]
+    remains: list[str]
+    """What is not touched, in sentences."""
+
+
 class ApprovalPolicy(Answer, frozen=True, kw_only=True):
     """Which executions need approval, by the kind of target."""
 

@@ -635,6 +635,25 @@ class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):
     """JSON array of `RerunDifference`; null if there are none."""
 
 
+class Erased(Entry, frozen=True, kw_only=True, tag="erased"):
+    """A user erased payloads of earlier entries, with their salts."""
+
+    entries: tuple[tuple[int, int], ...]
+    """The first and last numbers of runs of entries whose payloads are gone."""
+    executions: int
+    """How many executions these entries are about."""
+    payloads: int
+    bytes: int
+    reason: str | None = None
+
+
+class Migrated(Entry, frozen=True, kw_only=True, tag="migrated"):
+    """The journal was written anew, with commitments where its entries had digests."""
+
+    before: Chain
+    """The end of its chain before."""
+
+
 JournalEntry = (
     Opened
     | KernelStarted
@@ -678,6 +697,8 @@ JournalEntry = (
     | RerunBegun
     | CellRerun
     | Recovered
+    | Erased
+    | Migrated
     | Closed
 )
 

@@ -289,6 +289,7 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("GET", f"blobs/{pictured['images'][0]['url'].rpartition('/')[2]}")
     for reviewed in (f"executions/{printed['id']}", at):
         await ask("PUT", f"{reviewed}/review", {"verdict": "flagged", "comment": "why?"})
+    await ask("POST", "erasures", {"text": "for n in", "dry_run": True})
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")
     await ask("GET", f"{at}/executions", outputs="brief")

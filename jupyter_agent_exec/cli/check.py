@@ -25,7 +25,8 @@ _PATIENCE = 0.5
 _HEAD = re.compile(r"[0-9a-f]{64}")
 
 _SAID = {
-    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there.",
+    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there, except "
+    "what users have erased.",
     Outcome.ALTERED: "ALTERED: something is not as it was written.",
     Outcome.TRUNCATED: "TRUNCATED: the record ends before the head that is known.",
     Outcome.TORN: "Torn: the last line is incomplete, since a server died while it wrote.",
@@ -48,6 +49,8 @@ def verify(arguments: Namespace, console: Console) -> int:
         return int(outcome)
     for finding in report.findings:
         console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
+    for told in report.erased:
+        console.line(f"erased  {told}")
     console.line(_SAID[outcome])
     console.note(f"{report.journals} chains, {report.entries} entries checked")
     return int(outcome)
@@ -150,6 +153,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "exit_code": int(report.outcome),
         "chains": report.journals,
         "entries": report.entries,
+        "erased": report.erased,
         "findings": [
             {
                 "outcome": finding.outcome.name.lower(),

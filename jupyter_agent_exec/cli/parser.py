@@ -10,7 +10,19 @@ from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
-from . import check, doctor, files, hub, listings, mcp, rerun, rules, run, user_decisions
+from . import (
+    check,
+    doctor,
+    erase,
+    files,
+    hub,
+    listings,
+    mcp,
+    rerun,
+    rules,
+    run,
+    user_decisions,
+)
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -124,6 +136,7 @@ def make_parser() -> ArgumentParser:
     _add_passphrase(commands)
     _add_token(commands)
     _add_review(commands)
+    _add_erase(commands)
     _add_export(commands)
     rerun.add_arguments(
         _add(
@@ -542,6 +555,30 @@ def _add_review(commands: Any) -> None:
     )
     verdict.add_argument("--clear", action="store_true", help="remove the verdict")
     parser.add_argument("--comment", metavar="TEXT", help="a comment")
+
+
+def _add_erase(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "erase",
+        erase.erase,
+        "erase from the record of closed sessions, after you have seen what goes",
+    )
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="of a session (s_…) or an execution (x_…)"
+    )
+    parser.add_argument("--agent", metavar="NAME", help="all sessions of agents with this name")
+    parser.add_argument(
+        "--user", metavar="NAME", help="all sessions of a user, and what the user did in others"
+    )
+    parser.add_argument(
+        "--text",
+        metavar="TEXT",
+        help="all that contains this text; - reads it from standard input",
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why; it is recorded")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    parser.add_argument("-y", "--yes", action="store_true", help="erase without asking")
 
 
 def _add_export(commands: Any) -> None:

@@ -261,6 +261,7 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     pause = blocking(AsyncAgentExecClient.pause)
     resume = blocking(AsyncAgentExecClient.resume)
     review = blocking(AsyncAgentExecClient.review)
+    erase = blocking(AsyncAgentExecClient.erase)
     text = blocking(AsyncAgentExecClient.text)
     notebooks = blocking(AsyncAgentExecClient.notebooks)
     cells = blocking(AsyncAgentExecClient.cells)

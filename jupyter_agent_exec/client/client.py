@@ -58,6 +58,7 @@ _rerun = msgspec.json.Decoder(models.Rerun)
 _unlocked = msgspec.json.Decoder(models.Unlocked)
 _minted = msgspec.json.Decoder(models.MintedToken)
 _token = msgspec.json.Decoder(models.Token)
+_erasure = msgspec.json.Decoder(models.Erasure)
 _tokens = msgspec.json.Decoder(models.TokenList)
 
 
@@ -500,6 +501,45 @@ class AsyncAgentExecClient:
         request = models.SetReview(verdict=verdict, comment=comment)
         path = f"/executions/{segment(execution_id)}/review"
         return Result(await self._connection.send_model("PUT", path, request, _execution))
+
+    async def erase(
+        self,
+        *,
+        execution_id: str | None = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        username: str | None = None,
+        text: str | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+    ) -> models.Erasure:
+        """Erase from the record of closed sessions, as a user. Name one thing to erase.
+
+        Parameters
+        ----------
+        execution_id, session_id
+            An execution, or a session.
+        agent
+            All sessions of agents with this name.
+        username
+            All sessions of a user, and what the user did in others.
+        text
+            All that contains this text.
+        reason
+            Why; it is recorded.
+        dry_run
+            Only tell what would go.
+        """
+        request = models.Erase(
+            execution_id=execution_id,
+            session_id=session_id,
+            agent=agent,
+            username=username,
+            text=text,
+            reason=reason,
+            dry_run=dry_run,
+        )
+        return await self._connection.send_model("POST", "/erasures", request, _erasure)
 
     @overload
     async def text(

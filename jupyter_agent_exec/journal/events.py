@@ -21,6 +21,7 @@ from ..records import (
     EditsDecided,
     EditsDeciding,
     EditsProposed,
+    Erased,
     FileDeleted,
     FilesWritten,
     FileUnchanged,
@@ -146,6 +147,8 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.of
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"
+    if isinstance(entry, Erased):
+        return ": ".join(part for part in (f"{entry.payloads} payloads", entry.reason) if part)
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return None

@@ -298,6 +298,11 @@ class Followers:
         for follower in self._followers:
             follower.rescan()
 
+    def erasing(self) -> list[str]:
+        """Return what the sinks do with what a user erases, in sentences."""
+        sinks = (follower.sink for follower in self._followers)
+        return [f"The sink {sink.name} {sink.erasing}." for sink in sinks]
+
     def lags(self) -> dict[str, float]:
         """Return how many seconds each sink is behind, by its name."""
         return {follower.sink.name: follower.lag for follower in self._followers}

@@ -7,15 +7,19 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..durability import Reserve, make_folder, sync_folder
 from ..errors import HistoryUnavailable
-from ..models import Chain
+from ..models import Chain, Erase, ErasedSession, Erasure
 from ..records import (
+    SERVER,
+    By,
     Closed,
     Entry,
     LedgerEntry,
@@ -24,10 +28,12 @@ from ..records import (
     SessionAmended,
     SessionClosed,
     SessionOpened,
+    timestamp,
 )
 from ..types import Digest, SessionId
 from .blobs import BlobStore
 from .chain import GENESIS
+from .erasure import Found, check_wanted, erase, find, marked, resume, unfinished
 from .followers import Followers
 from .ids import check_session_id
 from .index import Index
@@ -86,6 +92,7 @@ class History(HistoryReader):
             self._begin()
         except HistoryUnavailable as error:
             self._log.warning("Agents cannot run code: %s", error.message)
+        self._finish_erasures()
         self._index.start()
         self.followers.start()
 
@@ -239,6 +246,68 @@ class History(HistoryReader):
                     "The ledger does not list the new end of %s yet: %s", session_id, error
                 )
 
+    def erase(self, wanted: Erase, by: By) -> Erasure:
+        """Erase payloads from closed sessions, or tell what would go; durable on return.
+
+        Raises
+        ------
+        InvalidRequest
+            If it does not say what to erase.
+        SessionNotFound, ExecutionNotFound
+            If it names something that does not exist.
+        HistoryUnavailable
+            If it could not be erased. What was begun is completed at the next start.
+        """
+        check_wanted(wanted)
+        try:
+            found = self._find(wanted)
+            going = {id: each for id, each in found.items() if each.is_closed and each.entries}
+            if going and not wanted.dry_run:
+                self._erase(going, wanted.reason, by)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        return Erasure(
+            dry_run=wanted.dry_run,
+            sessions=[_erased_session(each) for each in found.values()],
+            remains=[*_REMAINS, *self.followers.erasing()],
+        )
+
+    def _find(self, wanted: Erase) -> dict[SessionId, Found]:
+        if wanted.execution_id is not None:
+            sessions = [self.session_of(wanted.execution_id)]
+        elif wanted.session_id is not None:
+            sessions = [SessionId(self.journal_path(wanted.session_id).parent.name)]
+        else:
+            paths = sorted((self.folder / "sessions").glob("s_*/journal.jsonl"))
+            sessions = [SessionId(path.parent.name) for path in paths]
+        found = ((id, find(self._session_folder(id), wanted)) for id in sessions)
+        return {id: each for id, each in found if each is not None}
+
+    def _erase(self, going: Mapping[SessionId, Found], reason: str | None, by: By) -> None:
+        with ExitStack() as marks:
+            for id in going:
+                marks.enter_context(marked(self._session_folder(id)))
+            for id, each in going.items():
+                chain = erase(self._session_folder(id), each, by, reason, self.followers.grown)
+                self.note_owed(SessionAmended(at=timestamp(), by=by, session_id=id, chain=chain))
+                self._proposals.pop(id, None)
+            self._index.purge(going)
+
+    def _finish_erasures(self) -> None:
+        """Complete what a server that died was erasing. The index is made again after that."""
+        for id in unfinished(self.folder):
+            folder = self._session_folder(id)
+            try:
+                with marked(folder):
+                    chain = resume(folder)
+                    self.note_owed(
+                        SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
+                    )
+                    for name in ("index.sqlite", "index.sqlite-journal"):
+                        (self.folder / name).unlink(missing_ok=True)
+            except (OSError, HistoryUnavailable) as error:
+                self._log.warning("What was erased from %s is not complete yet: %s", id, error)
+
     def note(self, entry: LedgerEntry) -> None:
         """Record in the ledger an event that concerns all sessions; durable on return.
 
@@ -344,6 +413,28 @@ class History(HistoryReader):
             self._ledger.note_owed(entry)
         except HistoryUnavailable as error:
             self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
+
+
+_REMAINS: Final = (
+    "Notebooks and files of users are theirs: copies of code and outputs in them remain.",
+    "Entries remain: who did what when, with titles, purposes, comments, reasons, and the paths, "
+    "sizes and SHA-256 of files.",
+    "Sessions in which code was run again remain: they are records of their own.",
+    "What others have copied remains: exports, backups, the caches of browsers.",
+)
+
+
+def _erased_session(found: Found) -> ErasedSession:
+    return ErasedSession(
+        session_id=found.opened.session_id,
+        agent=found.opened.agent.name,
+        title=found.opened.title,
+        is_open=not found.is_closed,
+        executions=len(found.executions),
+        payloads=found.payloads,
+        bytes=found.bytes,
+        facts=found.facts,
+    )
 
 
 def _new_journal(

@@ -18,7 +18,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
@@ -118,7 +118,13 @@ class Index:
                 self._condition.notify()
             self._grown[session_id] = None
 
-    def ask(self, question: Callable[[sqlite3.Connection], T], *, partial: bool = False) -> T:
+    def ask(
+        self,
+        question: Callable[[sqlite3.Connection], T],
+        *,
+        partial: bool = False,
+        timeout: float | None = ANSWER_TIMEOUT,
+    ) -> T:
         """Run `question`, a query, in the index's thread and return its result. Blocks.
 
         Parameters
@@ -128,6 +134,8 @@ class Index:
         partial
             During a long rebuild, answer from the sessions that are indexed so far. Only for lists
             and searches, which report this (`indexing`). A lookup could miss existing rows.
+        timeout
+            Seconds that the answer may take.
 
         Raises
         ------
@@ -149,13 +157,32 @@ class Index:
             self._questions.append(_Question(question, future, partial=not is_ready))
             self._condition.notify()
         try:
-            return future.result(ANSWER_TIMEOUT)
+            return future.result(timeout)
         except (FutureTimeout, CancelledError):
             raise HistoryUnavailable("The index of the history is busy; ask again.") from None
         except sqlite3.Error as error:
             raise HistoryUnavailable(
                 f"The index of the history failed ({error}) and is being made again; ask again."
             ) from error
+
+    def purge(self, sessions: Collection[SessionId]) -> None:
+        """Index sessions anew, and leave nothing of what was indexed before in the file. Blocks.
+
+        Raises
+        ------
+        HistoryUnavailable
+            As for `ask`; the answer may take as long as it needs.
+        """
+
+        def purge(connection: sqlite3.Connection) -> None:
+            for session_id in sessions:
+                connection.execute("BEGIN IMMEDIATE")
+                tables.forget(connection, session_id)
+                connection.execute("COMMIT")
+            self._index_chunks_of(connection, sessions)
+            tables.compact(connection)
+
+        self.ask(purge, timeout=None)
 
     # -- in the thread -----------------------------------------------------------------------------
 
@@ -248,6 +275,14 @@ class Index:
         rest = {session: self._chunk(connection, session, end) for session, end in ends.items()}
         connection.execute("COMMIT")
         return rest
+
+    def _index_chunks_of(
+        self, connection: sqlite3.Connection, sessions: Iterable[SessionId]
+    ) -> None:
+        left: dict[SessionId, int | None] = dict.fromkeys(sessions)
+        while left:
+            rest = self._index_chunks(connection, left)
+            left = {session: end for session, end in rest.items() if end is not None}
 
     def _chunk(
         self, connection: sqlite3.Connection, session_id: SessionId, until: int | None

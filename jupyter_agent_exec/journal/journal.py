@@ -10,7 +10,8 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -470,19 +471,26 @@ def amend_session(
     OSError, HistoryUnavailable
         If it cannot be written, or the session is open in another server.
     """
+    with amending(session) as path:
+        journal, _ = Journal.resume(path)
+        journal.grown = grown
+        try:
+            journal.append(entries, BlobStore(session / "blobs").keep(payloads))
+            return journal.head
+        finally:
+            journal.close()
+
+
+@contextmanager
+def amending(session: Path) -> Iterator[Path]:
+    """Hold the lock of a closed session's journal; yield its path. Raises as `amend_session`."""
     path = session / "journal.jsonl"
     lock = FileLock(f"{path}.lock", timeout=_LOCK_TIMEOUT, mode=0o600)
     try:
         with lock:
             if not _has_ended(path):
                 raise HistoryUnavailable("The session is open in another server; ask that one.")
-            journal, _ = Journal.resume(path)
-            journal.grown = grown
-            try:
-                journal.append(entries, BlobStore(session / "blobs").keep(payloads))
-                return journal.head
-            finally:
-                journal.close()
+            yield path
     except Timeout as error:
         raise HistoryUnavailable("Another server writes to the session; ask again.") from error
 

@@ -48,6 +48,8 @@ class SentEntry(NamedTuple):
     """Those that the sink gets, by name."""
     salts: dict[Digest, str]
     """The salts of these payloads."""
+    erases: frozenset[Digest] = frozenset()
+    """Payloads that a user has erased. The sink removes them too, if it can."""
 
 
 class Batch(NamedTuple):
@@ -60,6 +62,16 @@ class Batch(NamedTuple):
     """Whether the journal no longer held what had been sent of it. It is sent from its start then.
     A sink keeps what it had, and adds a note."""
 
+    @property
+    def erases(self) -> frozenset[Digest]:
+        """The payloads that it erases."""
+        return frozenset[Digest]().union(*(entry.erases for entry in self.entries))
+
+    @property
+    def is_migrated(self) -> bool:
+        """Whether the journal was written anew: its payloads without salts are to be erased."""
+        return any(entry.type == "migrated" for entry in self.entries)
+
 
 class Sink(ABC):
     """A place outside the server that gets a copy of the record.
@@ -69,6 +81,8 @@ class Sink(ABC):
 
     delay: ClassVar[float] = 0.5
     """Seconds to gather entries, unless the settings say otherwise."""
+    erasing: ClassVar[str] = "keeps what it has: nothing can be erased there from here"
+    """What it does with what a user erases, as the end of a sentence."""
 
     def __init__(self, settings: SinkSettings) -> None:
         self.settings = settings

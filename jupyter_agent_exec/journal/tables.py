@@ -183,6 +183,12 @@ def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))  # noqa: S608
 
 
+def compact(connection: sqlite3.Connection) -> None:
+    """Leave nothing of removed rows in the file, nor in the full-text index."""
+    connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+    connection.execute("VACUUM")
+
+
 def parse_ranges(ranges: str) -> list[Range]:
     """Return the ranges in an execution's row."""
     return [Range(*pair) for pair in json.loads(ranges)]

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ..types import Digest
 from .blobs import BlobStore
+from .erasure import erased_names
 from .sink import SentEntry, SinkSettings
 
 _BATCH_ENTRIES: Final = 500
@@ -166,7 +167,12 @@ class Tail:
             execution_id=facts.execution_id,
             payloads=payloads,
             salts={name: raw.salts[name] for name in payloads if name in raw.salts},
+            erases=self._erased(canonical) if facts.type == "erased" else frozenset(),
         )
+
+    def _erased(self, canonical: bytes) -> frozenset[Digest]:
+        """Return the names of the payloads that an entry erases."""
+        return erased_names(self._path, msgspec.json.decode(canonical)["entries"])
 
     def _payloads(
         self, canonical: bytes, kind: str, texts: dict[Digest, str]

@@ -66,6 +66,8 @@ class Report:
     """The number of chains checked, ledgers included."""
     entries: int = 0
     """The number of lines checked."""
+    erased: list[str] = field(default_factory=list)
+    """What users have erased, in sentences."""
 
     @property
     def outcome(self) -> Outcome:
@@ -142,6 +144,8 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     for path in on_disk:
         checked = check_chain(path, report)
         seen.update(checked.hashes)
+        before = _ends_before(line.entry for line in checked.lines)
+        seen.update(end.head for end in before if end is not None)
         unsaid += compare_session(path, path.parent.name, checked, listed, report)
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
@@ -212,6 +216,7 @@ def check_chain(path: Path, report: Report) -> Checked:
     report.journals += 1
     previous, expected = {GENESIS}, 0  # the hashes that the next line may follow
     blobs: set[str] = set()
+    missing: list[tuple[int, str]] = []
     for data, last in _lines(path):
         try:
             line = parse_line(data)
@@ -242,11 +247,34 @@ def check_chain(path: Path, report: Report) -> Checked:
         if line.entry.get("format", 1) not in range(1, FORMAT + 1):
             message = f"Entry {expected} has a format that this version does not know."
             report.add(Outcome.ALTERED, path, expected, message)
-        _check_payloads(path, expected, line, blobs, report)
+        _check_payloads(path, expected, line, blobs, missing, report)
         checked.lines.append(line._replace(payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
+    erased = _erased(path, checked, report)
+    for n, name in missing:
+        if not any(first <= n <= last for first, last in erased):
+            report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
     return checked
+
+
+def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int]]:
+    """Return the runs of entries whose payloads were erased, and say so in the report."""
+    erased: list[tuple[int, int]] = []
+    for n, line in enumerate(checked.lines):
+        entry = line.entry
+        if entry.get("type") != "erased":
+            continue
+        try:
+            erased += [(int(first), int(last)) for first, last in entry["entries"] if last < n]
+            by = entry["by"].get("display_name") or entry["by"].get("username") or "the server"
+            told = f"{int(entry['payloads'])} payloads ({int(entry['bytes'])} bytes)"
+            reason = entry.get("reason")
+            why = f": {shown(reason)}" if reason else ""
+            report.erased.append(f"{path}: {shown(by)} erased {told} at {entry['at']}{why}")
+        except (KeyError, TypeError, ValueError, AttributeError):
+            report.add(Outcome.ALTERED, path, n, f"What entry {n} says cannot be understood.")
+    return erased
 
 
 _UNREADABLE = ParsedLine("", b"", {}, {}, {})
@@ -312,6 +340,8 @@ _AMENDMENTS = (
     "cell_written",
     "edits_deciding",
     "edits_decided",
+    "erased",
+    "migrated",
     "reviewed",
 )
 """Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
@@ -342,6 +372,9 @@ def compare_session(
             len(checked.hashes),
             f"The ledger says that it has {end.length} entries; it has {len(checked.hashes)}.",
         )
+    elif checked.hashes[end.length - 1] != end.head and end in _ends_before(entries):
+        message = "It was migrated; no ledger says so."
+        return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     elif checked.hashes[end.length - 1] != end.head:
         report.add(
             Outcome.ALTERED, path, end.length - 1, "It does not end as the ledger says it does."
@@ -352,6 +385,11 @@ def compare_session(
         message = f"It continues after entry {end.length - 1}, which is not in any ledger."
         return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     return []
+
+
+def _ends_before(entries: Iterable[dict[str, Any]]) -> list[End | None]:
+    """Return where a journal ended before it was migrated."""
+    return [_end(entry.get("before")) for entry in entries if entry.get("type") == "migrated"]
 
 
 def _compare_opened(
@@ -606,8 +644,14 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _check_payloads(
-    path: Path, n: int, line: ParsedLine, checked: set[str], report: Report
+    path: Path,
+    n: int,
+    line: ParsedLine,
+    checked: set[str],
+    missing: list[tuple[int, str]],
+    report: Report,
 ) -> None:
+    """Check the payloads of an entry; add those that are not there to `missing`."""
     try:
         named = named_payloads(line.entry)
     except ValueError as error:
@@ -627,7 +671,7 @@ def _check_payloads(
         elif blob.is_file():
             chunks = _chunks(blob)
         else:
-            report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
+            missing.append((n, name))
             continue
         if text is None:
             checked.add(name)

@@ -10,6 +10,8 @@ from tornado import web
 from ..auth.operations import requires
 from ..models import (
     PIECE_BYTES,
+    Erase,
+    Erasure,
     ImageList,
     JournalEventList,
     SearchResults,
@@ -84,6 +86,18 @@ class SearchHandler(SessionsBase):
         self.answer(await self.manager.history.search(query, only=only))
 
 
+class ErasuresHandler(SessionsBase):
+    """What users erase from the record."""
+
+    @web.authenticated
+    @requires("decide", body=Erase, answers={200: Erasure}, without_passphrase=True)
+    async def post(self, body: Erase) -> None:
+        """Erase payloads of closed sessions from the record, or tell what would go."""
+        if not body.dry_run:
+            self.check_unlocked()
+        self.answer(await self.manager.history.erase(body, self.caller))
+
+
 class EventsHandler(SessionsBase):
     """The events of a session outside of its executions."""
 
@@ -124,5 +138,6 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/events", EventsHandler),
     ("/blobs/{digest}", BlobHandler),
     ("/search", SearchHandler),
+    ("/erasures", ErasuresHandler),
     ("/images", ImagesHandler),
 ]

@@ -22,7 +22,16 @@ from ..journal.history import History
 from ..journal.outputs import brief
 from ..journal.query import Criteria
 from ..journal.reader import ImagePage
-from ..models import JournalEventList, SearchResults, Session, SessionList, Text, TextMatches
+from ..models import (
+    Erase,
+    Erasure,
+    JournalEventList,
+    SearchResults,
+    Session,
+    SessionList,
+    Text,
+    TextMatches,
+)
 from ..records import Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text import transcript
@@ -375,6 +384,10 @@ class SessionHistory:
     ) -> None:
         """Record a user's decision about a session; raise HistoryUnavailable if that fails."""
         await self.in_thread(partial(self._history.decide, id, entries, payloads))
+
+    async def erase(self, wanted: Erase, caller: Caller) -> Erasure:
+        """Erase payloads from closed sessions; errors as for `History.erase`."""
+        return await self.read(partial(self._history.erase, wanted, caller.by()))
 
 
 class LongReads:

@@ -1,7 +1,8 @@
 """Copies the record to files: in a folder, or in an object store.
 
 Both get a file for each batch, `<journal>/<number of the first entry>-<hash of the last>.jsonl`, in
-the format of a journal. A file is never replaced by another. When a batch comes again, it may have
+the format of a journal. A file is never replaced by another,
+except by one without payloads that a user has erased. When a batch comes again, it may have
 more entries than before, and an entry stands in two files; readers count it once, by its hash.
 """
 
@@ -10,13 +11,15 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..durability import make_folder, sync_folder
-from ..journal.chain import format_line
+from ..journal.chain import format_line, parse_line
 from ..journal.sink import Batch, Sink, SinkSettings
+from ..types import Digest
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -48,9 +51,52 @@ class FileSink(Sink):
             self._put(f"{batch.journal}/{REWIND}-{end['head']}.json", note.encode())
         self._put(f"{batch.journal}/server", self.settings.server.encode())
 
+        if batch.erases or batch.is_migrated:
+            self._erase(batch.journal, batch.erases, without_salts=batch.is_migrated)
+
+    def _erase(self, journal: str, names: frozenset[Digest], *, without_salts: bool) -> None:
+        """Write files anew without payloads that a user has erased."""
+        salted: set[str] = set()
+        files = list(self._list(journal))
+        for name in files:
+            if not name.endswith(".jsonl"):
+                continue
+            data, lines = self._get(name), []
+            for line in map(parse_line, data.splitlines(keepends=True)):
+                salted.update(line.salts)
+                gone = names | (line.payloads.keys() - line.salts if without_salts else set())
+                payloads, salts = (
+                    {name: text for name, text in texts.items() if name not in gone}
+                    for texts in (line.payloads, line.salts)
+                )
+                lines.append(format_line(line.hash, line.canonical, payloads, salts))
+            if b"".join(lines) != data:
+                self._replace(name, b"".join(lines))
+        for name in files:
+            folder, _, last = name.rpartition("/")
+            is_blob = folder.endswith("/blobs")
+            if is_blob and (last in names or (without_salts and last not in salted)):
+                self._delete(name)
+
     @abstractmethod
     def _put(self, name: str, data: bytes) -> None:
         """Write a file, durable on return; one that is there has the same content."""
+
+    @abstractmethod
+    def _list(self, journal: str) -> Iterable[str]:
+        """Return the names of a journal's files."""
+
+    @abstractmethod
+    def _get(self, name: str) -> bytes:
+        """Read a file."""
+
+    @abstractmethod
+    def _replace(self, name: str, data: bytes) -> None:
+        """Write a file, whatever its content was, durable on return."""
+
+    @abstractmethod
+    def _delete(self, name: str) -> None:
+        """Delete a file."""
 
 
 class FolderSink(FileSink):
@@ -61,6 +107,8 @@ class FolderSink(FileSink):
     path
         The folder. Its parent must exist.
     """
+
+    erasing: ClassVar[str] = "writes its files anew without the payloads"
 
     def __init__(self, settings: SinkSettings, path: Path) -> None:
         super().__init__(settings)
@@ -81,15 +129,30 @@ class FolderSink(FileSink):
             path /= folder
             make_folder(path)
         path /= last
-        if path.exists():
-            return
-        temporary = path.with_name(f".{last}-{os.getpid()}")
+        if not path.exists():
+            self._write(path, data)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        temporary = path.with_name(f".{path.name}-{os.getpid()}")
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
         sync_folder(path.parent)
+
+    def _list(self, journal: str) -> list[str]:
+        paths = (self._path / journal).rglob("*")
+        return [path.relative_to(self._path).as_posix() for path in paths if path.is_file()]
+
+    def _get(self, name: str) -> bytes:
+        return (self._path / name).read_bytes()
+
+    def _replace(self, name: str, data: bytes) -> None:
+        self._write(self._path / name, data)
+
+    def _delete(self, name: str) -> None:
+        (self._path / name).unlink()
 
 
 class ObjectStoreSink(FileSink):
@@ -102,6 +165,10 @@ class ObjectStoreSink(FileSink):
     """
 
     delay: ClassVar[float] = 2.0
+    erasing: ClassVar[str] = (
+        "writes its objects anew without the payloads; a bucket with versions or a lock keeps the "
+        "old ones"
+    )
 
     def __init__(self, settings: SinkSettings, store: ObjectStore) -> None:
         super().__init__(settings)
@@ -115,3 +182,15 @@ class ObjectStoreSink(FileSink):
 
         with suppress(AlreadyExistsError):
             self._store.put(name, data, mode="create")
+
+    def _list(self, journal: str) -> list[str]:
+        return [str(each["path"]) for page in self._store.list(journal) for each in page]
+
+    def _get(self, name: str) -> bytes:
+        return bytes(self._store.get(name).bytes())
+
+    def _replace(self, name: str, data: bytes) -> None:
+        self._store.put(name, data)
+
+    def _delete(self, name: str) -> None:
+        self._store.delete(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import logging
+from typing import Any, ClassVar, Final
 
 import psycopg
 from psycopg import sql
@@ -53,6 +54,9 @@ _CONNECT: Final[dict[str, Any]] = {
 }
 
 
+_log: Final = logging.getLogger(__name__)
+
+
 class PostgreSQLSink(Sink):
     """A PostgreSQL database. Makes its tables, if they are not there.
 
@@ -66,6 +70,8 @@ class PostgreSQLSink(Sink):
     schema
         The schema of the tables.
     """
+
+    erasing: ClassVar[str] = "deletes the payloads, if its role may delete"
 
     def __init__(self, settings: SinkSettings, address: str, schema: str) -> None:
         super().__init__(settings)
@@ -110,6 +116,23 @@ class PostgreSQLSink(Sink):
                     self._insert("agent_exec_rewinds", "journal, server, length, head"),
                     (batch.journal, server, *end),
                 )
+            if batch.erases or batch.is_migrated:
+                self._erase(connection, batch)
+
+    def _erase(self, connection: psycopg.Connection[Any], batch: Batch) -> None:
+        """Delete payloads that a user has erased, if the role may."""
+        delete = sql.SQL(
+            "DELETE FROM {}.agent_exec_payloads"
+            " WHERE journal = %s AND (digest = ANY(%s) OR (%s AND salt IS NULL))"
+        ).format(self._schema)
+        try:
+            with connection.transaction():
+                wanted = (batch.journal, list(batch.erases), batch.is_migrated)
+                connection.execute(delete, wanted)
+        except psycopg.errors.InsufficientPrivilege as error:
+            _log.warning(
+                "What was erased from %s remains in the database: %s", batch.journal, error
+            )
 
     def close(self) -> None:
         """Close the connection."""

@@ -42,6 +42,8 @@ def answers(request: httpx2.Request) -> bytes:
             scratch="none", notebook="first", kernel="first", edits="propose", forced=[]
         )
         return msgspec.json.encode(models.Approvals(executions=[], policy=policy, paused=None))
+    if path.endswith("/erasures"):
+        return msgspec.json.encode(models.Erasure(dry_run=False, sessions=[], remains=[]))
     if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
         return msgspec.json.encode(execution())
     return msgspec.json.encode(msgspec.structs.replace(session(), path=PATH))
@@ -75,6 +77,7 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.cells(PATH)
         client.notebooks()
         client.review("x_1", "flagged", comment="why?")
+        client.erase(agent="a", reason="why")
         session.review("approved")
         client.approvals()
         client.approve("x_1", DIGEST, source="2")
@@ -104,6 +107,7 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.cells(PATH)
         await client.notebooks()
         await client.review("x_1", "flagged", comment="why?")
+        await client.erase(agent="a", reason="why")
         await session.review("approved")
         await client.approvals()
         await client.approve("x_1", DIGEST, source="2")
@@ -134,6 +138,7 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("GET", f"/notebooks/{PATH}/cells"),
         ("GET", "/notebooks"),
         ("PUT", "/executions/x_1/review"),
+        ("POST", "/erasures"),
         ("PUT", "/sessions/s_1/review"),
         ("GET", "/approvals"),
         ("POST", "/executions/x_1/approve"),

@@ -1,0 +1,355 @@
+"""Erases payloads, with their salts, from the journals of closed sessions.
+
+First an `erased` entry is in the journal. Then the journal is written anew without the payloads of
+the entries that it names, and takes the old one's place; the entries and their hashes stay. A mark
+in `erasing` stands as long as this is not complete, so that the next server completes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from msgspec import to_builtins
+
+from ..durability import make_folder, sync_folder
+from ..errors import InvalidRequest
+from ..models import Chain, Erase
+from ..records import (
+    Accepted,
+    ApprovalAsked,
+    By,
+    Closed,
+    DisplayUpdated,
+    Erased,
+    JournalEntry,
+    Migrated,
+    Opened,
+    Payload,
+    timestamp,
+)
+from ..types import Digest, ExecutionId, SessionId
+from . import chain
+from .blobs import BlobStore
+from .fold import executions_of
+from .journal import Grown, Journal, amending
+from .lines import Line, lines
+
+_NAME: Final = re.compile(rb'"([0-9a-f]{64})"')
+_WANTED: Final = ("execution_id", "session_id", "agent", "username", "text")
+_MARKS: Final = "erasing"
+
+
+class Found(NamedTuple):
+    """What a journal has of what is to be erased."""
+
+    opened: Opened
+    is_closed: bool
+    entries: list[int]
+    """The numbers of the entries whose payloads go."""
+    executions: set[ExecutionId]
+    payloads: int
+    bytes: int
+    facts: int
+    """How many entries have the text in themselves, where it stays."""
+
+
+def check_wanted(wanted: Erase) -> None:
+    """Raise InvalidRequest unless a request names exactly one thing to erase."""
+    if sum(getattr(wanted, name) is not None for name in _WANTED) != 1:
+        raise InvalidRequest(f"Name one of {', '.join(_WANTED)}.", field="session_id")
+
+
+def find(session: Path, wanted: Erase) -> Found | None:
+    """Return what would go from a session; None if nothing would.
+
+    Raises
+    ------
+    OSError
+        If its journal cannot be read.
+    """
+    store, opened, is_closed, revising = BlobStore(session / "blobs"), None, False, set()
+    found: list[tuple[int, Line, dict[Digest, int]]] = []
+    facts = 0
+    for line in lines(session / "journal.jsonl"):
+        entry = line.entry
+        if isinstance(entry, Opened):
+            opened = entry
+        elif isinstance(entry, Closed):
+            is_closed = True
+        elif isinstance(entry, Accepted) and entry.revises == wanted.execution_id:
+            revising.add(entry.execution_id)
+        facts += wanted.text is not None and _contains(line.canonical, wanted.text)
+        if opened is None or not _is_about(entry, opened, wanted, revising):
+            continue
+        there = dict(_payloads(line, store))
+        if wanted.text is not None:
+            text = wanted.text
+            is_wanted = any(_contains(_data(name, line, store), text) for name in there)
+        else:
+            is_wanted = bool(there or line.salts)
+        if is_wanted:
+            found.append((entry.n, line, there))
+    if opened is None or not (found or facts):
+        return None
+    sizes = {name: size for _, _, there in found for name, size in there.items()}
+    return Found(
+        opened=opened,
+        is_closed=is_closed,
+        entries=[n for n, _, _ in found],
+        executions={id for _, line, _ in found for id in executions_of(line.entry)},
+        payloads=len(sizes),
+        bytes=sum(sizes.values()),
+        facts=facts,
+    )
+
+
+def _is_about(
+    entry: JournalEntry, opened: Opened, wanted: Erase, revising: set[ExecutionId]
+) -> bool:
+    if wanted.execution_id is not None:
+        about: set[Any] = {getattr(entry, "execution_id", None)}
+        if isinstance(entry, DisplayUpdated):
+            about.update(target.execution_id for target in entry.targets)
+        is_before = isinstance(entry, ApprovalAsked) and entry.execution_id in revising
+        return is_before or wanted.execution_id in about
+    if wanted.username is not None:
+        is_own = entry.by.kind == "person" and entry.by.username == wanted.username
+        return is_own or opened.username == wanted.username
+    return (
+        wanted.text is not None
+        or wanted.session_id == opened.session_id
+        or wanted.agent == opened.agent.name
+    )
+
+
+def _payloads(line: Line, store: BlobStore) -> Iterator[tuple[Digest, int]]:
+    """Yield the names and sizes of the payloads of a line that are there."""
+    for name in map(Digest, _names(line.canonical)):
+        if name in line.payloads:
+            yield name, len(line.payloads[name].encode())
+        elif (path := store.path(name)).is_file():
+            yield name, path.stat().st_size
+
+
+def _names(canonical: bytes) -> set[str]:
+    return {name.decode("ascii") for name in _NAME.findall(canonical)}
+
+
+def _data(name: Digest, line: Line, store: BlobStore) -> bytes:
+    text = line.payloads.get(name)
+    return (store.find(name) or b"") if text is None else text.encode()
+
+
+def _contains(data: bytes, text: str) -> bool:
+    """Return whether data has a text, plain or as a part of JSON."""
+    forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    return any(form.encode("utf-8", "replace") in data for form in forms)
+
+
+def erase(session: Path, found: Found, by: By, reason: str | None, grown: Grown) -> Chain:
+    """Erase what was found in a closed session; return the new end of its chain.
+
+    Raises
+    ------
+    OSError, HistoryUnavailable
+        If it could not be erased. What was begun is completed by `resume`.
+    """
+    with amending(session) as path:
+        migrated = _migrate(path, by)
+        erased = Erased(
+            at=timestamp(),
+            by=by,
+            entries=_ranges(found.entries),
+            executions=len(found.executions),
+            payloads=found.payloads,
+            bytes=found.bytes,
+            reason=reason,
+        )
+        journal, _ = Journal.resume(path)
+        try:
+            journal.append([erased])
+        finally:
+            journal.close()
+        _remove_erased(path)
+        grown(path, path.stat().st_size, 1 + migrated)
+        return journal.head
+
+
+def unfinished(folder: Path) -> list[SessionId]:
+    """Return the sessions of a history from which a server died while it erased."""
+    return [SessionId(path.name) for path in sorted((folder / _MARKS).glob("s_*"))]
+
+
+def resume(session: Path) -> Chain:
+    """Complete what was begun to be erased; return the end of the session's chain.
+
+    Raises
+    ------
+    OSError, HistoryUnavailable
+        If it cannot be completed now.
+    """
+    with amending(session) as path:
+        journal, _ = Journal.resume(path)
+        journal.close()
+        _remove_erased(path)
+        return journal.head
+
+
+@contextmanager
+def marked(session: Path) -> Iterator[None]:
+    """Mark a session as long as something is erased from it; after an error, the mark stays."""
+    mark = session.parents[1] / _MARKS / session.name
+    make_folder(mark.parent)
+    mark.touch(mode=0o600)
+    sync_folder(mark.parent)
+    yield
+    mark.unlink()
+
+
+def _ranges(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the first and last numbers of each run of consecutive numbers."""
+    ranges: list[tuple[int, int]] = []
+    for n in numbers:
+        if ranges and ranges[-1][1] == n - 1:
+            ranges[-1] = (ranges[-1][0], n)
+        else:
+            ranges.append((n, n))
+    return tuple(ranges)
+
+
+def erased_names(path: Path, entries: Sequence[Sequence[int]]) -> frozenset[Digest]:
+    """Return the names of the payloads of a journal's entries, whose numbers are in ranges."""
+    names: set[str] = set()
+    with path.open("rb") as file:
+        for n, data in enumerate(file):
+            if any(first <= n <= last for first, last in entries):
+                names |= _names(data)
+    return frozenset(map(Digest, names))
+
+
+def _remove_erased(path: Path) -> None:
+    """Write a journal anew without what its `erased` entries name; then remove unnamed blobs."""
+    erased: list[tuple[int, int]] = []
+    for line in lines(path):
+        if isinstance(line.entry, Erased):
+            erased += line.entry.entries
+    kept: set[str] = set()
+
+    def without_erased(n: int, line: chain.ParsedLine) -> bytes | None:
+        if any(first <= n <= last for first, last in erased):
+            return chain.format_line(line.hash, line.canonical, {})
+        kept.update(_names(line.canonical))
+        return None
+
+    _rewrite(path, without_erased)
+    blobs = path.parent / "blobs"
+    if blobs.is_dir():
+        for blob in blobs.iterdir():
+            if blob.name not in kept:
+                blob.unlink()
+        sync_folder(blobs)
+
+
+def _rewrite(
+    path: Path,
+    change: Callable[[int, chain.ParsedLine], bytes | None],
+    end: Callable[[], bytes] = bytes,
+) -> None:
+    """Replace a journal by one with other lines; None, and what cannot be read, stays."""
+    temporary = path.with_name(".journal")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with path.open("rb") as old, open(os.open(temporary, flags, 0o600), "wb") as new:
+        for n, data in enumerate(old):
+            new.write(_changed(n, data, change))
+        new.write(end())
+        new.flush()
+        os.fsync(new.fileno())
+    temporary.rename(path)
+    sync_folder(path.parent)
+
+
+def _changed(n: int, data: bytes, change: Callable[[int, chain.ParsedLine], bytes | None]) -> bytes:
+    try:
+        line = chain.parse_line(data)
+    except ValueError:
+        return data
+    made = change(n, line)
+    return data if made is None else made
+
+
+# -- format 1 --------------------------------------------------------------------------------------
+
+
+def _migrate(path: Path, by: By) -> bool:
+    """Write a journal of format 1 anew, with commitments and an entry that says so.
+
+    The old digests, from which erased payloads could be guessed, are gone then. Return whether it
+    was of format 1.
+    """
+    with path.open("rb") as file:
+        if not any(_is_old(data) for data in file):
+            return False
+    journal, _ = Journal.resume(path)
+    journal.close()
+    store, head = BlobStore(path.parent / "blobs"), chain.GENESIS
+    last = Migrated(at=timestamp(), by=by, n=journal.head.length, before=journal.head)
+
+    def with_commitments(_: int, line: chain.ParsedLine) -> bytes:
+        nonlocal head
+        entry, texts, salts = line.entry, line.payloads, line.salts
+        if entry.get("format", 1) == 1:
+            texts, salts, names = _committed(line, store)
+            entry = {**_renamed(_without_hashes(entry), names), "format": chain.FORMAT}
+        head, data = chain.next_line(head, entry, texts, salts)
+        return data
+
+    def end() -> bytes:
+        return chain.next_line(head, {**to_builtins(last), "format": chain.FORMAT}, {}, {})[1]
+
+    _rewrite(path, with_commitments, end)
+    return True
+
+
+def _is_old(data: bytes) -> bool:
+    try:
+        return bool(chain.parse_line(data).entry.get("format", 1) == 1)
+    except ValueError:
+        return False
+
+
+def _committed(
+    line: chain.ParsedLine, store: BlobStore
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the payloads of a line and their salts by new names, and the new names by old ones."""
+    payloads: dict[str, Payload] = {}
+    for name in _names(line.canonical):
+        text = line.payloads.get(name)
+        data = store.find(Digest(name)) if text is None else text.encode()
+        if data is not None:
+            payloads[name] = Payload.of(data, as_file=text is None)
+    kept = store.keep(payloads.values())
+    texts = {str(each.digest): each.data.decode() for each in kept if each.data is not None}
+    salts = {str(each.digest): each.salt for each in kept}
+    return texts, salts, {name: each.digest for name, each in payloads.items()}
+
+
+def _without_hashes(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of format 1 without hashes of what is not kept."""
+    placement = entry.get("placement")
+    if isinstance(placement, dict):
+        entry = {**entry, "placement": {**placement, "source_sha256": None}}
+    return {name: value for name, value in entry.items() if name != "body_sha256"}
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,370 @@
+"""Erasing from the record, and what remains."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jupyter_agent_exec.errors import ExecutionNotFound, InvalidRequest, SessionNotFound
+from jupyter_agent_exec.journal import erasure, tables
+from jupyter_agent_exec.journal.lines import lines
+from jupyter_agent_exec.journal.query import Criteria
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from jupyter_agent_exec.models import Erase
+from jupyter_agent_exec.records import (
+    SERVER,
+    Accepted,
+    Erased,
+    InputAsked,
+    InputGiven,
+    Migrated,
+    Payload,
+    PersonRan,
+)
+from tests.journal.recorded import (
+    AT,
+    BY,
+    PERSON,
+    PNG,
+    accepted,
+    closed,
+    dispatched,
+    display,
+    finished,
+    new_execution_id,
+    new_history,
+    opened,
+    run,
+    stream,
+    write_history,
+)
+
+SECRET = "hunter2swordfish"
+LONG = f"{'x' * 9000} {SECRET}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "agent_exec"
+
+
+@pytest.fixture
+def history(folder):
+    history = new_history(folder)
+    yield history
+    history.stop()
+
+
+def full_session(history, *, end=True, secret=SECRET, **fields):
+    """Record a session that has a secret in every kind of payload that an execution has."""
+    entry = opened(**fields)
+    session = history.open_session(entry)
+    first = new_execution_id()
+    body = Payload.unkept(hashlib.sha256(secret.encode()).hexdigest().encode())
+    values = Payload.of(f'{{"v":"{secret}"}}'.encode())
+    told = {"idempotency_key": "k", "body_sha256": body.digest, "values": values.digest}
+    asked, source = accepted(first, 1, f"print('{secret}')", **told)
+    session.append([asked, dispatched(first)], [source, values, body])
+    prompt, value = Payload.of(f"{secret}?".encode()), Payload.of(secret.encode())
+    asks = InputAsked(at=AT, by=SERVER, execution_id=first, prompt=prompt.digest)
+    gives = InputGiven(at=AT, by=PERSON, execution_id=first, value=value.digest)
+    session.append([asks, gives], [prompt, value])
+    spill = session.new_text_spill(100_000)
+    spill.write(LONG)
+    text = spill.finish()
+    changes = Payload.of(
+        f'{{"variables":[{{"name":"{secret}","change":"added","type":"int"}}]}}'.encode()
+    )
+    outputs = [stream(LONG), display({"image/png": PNG, "text/html": f"<b>{secret}</b>"})]
+    value_of = Payload.of(f'{{"v":{{"status":"ok","json":"{secret}"}}}}'.encode())
+    more = {"variables": changes.digest, "text": text.payload.digest, "text_bytes": text.bytes}
+    ended, payloads = finished(first, outputs, values=value_of.digest, **more)
+    session.append_final([ended], [*payloads, changes, value_of, text.payload])
+    second = run(session, 2, "1 + 1", [stream("two")])
+    mine = Payload.of(b"mine = 1")
+    ran = PersonRan(
+        at=AT, by=PERSON, kernel_id="k", msg_id="m", source=mine.digest, execution_count=1
+    )
+    session.append([ran], [mine])
+    if end:
+        session.close(closed())
+    return entry.session_id, first, second
+
+
+def files_with(folder: Path, text: str) -> list[str]:
+    """Return the files that have a text somewhere, in any case: the index has it folded."""
+    return [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and text.encode() in path.read_bytes().lower()
+    ]
+
+
+def test_no_byte_of_an_execution_remains_on_disk(history, folder):
+    session_id, first, second = full_session(history)
+    history.search(Criteria(q=SECRET))
+    assert {"index.sqlite", f"sessions/{session_id}/journal.jsonl"} < set(
+        files_with(folder, SECRET)
+    )
+    told = history.erase(Erase(execution_id=first, reason="A password."), PERSON)
+    assert files_with(folder, SECRET) == []
+    assert history.search(Criteria(q=SECRET)).hits == []
+    assert history.images(Criteria()).images == []
+    gone = history.execution(first)
+    assert (gone.source, gone.outputs, gone.values, gone.outputs_complete) == ("", [], None, False)
+    assert history.execution(second).source == "1 + 1"
+    assert [(each.executions, each.payloads) for each in told.sessions] == [(1, 10)]
+    assert list((folder / "sessions" / session_id / "blobs").iterdir()) == []
+    history.stop()
+    report = verify_history(folder)
+    assert (report.outcome, report.findings) == (Outcome.WHOLE, [])
+    (said,) = report.erased
+    assert "Grace erased 10 payloads" in said
+    assert said.endswith("A password.")
+
+
+def test_pages_of_the_index_that_become_free_hold_nothing(history, folder):
+    """Also where SQLite does not overwrite what it removes, as it does on many systems."""
+    session = history.open_session(opened())
+    for seq in range(1, 80):
+        run(session, seq, f"{'x' * 400} {SECRET}", [])
+    assert len(history.search(Criteria(q=SECRET), limit=100).hits) == 79
+    history.stop()
+    connection = tables.connect(folder / "index.sqlite")
+    connection.execute("PRAGMA secure_delete = OFF")
+    tables.forget(connection, session.session_id)
+    assert SECRET.encode() in (folder / "index.sqlite").read_bytes()
+    tables.compact(connection)
+    connection.close()
+    assert SECRET.encode() not in (folder / "index.sqlite").read_bytes()
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(history, folder):
+    session_id, first, _ = full_session(history)
+    history.session(session_id)
+    before = {path: path.read_bytes() for path in (folder / "sessions").rglob("*.jsonl")}
+    dry = history.erase(Erase(execution_id=first, dry_run=True), PERSON)
+    assert dry.dry_run
+    assert {path: path.read_bytes() for path in before} == before
+    assert history.execution(first).source != ""
+    wet = history.erase(Erase(execution_id=first), PERSON)
+    assert wet.sessions == dry.sessions
+    assert any("notebooks" in each.lower() for each in wet.remains)
+
+
+def test_what_is_left_does_not_tell_a_guess_from_another(history, folder):
+    """The whole dictionary is tried against everything that an entry names."""
+    _, first, _ = full_session(history, secret="pin 4711")
+    history.erase(Erase(execution_id=first), PERSON)
+    history.stop()
+    left = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    for number in range(10_000):
+        for form in ("pin {}", "print('pin {}')", '{{"v":"pin {}"}}', "pin {}?"):
+            guess = form.format(f"{number:04}").encode()
+            digest = hashlib.sha256(guess).hexdigest()
+            assert digest.encode() not in left
+            assert hashlib.sha256(digest.encode()).hexdigest().encode() not in left
+    assert b'"salts"' in left  # those of the other execution
+    journal = next(folder.glob("sessions/*/journal.jsonl"))
+    erased = [line for line in lines(journal) if getattr(line.entry, "execution_id", 0) == first]
+    assert len(erased) == 5
+    assert all(line.payloads == line.salts == {} for line in erased)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left"),
+    [
+        ({"agent": "analyst"}, {"other"}),
+        ({"username": "ada"}, set()),
+        ({"text": "no such text"}, {"analyst", "other"}),
+    ],
+)
+def test_what_an_agent_or_a_user_did_goes_and_nothing_else(history, wanted, left):
+    made = {agent: full_session(history, agent=agent) for agent in ("analyst", "other")}
+    history.erase(Erase(**wanted), PERSON)
+    sources = {agent: history.execution(ids[2]).source for agent, ids in made.items()}
+    assert {agent for agent, source in sources.items() if source} == left
+
+
+def test_what_a_user_ran_goes_also_from_sessions_of_others(history):
+    session_id, _, second = full_session(history)
+    history.erase(Erase(username="grace"), PERSON)
+    assert "mine = 1" not in "".join(history.notebook(session_id))
+    assert history.execution(second).source == "1 + 1"
+
+
+def test_a_text_goes_wherever_it_is_and_the_rest_stays(history, folder):
+    session_id, first, _ = full_session(history, title=f"About {SECRET}")
+    quoted = history.open_session(opened())
+    third = run(quoted, 1, "say()", [stream('say "hunter2swordfish"\n')])
+    quoted.close(closed())
+    told = history.erase(Erase(text='"hunter2swordfish"'), PERSON)
+    assert [each.session_id for each in told.sessions if each.payloads] == [
+        session_id,
+        quoted.session_id,
+    ]
+    assert (history.execution(third).source, history.execution(third).outputs) == ("say()", [])
+    told = history.erase(Erase(text=SECRET), PERSON)
+    assert [(each.session_id, each.facts) for each in told.sessions] == [(session_id, 1)]
+    assert set(files_with(folder, SECRET)) <= {
+        "index.sqlite",
+        f"sessions/{session_id}/journal.jsonl",
+    }  # the title, which the answer says
+    assert history.execution(first).source == ""
+
+
+def test_an_open_session_is_left_alone_and_named(history):
+    session_id, first, _ = full_session(history, end=False)
+    told = history.erase(Erase(session_id=session_id), PERSON)
+    assert [each.is_open for each in told.sessions] == [True]
+    assert history.execution(first).source != ""
+
+
+def test_it_must_be_said_what_to_erase(history):
+    for wanted in (Erase(), Erase(agent="a", text="abc")):
+        with pytest.raises(InvalidRequest):
+            history.erase(wanted, PERSON)
+    with pytest.raises(SessionNotFound):
+        history.erase(Erase(session_id="s_01J00000000000000000000000"), PERSON)
+    with pytest.raises(ExecutionNotFound):
+        history.erase(Erase(execution_id="x_01J00000000000000000000000"), PERSON)
+
+
+def test_an_export_after_it_agrees_with_the_journal(history, tmp_path):
+    session_id, first, _ = full_session(history)
+    history.erase(Erase(execution_id=first), PERSON)
+    export = tmp_path / "export.ipynb"
+    export.write_text("".join(history.notebook(session_id)), "utf-8")
+    assert verify_notebook(export, history.journal_path(session_id)).findings == []
+
+
+def test_a_payload_that_is_missing_and_was_not_erased_is_still_missed(history, folder):
+    session_id, _, second = full_session(history)
+    history.erase(Erase(execution_id=second), PERSON)
+    history.stop()
+    next((folder / "sessions" / session_id / "blobs").iterdir()).unlink()
+    assert verify_history(folder).outcome is Outcome.MISSING
+
+
+KILLED = """
+    import os, shutil, sys
+    from pathlib import Path
+    from jupyter_agent_exec.models import Erase
+    from tests.journal.recorded import PERSON, new_history
+
+    made, copies, session_id = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+
+    def erase(folder, at):
+        calls = 0
+        history = new_history(folder)
+        history.session(session_id)
+
+        def died(event, args):
+            nonlocal calls
+            if event not in ("os.rename", "os.remove", "open"):
+                return
+            if event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR):
+                return
+            if str(args[0]).startswith(str(folder)):
+                calls += 1
+                if calls == at:
+                    os._exit(9)
+
+        sys.addaudithook(died)
+        history.erase(Erase(session_id=session_id), PERSON)
+        os._exit(0)
+
+    for at in range(1, 100):
+        folder = copies / str(at)
+        shutil.copytree(made, folder)
+        pid = os.fork()
+        if not pid:
+            erase(folder, at)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
+            break
+"""
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_path, old):
+    """Killed before each file that it writes, renames or removes, until it is not killed."""
+    made, copies, root = tmp_path / "made", tmp_path / "copies", Path(__file__).parents[2]
+    if old:
+        session_id, secret = old_history(made), "plot"
+    else:
+        history = new_history(made)
+        session_id, secret = full_session(history)[0], SECRET
+        history.stop()
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KILLED), made, copies, session_id],
+        cwd=root,
+        check=True,
+    )
+    completed = []
+    for folder in copies.iterdir():
+        history = new_history(folder)
+        history.session(session_id)
+        history.stop()
+        report = verify_history(folder)
+        assert (report.outcome, report.findings) == (Outcome.WHOLE, []), folder
+        assert not list((folder / "erasing").glob("*"))
+        if report.erased:
+            completed.append(folder.name)
+            assert files_with(folder, secret) == [], folder
+    assert len(completed) > 3
+    assert len(list(copies.iterdir())) - len(completed) > 1  # killed before the entry
+
+
+def old_history(folder):
+    """Unpack a history of format 1; return its session with executions."""
+    with zipfile.ZipFile(Path(__file__).parent / "history_with_index_1.zip") as archive:
+        archive.extractall(folder)
+    return next(folder.glob("sessions/*")).name
+
+
+def test_a_journal_of_format_1_is_migrated_before_something_is_erased_from_it(folder):
+    session_id = old_history(folder)
+    journal = folder / "sessions" / session_id / "journal.jsonl"
+    before = list(lines(journal))
+    (first, second) = [line.entry for line in before if isinstance(line.entry, Accepted)]
+    old_names = {first.source, second.source}
+    history = new_history(folder)
+    shown = history.execution(second.execution_id)
+    history.erase(Erase(execution_id=first.execution_id), PERSON)
+    after = list(lines(journal))
+    assert [type(line.entry) for line in after[len(before) :]] == [Migrated, Erased]
+    migrated = after[len(before)].entry
+    assert (migrated.before.head, migrated.before.length) == (before[-1].hash, len(before))
+    assert {line.entry.format for line in after} == {2}
+    assert all(name.encode() not in journal.read_bytes() for name in old_names)
+    assert history.execution(first.execution_id).source == ""
+    again = history.execution(second.execution_id)
+    assert (again.source, again.outputs) == (shown.source, shown.outputs)
+    history.stop()
+    assert verify_history(folder).findings == []
+    assert verify_history(folder, head=before[-1].hash).outcome is Outcome.WHOLE
+
+
+def test_a_whole_history_can_be_erased_and_still_verifies(folder):
+    write_history(folder)
+    history = new_history(folder)
+    history.erase(Erase(username="ada"), PERSON)
+    journal = next(folder.glob("sessions/*/journal.jsonl"))
+    assert all(not line.payloads for line in lines(journal))
+    history.stop()
+    report = verify_history(folder)
+    assert (report.outcome, report.findings) == (Outcome.WHOLE, [])
+    assert len(report.erased) == 2
+
+
+def test_runs_of_entries_are_named_by_their_ends():
+    assert erasure._ranges([0, 1, 2, 5, 7, 8]) == ((0, 2), (5, 5), (7, 8))
+    assert erasure._ranges([]) == ()
+    assert BY.kind == "agent"
