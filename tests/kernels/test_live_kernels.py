@@ -96,7 +96,7 @@ async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: G
         await granted(turn)
         assert kernel.connection.foreign is None
         await person.has_run("1")
-        assert await heard == ["kernel_info_request"]
+        assert set(await heard) == {"kernel_info_request"}  # again, if its IOPub is late
 
 
 async def _server_knows(server: KernelServer, kernel_id: str, state: ExecutionState) -> None:
