@@ -22,7 +22,7 @@ _BATCH_BYTES: Final = 4 << 20
 _HASH: Final = slice(9, 73)
 """Where the hash stands on a line."""
 
-_SOURCES: Final = ("source", "init_source", "before", "after", "edits", "code")
+_SOURCES: Final = ("source", "init_source", "before", "after", "edits", "code", "expressions")
 """The fields of entries that name a source, or cells of a notebook without their outputs."""
 _DIGEST: Final = re.compile(b'"([0-9a-f]{64})"')
 

@@ -14,7 +14,7 @@ from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.followers import Followers
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.sink import Batch, Sink
-from jupyter_agent_exec.records import Reviewed
+from jupyter_agent_exec.records import Payload, PersonRan, Reviewed
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import AT, BY, PNG, closed, display, new_history, opened, run, stream
 from tests.sinks.far_sides import until
@@ -130,11 +130,23 @@ def test_only_what_was_chosen_goes_out(folder, far, content, has_source, has_out
     try:
         session = history.open_session(opened())
         run(session, 1, "secret_source()", [stream("secret output"), display({"image/png": PNG})])
+        source, expressions = Payload.of(b"1"), Payload.of(b'{"n": "secret_expression()"}')
+        ran = PersonRan(
+            at=AT,
+            by=BY,
+            kernel_id="k",
+            msg_id="m",
+            source=source.digest,
+            execution_count=None,
+            expressions=expressions.digest,
+        )
+        session.append([ran], [source, expressions])
         until(lambda: up_to_date(history))
     finally:
         history.stop()
     everything = b"".join(path.read_bytes() for path in far.rglob("*") if path.is_file())
     assert (b"secret_source()" in everything) is has_source
+    assert (b"secret_expression()" in everything) is has_source
     assert (b"secret output" in everything) is has_output
     assert (b"\x89PNG" in everything) is has_output
 
