@@ -62,6 +62,7 @@ export namespace CommandIDs {
   export const reject = 'agent-exec:reject';
   export const keep = 'agent-exec:keep';
   export const discard = 'agent-exec:discard';
+  export const erase = 'agent-exec:erase';
   export const undo = 'agent-exec:undo';
   export const grant = 'agent-exec:grant';
   export const pause = 'agent-exec:pause';

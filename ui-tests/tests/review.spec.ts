@@ -3,7 +3,7 @@ import { expect } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
 import { codeCell } from './notebook';
-import { test as panelTest } from './panel';
+import { leaveDialog, test as panelTest } from './panel';
 import { shown, test as notebookTest } from './trust';
 
 const ACTIVE = `from IPython.display import Javascript, display
@@ -59,6 +59,38 @@ panelTest(
     await expect(panel.cell(2)).toContainText(
       'Compared with before · differs: What the code printed to stdout differs.'
     );
+  }
+);
+
+panelTest(
+  'a session is erased from the record once the person has seen what goes',
+  async ({ page, panel, newAgent }) => {
+    const agent = await newAgent('Printed a password');
+    await agent.run('print("hunter2")');
+    await panel.open();
+    await panel.session('Printed a password').click();
+    await expect(panel.cell(1)).toContainText('hunter2');
+    const erase = async () => {
+      await panel.button('More actions for this session').click();
+      await page
+        .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Erase' })
+        .click();
+    };
+    await erase();
+    await expect(page.getByRole('dialog')).toContainText('Close it');
+    await leaveDialog(page);
+
+    await agent.close();
+    await erase();
+    const dialog = page.getByRole('dialog');
+    await expect(dialog).toContainText('This cannot be undone');
+    await leaveDialog(page);
+    await expect(panel.cell(1)).toContainText('hunter2');
+
+    await erase();
+    await dialog.getByRole('button', { name: 'Erase' }).click();
+    await expect(panel.cell(1)).not.toContainText('hunter2');
+    await expect(panel.cell(1)).toContainText('Erased from the record');
   }
 );
 

@@ -7,6 +7,8 @@ import type {
   IAgentSession,
   IAgentToken,
   IApprovalList,
+  IErase,
+  IErasure,
   IApprovalPolicy,
   IExecution,
   IExecutionList,
@@ -586,6 +588,11 @@ export class FakeServer implements IAgentExecApi {
   ): Promise<IAgentSession> {
     this._asked(`review ${id}: ${verdict}, ${comment}`);
     return this.sessions.find(each => each.id === id) ?? this._missing(id);
+  }
+
+  async erase({ dry_run, ...wanted }: Partial<IErase>): Promise<IErasure> {
+    this._asked(`${dry_run ? 'look at' : 'erase'} ${Object.values(wanted)}`);
+    return { dry_run: dry_run === true, sessions: [], remains: [] };
   }
 
   async listTokens(): Promise<ITokenList> {

@@ -9,6 +9,8 @@ import type {
   IAgentToken,
   IApprovalList,
   IApprovalPolicy,
+  IErase,
+  IErasure,
   IExecution,
   IExecutionList,
   IImageList,
@@ -265,6 +267,11 @@ export class AgentExecApi {
     comment: string | null
   ): Promise<IAgentSession> {
     return this._putJSON(['sessions', id, 'review'], { verdict, comment });
+  }
+
+  /** Erase from the record, or say what would go. */
+  erase(wanted: Partial<IErase>): Promise<IErasure> {
+    return this._postJSON(['erasures'], wanted);
   }
 
   /**

@@ -16,6 +16,7 @@ import { element } from '../widgets/elements';
 import { commentIcon } from '../widgets/icons';
 import { labelled, reporter, takes } from './commands';
 import { addDecisions } from './decisions';
+import { addErase } from './erase';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -124,4 +125,5 @@ export function addReviewCommands(
     execute: args => comment(model, args, trans).catch(report)
   });
   addDecisions(app, model, trans, palette);
+  addErase(app, model, trans);
 }

@@ -19,7 +19,8 @@ export function copyingPart(
     const one = { execution_id: execution.id };
     const items: MenuItem[] = [
       { command: CommandIDs.copySource, args: one },
-      { command: CommandIDs.insertCells, args: one }
+      { command: CommandIDs.insertCells, args: one },
+      { command: CommandIDs.erase, args: one }
     ];
     const widget = new Widget();
     widget.addClass('jp-AgentExecCell-more');

@@ -205,7 +205,9 @@ export class ActivityPanel extends SidePanel {
       { command: CommandIDs.keep, args: {} },
       { command: CommandIDs.alwaysShowOutputs, args: {} },
       { command: CommandIDs.discard, args: {} },
-      { command: CommandIDs.runAgain, args: {} }
+      { command: CommandIDs.runAgain, args: {} },
+      null,
+      { command: CommandIDs.erase, args: {} }
     ];
     const item = new Widget();
     item.node.append(menuButton(label, () => items, openMenu));

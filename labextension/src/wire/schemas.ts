@@ -126,6 +126,33 @@ export type Schemas = {
     placement: 'end' | Schemas['Placement'] | null;
     follows: string[];
   };
+  /** What to erase from the record: one of the first five. An open session is left alone. */
+  Erase: {
+    execution_id: string | null;
+    session_id: string | null;
+    agent: string | null;
+    username: string | null;
+    text: string | null;
+    reason: string | null;
+    dry_run: boolean;
+  };
+  /** What goes from a session. */
+  ErasedSession: {
+    session_id: string;
+    agent: string;
+    title: string | null;
+    is_open: boolean;
+    executions: number;
+    payloads: number;
+    bytes: number;
+    facts: number;
+  };
+  /** What was erased, or would be. */
+  Erasure: {
+    dry_run: boolean;
+    sessions: Schemas['ErasedSession'][];
+    remains: string[];
+  };
   /** One execution of a source. */
   Execution: {
     id: string;

@@ -1,0 +1,34 @@
+/** Words for what is erased from the record. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IErasure } from '../tokens';
+
+/** Why nothing can be erased; null if something can. */
+export function cannotErase(
+  { sessions }: IErasure,
+  trans: TranslationBundle
+): string | null {
+  if (sessions.some(each => each.payloads > 0 && !each.is_open)) {
+    return null;
+  }
+  return sessions.some(each => each.is_open)
+    ? trans.__('The session is open. Close it, then erase.')
+    : trans.__('There is nothing to erase.');
+}
+
+/** What goes, and what remains, in sentences. */
+export function erasureLines(
+  { sessions, remains }: IErasure,
+  trans: TranslationBundle
+): string[] {
+  const payloads = sessions.reduce((sum, each) => sum + each.payloads, 0);
+  const bytes = sessions.reduce((sum, each) => sum + each.bytes, 0);
+  return [
+    trans._n(
+      '%1 source, output, input or other content (%2 bytes) goes. This cannot be undone.',
+      '%1 sources, outputs, inputs and other contents (%2 bytes) go. This cannot be undone.',
+      payloads,
+      bytes
+    ),
+    ...remains
+  ];
+}
