@@ -125,7 +125,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
     add(store, 1)
     kept = (tmp_path / "tokens.json").read_bytes()
     (tmp_path / "tokens.json.new").mkdir()
-    with pytest.raises(HistoryUnavailable, match="they are as they were"):
+    with pytest.raises(HistoryUnavailable, match="Nothing was changed"):
         add(store, 2)
     assert (tmp_path / "tokens.json").read_bytes() == kept
     assert labels(store) == labels(store_of(tmp_path)) == ["Token 1"]

@@ -51,7 +51,7 @@ def test_a_persons_file_is_replaced_only_if_that_is_said(
     (cli.folder / "theirs.txt").write_text("2")
     refused = cli("files", session_id, "put", "theirs.txt")
     assert refused.returncode == 4
-    assert "not as this session left it" in refused.stderr
+    assert "somebody has changed it since" in refused.stderr
     assert cli("files", session_id, "put", "theirs.txt", "--replace").returncode == 0
     assert (folder / "theirs.txt").read_text() == "2"
     assert cli("files", session_id, "delete", "theirs.txt").returncode == 0

@@ -304,7 +304,7 @@ def test_a_server_is_started_if_none_runs_and_ends_with_the_client(
         assert len(started) >= 2  # the server and a kernel
         said = talk.end()
     assert (work / "made").exists()
-    assert "one is started" in said
+    assert "Starting one" in said
     psutil.wait_procs(started, timeout=20)
     assert not [process for process in started if process.is_running()]
 

@@ -385,7 +385,7 @@ async def test_edits_that_make_no_sense_are_refused(
     with pytest.raises(errors.InvalidRequest):
         await bench.call("edit_notebook", session_id=session, edits=edits)
     one = [{"op": "insert", "cell_type": "code", "source": ""}]
-    with pytest.raises(errors.InvalidRequest, match="no notebook"):
+    with pytest.raises(errors.InvalidRequest, match="not a notebook"):
         await bench.call("edit_notebook", session_id=session, edits=one)
 
 

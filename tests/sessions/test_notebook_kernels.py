@@ -66,7 +66,9 @@ class Server:
 
 def kernel_of(id: str) -> Any:
     """A kernel in which nobody has run anything."""
-    return SimpleNamespace(id=id, connection=SimpleNamespace(has_executed=False))
+    return SimpleNamespace(
+        id=id, is_elsewhere=False, connection=SimpleNamespace(has_executed=False)
+    )
 
 
 @pytest.fixture
