@@ -93,7 +93,7 @@ test('a person gives a program access on a page that cannot be framed', async ({
   await notebooks.fill('../secrets.ipynb');
   await page.getByLabel('Name in the list of tokens').fill('My Claude');
   await page.getByRole('button', { name: 'Give access' }).click();
-  await expect(page.getByRole('alert')).toContainText('no pattern');
+  await expect(page.getByRole('alert')).toContainText('is not a pattern');
   await expect(page.getByLabel('Name in the list')).toHaveValue('My Claude');
   await notebooks.fill('reports/*.ipynb');
   await page.getByLabel('How long').selectOption('1 hour');

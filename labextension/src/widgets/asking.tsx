@@ -225,9 +225,7 @@ function Item(
       <button
         type="button"
         className="jp-AgentExecAsking-item"
-        title={[whoText(execution, trans), document?.path, source]
-          .filter(Boolean)
-          .join('\n')}
+        title={tooltip(execution, source, trans)}
         onClick={show}
       >
         <span className="jp-AgentExecAsking-what">
@@ -250,6 +248,20 @@ function Item(
       {answer(trans.__('Reject'), reject)}
     </li>
   );
+}
+
+/** All of what asks; nothing in it is invisible or turns the text around it. */
+function tooltip(
+  execution: IExecution,
+  source: string,
+  trans: TranslationBundle
+): string {
+  const path = execution.document?.path;
+  const lines = source.replace(/\t/g, '    ').split('\n');
+  return [
+    whoText(execution, trans),
+    ...[path ?? [], lines].flat().map(plainName)
+  ].join('\n');
 }
 
 /** Whether a part of a source is not what it looks like. */
