@@ -98,7 +98,11 @@ class Reruns:
             cells=len(cells),
             rules=request.rules,
         )
-        await self._sessions.history.decide(session.id, [begun])
+        try:
+            await self._sessions.history.decide(session.id, [begun])
+        except AgentExecError:
+            await self._sessions.close(session.id, caller)
+            raise
         run = _Run(self._sessions, self._activity, session, request, caller, self._log)
         self._running[session.id] = run
         task = self._tasks.start(run.all(cells), "run code again")
@@ -183,10 +187,11 @@ class _Run:
                 self._activity.publish("session", self._session)
         except AgentExecError as error:  # such as a session that a user or the server has closed
             self._log.warning("Re-run %s ended early: %s", self._session.id, error.message)
-        with suppress(AgentExecError):
-            await self._sessions.close(self._session.id, self._caller)
-        self._compared = None
-        self._wake()
+        finally:
+            with suppress(AgentExecError):
+                await self._sessions.close(self._session.id, self._caller)
+            self._compared = None
+            self._wake()
 
     async def compares(self, after: int, wait: float) -> None:
         """Wait until more than `after` cells are compared, all have ended, or the time is over."""
