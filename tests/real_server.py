@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,14 @@ TOKEN = "a-token-of-the-tests"
 
 NOTHING_ASKS = {"notebook": "none", "kernel": "none", "edits": "apply"}
 """The approval policy of tests that are not about approval."""
+
+
+def until(condition: Callable[[], object], timeout: float = 60) -> None:
+    """Wait until something is so; fail if it does not become so."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"not within {timeout} s"
+        time.sleep(0.02)
 
 
 class RealServer(NamedTuple):

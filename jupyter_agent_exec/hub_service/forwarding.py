@@ -15,6 +15,7 @@ import msgspec
 from ..auth.handler import deliver
 from ..auth.tokens import TokenRefused, is_misplaced, shown_token
 from ..errors import (
+    AgentExecError,
     Forbidden,
     InvalidRequest,
     Paused,
@@ -24,7 +25,7 @@ from ..errors import (
 from ..mcp.endpoint import MAX_BODY_BYTES
 from .grants import Grant
 from .handlers import ServiceHandler
-from .user_servers import GONE, NOT_RUNNING, Progress, ServerUnavailable, problem_of
+from .user_servers import GONE, NOT_RUNNING, STOPS, Progress, ServerUnavailable, problem_of
 
 SEND_TIMEOUT: Final = 60.0
 """Seconds within which the client must accept each piece."""
@@ -75,6 +76,7 @@ class McpHandler(ServiceHandler):
     """The MCP endpoint."""
 
     _forwarding: asyncio.Task[None] | None = None
+    _is_connected = True
     _is_streaming = False
     _message = Message()
     _server_name: str
@@ -109,12 +111,15 @@ class McpHandler(ServiceHandler):
         """Forward the request until it is answered or the client disconnects."""
         self._server_name = server_name or ""
         self._forwarding = asyncio.ensure_future(self._answered())
+        self.servers.calls.add(self._forwarding)
+        self._forwarding.add_done_callback(self.servers.calls.discard)
         await asyncio.wait({self._forwarding})
         if not self._forwarding.cancelled():
             self._forwarding.result()
 
     def on_connection_close(self) -> None:
         """Cancel the request at the person's server, because the client has disconnected."""
+        self._is_connected = False
         if self._forwarding is not None:
             self._forwarding.cancel()
 
@@ -126,12 +131,20 @@ class McpHandler(ServiceHandler):
                 raise Paused(f"{pause.username}, of this hub, has paused all agents.")
             await self._forward(grant, credential)
         except (Paused, ServerUnavailable, TokenRefused) as error:
-            is_signed_out = isinstance(error, TokenRefused) and not self._is_streaming
-            if self._message.id is None or is_signed_out:
-                raise
-            # Older clients end their session at another HTTP status.
-            failure = {"code": FAILED, "message": error.message, "data": {"code": error.code}}
-            await self._finish_message({"id": self._message.id, "error": failure})
+            await self._fail(error)
+        except asyncio.CancelledError:
+            if self._is_connected:  # the service stops
+                await self._fail(ServerUnavailable(STOPS))
+            raise
+
+    async def _fail(self, error: AgentExecError) -> None:
+        """Answer with an error, as one of JSON-RPC if the client waits for a message."""
+        is_signed_out = isinstance(error, TokenRefused) and not self._is_streaming
+        if self._message.id is None or is_signed_out:
+            raise error
+        # Older clients end their session at another HTTP status.
+        failure = {"code": FAILED, "message": error.message, "data": {"code": error.code}}
+        await self._finish_message({"id": self._message.id, "error": failure})
 
     async def _granted(self) -> tuple[Grant, str]:
         shown = shown_token(self.request.headers)

@@ -69,8 +69,8 @@ async def _serve(hub_url: str, database: Path) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     await stopping.wait()
     server.stop()
-    await server.close_all_connections()
     await servers.stop()
+    await server.close_all_connections()
     await grants.stop()
 
 

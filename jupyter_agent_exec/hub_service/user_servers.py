@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -23,11 +24,15 @@ READ_TIMEOUT: Final = 60.0
 NOT_RUNNING: Final = HTTPStatus.FAILED_DEPENDENCY
 """How the hub answers in the place of a server that does not run."""
 
-
 GONE: Final = (
     "Your Jupyter server stopped, or cannot be reached. Your next call starts it again if it does "
     "not run. What it has run is in its history: if this call had an idempotency_key, the same "
     "call tells how that ended."
+)
+STOPS: Final = (
+    "The hub's service for agents stops; try again in a minute. Your Jupyter server goes on. What "
+    "it has run is in its history: if this call had an idempotency_key, the same call tells how "
+    "that ended, or waits for it."
 )
 
 
@@ -82,9 +87,15 @@ class UserServers:
             timeout=httpx2.Timeout(READ_TIMEOUT, pool=None),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
         )
+        self.calls: set[asyncio.Task[None]] = set()
+        """The calls that are being forwarded."""
 
     async def stop(self) -> None:
-        """Close all connections."""
+        """Cancel all calls, which tell their clients, and close all connections."""
+        for call in self.calls:
+            call.cancel()
+        if self.calls:
+            await asyncio.wait(self.calls)
         await self._http.aclose()
 
     # -- the hub -----------------------------------------------------------------------------------

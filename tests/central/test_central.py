@@ -20,7 +20,8 @@ from jupyter_agent_exec.journal.verify import Finding, Outcome
 from jupyter_agent_exec.records import Reviewed
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import AT, BY, closed, new_history, opened, run, stream
-from tests.sinks.far_sides import PostgreSQL, object_store, postgresql, until
+from tests.real_server import until
+from tests.sinks.far_sides import PostgreSQL, object_store, postgresql
 
 Write = Callable[..., str]
 

@@ -7,7 +7,6 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.real_server import NOTHING_ASKS, environment
+from tests.real_server import NOTHING_ASKS, environment, until
 
 PROXY = Path(__file__).parent / "node_modules" / ".bin" / "configurable-http-proxy"
 SERVICE_TOKEN = "a-token-of-the-hub"
@@ -61,38 +60,6 @@ c.JupyterHub.load_roles = [
 """
 
 
-class Log:
-    """What a process prints, read by a thread of its own."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self._lines: list[str] = []
-        self._running = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="log of the hub")
-        self._thread.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line)
-            if "JupyterHub is now running" in line:
-                self._running.set()
-        self._running.set()
-
-    @property
-    def text(self) -> str:
-        return "".join(self._lines)
-
-    def wait_until_it_runs(self) -> None:
-        assert self._running.wait(120), self.text
-        assert self._process.poll() is None, self.text
-
-    def end(self) -> None:
-        self._thread.join(30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
 class RealHub:
     """A hub that can be stopped and started again; its proxy goes on meanwhile.
 
@@ -126,29 +93,35 @@ class RealHub:
                 more=more.replace("{public}", self.public).replace("{free}", str(self.free)),
             )
         )
-        self.logs: list[Log] = []
+        self._log = folder / "hub.log"  # of the servers too, which may outlive the hub
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterhub"],
-            cwd=self.folder,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+        with self._log.open("ab") as log:
+            begun = log.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterhub"],
+                cwd=self.folder,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        until(
+            lambda: (
+                b"JupyterHub is now running" in self._log.read_bytes()[begun:]
+                or self.process.poll() is not None
+            ),
+            120,
         )
-        self.logs.append(Log(self._process))
-        self.logs[-1].wait_until_it_runs()
+        assert self.process.poll() is None, self.log
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(60)
-        self.logs[-1].end()
+        self.process.terminate()
+        self.process.wait(60)
 
     @property
     def log(self) -> str:
-        return "".join(log.text for log in self.logs)
+        return self._log.read_text()
 
     def as_service(self, method: str, path: str, said: Any = None) -> httpx2.Response:
         return httpx2.request(

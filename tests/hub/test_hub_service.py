@@ -11,11 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx2
+import psutil
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -25,12 +27,18 @@ from tests.auth.access_asking import HASHED, PASSWORD
 from tests.hub.real_hub import SERVICE_TOKEN, RealHub, real_hub
 from tests.mcp.mcp_clients import CLIENTS, LATEST, opened, text_of
 from tests.mcp.signing_in import SigningIn
-from tests.real_server import Gate
+from tests.real_server import Gate, until
 
 CONFIGURATION = """
 import os
+import jupyterhub.services.service as managed
 from tornado import web
+from traitlets import Integer
 
+class ServiceProcess(managed._ServiceSpawner):
+    poll_interval = Integer(1)  # the hub looks each second whether the service runs, not each 30
+
+managed._ServiceSpawner = ServiceProcess
 c.JupyterHub.services.append({
     "name": "agent-exec",
     "url": "http://127.0.0.1:{free}",
@@ -521,3 +529,60 @@ async def test_a_server_that_crashes_and_one_that_does_not_start_are_told(
         no_room.unlink()
         assert "There is no room" in told
         assert not (await client.call_tool("list_sessions", {})).is_error
+
+
+def restart_the_service(hub: RealHub) -> None:
+    """End the service alone; the hub starts it again."""
+    service_process(hub).terminate()
+    until(lambda: "Service agent-exec exited" in hub.log)
+
+
+def restart_all(hub: RealHub) -> None:
+    """End the hub with its proxy and the service, and start them again; users' servers go on."""
+    before = service_process(hub)
+    hub.stop()
+    assert not before.is_running()
+    hub.start()
+
+
+def service_process(hub: RealHub) -> psutil.Process:
+    children = psutil.Process(hub.process.pid).children()
+    return next(each for each in children if "jupyter_agent_exec.cli" in each.cmdline())
+
+
+def is_served(hub: RealHub) -> bool:
+    document = f"{service(hub)}/.well-known/oauth-authorization-server"
+    with suppress(httpx2.TransportError):
+        return ask("GET", document).status_code == 200
+    return False
+
+
+@pytest.mark.parametrize("restart", [restart_the_service, restart_all])
+async def test_access_and_running_code_outlive_a_restart(
+    hub: RealHub, ada: Program, tmp_path: Path, restart: Callable[[RealHub], None]
+) -> None:
+    server = hub.pid("ada")
+    async with ada.connected("legacy") as earlier, ada.connected(LATEST) as client:
+        gates, asked, calls = [], [], []
+        for each in (earlier, client):
+            (folder := tmp_path / str(len(gates))).mkdir()
+            gates.append(Gate(folder))
+            session = await opened(each)
+            same = {"session_id": session, "source": gates[-1].source, "idempotency_key": "once"}
+            asked.append(same)
+            calls.append(asyncio.create_task(each.call_tool("execute", same)))
+            await asyncio.to_thread(gates[-1].wait_until_it_runs)
+        await asyncio.to_thread(restart, hub)
+        for call in calls:
+            assert "The hub's service for agents stops; try again" in await failure(call)
+    await asyncio.to_thread(until, lambda: is_served(hub))
+    assert hub.pid("ada") == server
+    assert ada.token_id in ada.person.open(f"{service(hub)}/").text
+    async with ada.connected() as client:
+        for gate, same in zip(gates, asked, strict=True):
+            again = asyncio.create_task(client.call_tool("execute", same))
+            await asyncio.to_thread(gate.let_it_go_on)
+            assert text_of(await again).startswith("went on")
+            ran = hub.ask_server("ada", "GET", f"sessions/{same['session_id']}/executions").json()
+            assert len(ran["executions"]) == 1
+            await client.call_tool("stop", {"session_id": same["session_id"]})

@@ -10,8 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,15 +27,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.real_server import until
+
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-
-
-def until(condition: Callable[[], object], timeout: float = 60) -> None:
-    """Wait until something is so; fail if it does not become so."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"not within {timeout} s"
-        time.sleep(0.02)
 
 
 class PostgreSQL:

@@ -18,7 +18,8 @@ from jupyter_agent_exec.journal.verify import Outcome
 from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream
-from tests.sinks.far_sides import PostgreSQL, object_store, postgresql, until
+from tests.real_server import until
+from tests.sinks.far_sides import PostgreSQL, object_store, postgresql
 from tests.sinks.test_object_store import objects
 
 SECRET = b"hunter2swordfish"

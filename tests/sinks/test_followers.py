@@ -17,7 +17,7 @@ from jupyter_agent_exec.journal.sink import Batch, Sink
 from jupyter_agent_exec.records import Payload, PersonRan, Reviewed
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import AT, BY, PNG, closed, display, new_history, opened, run, stream
-from tests.sinks.far_sides import until
+from tests.real_server import until
 
 LOG = logging.getLogger("test.followers")
 

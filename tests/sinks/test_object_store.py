@@ -12,7 +12,8 @@ from obstore.store import from_url
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run
-from tests.sinks.far_sides import object_store, until
+from tests.real_server import until
+from tests.sinks.far_sides import object_store
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import pytest
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import closed, new_history, opened, run, stream
-from tests.sinks.far_sides import Collector, collector, until
+from tests.real_server import until
+from tests.sinks.far_sides import Collector, collector
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import closed, new_history, opened, run, stream
-from tests.sinks.far_sides import PostgreSQL, postgresql, until
+from tests.real_server import until
+from tests.sinks.far_sides import PostgreSQL, postgresql
 
 
 @pytest.fixture(scope="module")

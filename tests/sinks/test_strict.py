@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.real_server import until
 from tests.server_process import ServerProcess, server_process
-from tests.sinks.far_sides import until
 
 
 @pytest.fixture(scope="module")
