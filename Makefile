@@ -228,13 +228,20 @@ clean: ## remove everything that make has made, including the demo's output
 	command -v bwrap >/dev/null || scripts/apt-install bubblewrap || echo "Tests that need bubblewrap are skipped."
 	@touch $@
 
-# What the tests of sinks send to. Tests are skipped where apt cannot install it. moto, an S3 server,
-# has an environment of its own because it needs an older python-dateutil.
+# Other machines' programs, which tests start themselves. Tests are skipped where apt cannot install
+# them. The services of sshd and Prometheus are masked, so nothing listens for logins. moto, an S3
+# server, has an environment of its own because it needs an older python-dateutil.
 .make/far-sides: scripts/apt-install .make/venv
 	@mkdir -p .make
 	{ ls /usr/lib/postgresql/*/bin/postgres && ls /usr/lib/*/rsyslog/lmnsd_gtls.so; } >/dev/null 2>&1 \
 		|| scripts/apt-install postgresql rsyslog rsyslog-gnutls \
 		|| echo "Tests that need PostgreSQL or rsyslog are skipped."
+	test -x /usr/sbin/sshd \
+		|| scripts/apt-install --mask ssh.service --mask ssh.socket --no-install-recommends openssh-server \
+		|| echo "Tests that need sshd are skipped."
+	command -v prometheus >/dev/null \
+		|| scripts/apt-install --mask prometheus.service --no-install-recommends prometheus \
+		|| echo "Tests that need Prometheus are skipped."
 	python -m venv .make/moto
 	.make/moto/bin/python -m pip --disable-pip-version-check install --quiet 'moto[server]>=5.2,<6'
 	@touch $@

@@ -54,7 +54,7 @@ def other_address(folder: Path) -> Iterator[ServerProcess]:
 def over_ssh(folder: Path) -> Iterator[ServerProcess]:
     """Start a server whose kernels `far` are started over SSH."""
     if not SSHD.exists():
-        pytest.skip("there is no sshd; openssh-server has it")
+        pytest.skip("there is no sshd here: make .make/far-sides")
     command = [sys.executable, "-m", "gateway_provisioners.cli.ssh_specapp", "install", "--user"]
     install = [*command, "--kernel-name=far", f"--remote-hosts={FAR_ADDRESS}"]
     subprocess.run(install, env=environment(folder), check=True)
