@@ -14,9 +14,9 @@ import hashlib
 import hmac
 import os
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from .models import (
     Agent,
@@ -346,6 +346,46 @@ class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):
     """The `language_info` of the kernel's `kernel_info_reply`."""
 
 
+class Environment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a kernel's code runs in, as far as the kernel told it."""
+
+    language: str | None = None
+    version: str | None = None
+    """Of the language."""
+    implementation: str | None = None
+    interpreter: str | None = None
+    """Path of the program, on the kernel's machine."""
+    platform: str | None = None
+    packages: Annotated[list[Annotated[str, Meta(max_length=2_000)]], Meta(max_length=20_000)] | (
+        None
+    ) = None
+    """What is installed, sorted, as lines of a `requirements.txt`; null if it is not known."""
+    reason: str | None = None
+    """Why it is not known, in a sentence."""
+
+
+class EnvironmentFound(Entry, frozen=True, kw_only=True, tag="environment_found"):
+    """The kernel told what its code runs in. Later kernels have the same, unless they tell others.
+
+    It is asked when the session's first execution in it has ended, or before one that may install
+    packages.
+    """
+
+    kernel_id: str
+    incarnation: int
+    environment: Digest
+    """JSON of an `Environment`."""
+
+
+class PackagesChanged(Entry, frozen=True, kw_only=True, tag="packages_changed"):
+    """Other packages were installed after an execution whose code names an installer, as before."""
+
+    execution_id: ExecutionId
+    packages: Digest
+    """Text: for each change, a line of a `requirements.txt` after `-` for what went, after `+` for
+    what came."""
+
+
 class KernelEnded(Entry, frozen=True, kw_only=True, tag="kernel_ended"):
     """The session has lost its kernel."""
 
@@ -657,6 +697,8 @@ class Migrated(Entry, frozen=True, kw_only=True, tag="migrated"):
 JournalEntry = (
     Opened
     | KernelStarted
+    | EnvironmentFound
+    | PackagesChanged
     | KernelEnded
     | Accepted
     | ApprovalAsked

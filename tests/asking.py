@@ -87,6 +87,10 @@ class Agent:
         assert answered.status == 201, answered.body
         return answered.json
 
+    async def settle(self, session: dict[str, Any]) -> None:
+        """Wait until all that follows from a session's executions is in its record."""
+        await self.get(f"sessions/{session['id']}/requirements")
+
     async def run(self, session: dict[str, Any], source: str, **asked: Any) -> dict[str, Any]:
         answered = await self.ask(
             "POST", f"sessions/{session['id']}/executions", {"source": source, **asked}

@@ -296,7 +296,15 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")
     await ask("GET", f"{at}/executions", outputs="brief")
-    for path in ("sessions", at, f"{at}/notebook", f"{at}/journal", f"{at}/events", f"{at}/guide"):
+    for path in (
+        "sessions",
+        at,
+        f"{at}/notebook",
+        f"{at}/requirements",
+        f"{at}/journal",
+        f"{at}/events",
+        f"{at}/guide",
+    ):
         await ask("GET", path)
     for path in ("search", "images", "status"):
         await ask("GET", path)

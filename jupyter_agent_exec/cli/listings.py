@@ -163,11 +163,12 @@ def search(arguments: Namespace, console: Console) -> int:
 
 
 def export(arguments: Namespace, console: Console) -> int:
-    """Write a session's notebook to a file, and its journal with ``--journal``."""
+    """Write a session's notebook to a file, and what the options name beside it."""
     piped = arguments.output == "-"
     notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
     journal = _writable(arguments.journal) if arguments.journal else None
-    for file in (None if piped else notebook, journal):
+    requirements = _writable(arguments.requirements) if arguments.requirements else None
+    for file in (None if piped else notebook, journal, requirements):
         if file is not None and file.exists() and not arguments.force:
             question = f"Overwrite {file}?"
             if not console.confirmed(question, f"{file} exists; --force overwrites it."):
@@ -181,6 +182,9 @@ def export(arguments: Namespace, console: Console) -> int:
             written["notebook"] = str(session.export(notebook, clean=arguments.clean))
         if journal is not None:
             written["journal"] = str(session.journal(journal))
+        if requirements is not None:
+            requirements.write_text(session.requirements(), "utf-8")
+            written["requirements"] = str(requirements)
         chain = client.session(session.id).info.chain
     if piped:
         return exit_codes.OK

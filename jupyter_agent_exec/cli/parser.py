@@ -596,6 +596,11 @@ def _add_export(commands: Any) -> None:
         help="indented and without our metadata, for git, nbdime, jupytext and papermill",
     )
     parser.add_argument("--journal", metavar="FILE", help="also write the raw record to this file")
+    parser.add_argument(
+        "--requirements",
+        metavar="FILE",
+        help="also write the packages that its kernel had to this file, such as requirements.txt",
+    )
     parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
 
 

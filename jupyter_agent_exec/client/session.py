@@ -588,6 +588,14 @@ class AsyncSession:
         content = b"".join([piece async for piece in self._connection.pieces(route)])
         return read(Reply(200, content), _notebook)
 
+    async def requirements(self) -> str:
+        """Return what was installed where the session's code ran last, as a `requirements.txt`.
+
+        A comment says so if the record does not know it.
+        """
+        pieces = self._connection.pieces(f"{self._path}/requirements")
+        return b"".join([piece async for piece in pieces]).decode()
+
     @overload
     async def journal(self, path: None = None) -> bytes: ...
 

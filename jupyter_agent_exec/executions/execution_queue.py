@@ -31,6 +31,7 @@ from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
 from ..terminal import clean
 from .approval_gate import ApprovalGate, Permit, Rules
+from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions, QueueTime
 from .incarnations import Incarnations, SessionNotebook
 from .limits import SessionLimits
@@ -107,10 +108,14 @@ class ExecutionQueue:
             born=self._kernel_started,
             died=self._kernel_ended,
         )
+        self.environment = SessionEnvironment(
+            self.executions, self.incarnations, self.recorder, self.tasks
+        )
         self.runner = Runner(
             self.executions,
             self.incarnations,
             self.recorder,
+            self.environment,
             limits=limits,
             tasks=self.tasks,
             leftovers=resources.leftovers,
@@ -422,6 +427,8 @@ class ExecutionQueue:
                 return
             if not self.gate.is_allowed(execution):
                 continue  # the kernel is a new incarnation, or agents were paused meanwhile
+            if self.environment.is_due(execution):
+                await self.environment.look()
             await self._nest(execution, kernel)
             turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
             execution.ahead = partial(kernel.turns.ahead_of, turn)
@@ -466,8 +473,9 @@ class ExecutionQueue:
         return self._permit.refusal(None if self._notebook is None else self._notebook.path)
 
     def _goes(self, execution: LiveExecution) -> bool:
-        """Return whether an execution may be sent to the kernel now."""
-        return self.gate.is_allowed(execution) and self._refusal() is None
+        """Return whether an execution may be sent to the kernel at once."""
+        is_allowed = self.gate.is_allowed(execution) and self._refusal() is None
+        return is_allowed and not self.environment.is_due(execution)
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
         """Return a turn on a kernel that is free now; None if the execution has to wait."""

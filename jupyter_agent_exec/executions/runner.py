@@ -26,6 +26,7 @@ from ..kernels.person_executions import PersonExecution
 from ..models import ExecutionKernel
 from ..records import SERVER, By, Dispatched, Entry, Interrupted, Payload, timestamp
 from ..tasks import Tasks, first_of, settle
+from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .inputs import Inputs
@@ -170,6 +171,7 @@ class Runner:
         executions: LiveExecutions,
         incarnations: Incarnations,
         recorder: Recorder,
+        environment: SessionEnvironment,
         *,
         limits: SessionLimits,
         tasks: Tasks,
@@ -180,6 +182,7 @@ class Runner:
         self._journal = executions.journal
         self._incarnations = incarnations
         self.recorder = recorder
+        self._environment = environment
         self._limits = limits
         self._tasks = tasks
         self._leftovers = leftovers
@@ -266,6 +269,7 @@ class Runner:
             self.execution = None
             if not execution.left_behind:
                 kernel.turns.leave(turn)
+        self._environment.ended(execution)
 
     def limit_time(self, execution: LiveExecution) -> None:
         """Start the timer that interrupts an execution after its timeout."""

@@ -21,6 +21,7 @@ from ..records import (
     EditsDecided,
     EditsDeciding,
     EditsProposed,
+    EnvironmentFound,
     Erased,
     FileDeleted,
     FilesWritten,
@@ -42,6 +43,7 @@ from ..records import (
     NotebookMoved,
     Opened,
     OutputsShown,
+    PackagesChanged,
     PersonRan,
     Rejected,
     RerunBegun,
@@ -57,6 +59,7 @@ MAX_CHARACTERS: Final = 500
 
 _IN_CELLS: Final = (
     Opened,
+    EnvironmentFound,
     Accepted,
     ApprovalAsked,
     Dispatched,
@@ -127,6 +130,8 @@ def _said_in(entry: JournalEntry) -> Digest | None:
         return entry.prompt
     if isinstance(entry, CellRerun):
         return entry.differences
+    if isinstance(entry, PackagesChanged):
+        return entry.packages
     return entry.value if isinstance(entry, InputGiven) else None
 
 

@@ -33,6 +33,7 @@ from ..records import (
 )
 from ..types import JSON, CellId, ExecutionId, Via
 from .blobs import BlobStore
+from .environments import Environments
 from .fold import SessionState, execution_record, executions_of, session_after
 from .lines import Line, Range, lines, lines_at
 
@@ -143,6 +144,7 @@ def notebook_chunks(
     executions: Iterable[ExecutionRecord],
     *,
     events: Sequence[Mapping[str, JSON]] = (),
+    environments: Sequence[Mapping[str, JSON]] = (),
     started: KernelStarted | None = None,
     clean: bool = False,
 ) -> Iterator[str]:
@@ -156,6 +158,8 @@ def notebook_chunks(
         In the order of their cells; read one at a time.
     events
         The journal's entries outside of executions, with their `hash`.
+    environments
+        What its kernels' code ran in.
     started
         The recorded start of the kernel; None if there was none.
     clean
@@ -164,7 +168,7 @@ def notebook_chunks(
     pieces = (
         _clean_pieces(session, executions, started)
         if clean
-        else _pieces(session, executions, events, started)
+        else _pieces(session, executions, events, environments, started)
     )
     chunk: list[str] = []
     size = 0
@@ -181,6 +185,7 @@ def _pieces(
     session: Session,
     executions: Iterable[ExecutionRecord],
     events: Sequence[Mapping[str, JSON]],
+    environments: Sequence[Mapping[str, JSON]],
     started: KernelStarted | None,
 ) -> Iterator[str]:
     yield '{"cells":['
@@ -189,7 +194,7 @@ def _pieces(
         yield separator
         yield dump(_exported_cell(record))
         separator = ",\n"
-    metadata = _metadata(session, events, started)
+    metadata = _metadata(session, events, environments, started)
     yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
 
 
@@ -235,8 +240,10 @@ def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> It
     started: KernelStarted | None = None
     places: dict[ExecutionId, list[Range]] = {}
     events: list[dict[str, JSON]] = []
+    environments = Environments(blobs)
     for line in lines(path):
         state = session_after(state, line)
+        environments.add(line)
         if isinstance(line.entry, KernelStarted):
             started = line.entry
         told_of = executions_of(line.entry)
@@ -250,6 +257,7 @@ def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> It
         state.session,
         _executions(path, state, places, blobs),
         events=events,
+        environments=environments.told,
         started=started,
         clean=clean,
     )
@@ -310,6 +318,7 @@ def _executions(
 def _metadata(
     session: Session,
     events: Sequence[Mapping[str, JSON]],
+    environments: Sequence[Mapping[str, JSON]],
     started: KernelStarted | None,
 ) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(session)
@@ -319,6 +328,7 @@ def _metadata(
             "session": {name: told[name] for name in _SESSION_FIELDS},
             "chain": told["chain"],
             "events": list(events),
+            "environments": list(environments),
         },
         **_kernel(started),
     }

@@ -17,6 +17,7 @@ from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
 from . import query
 from .blobs import BlobStore
+from .environments import requirements
 from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
@@ -453,6 +454,17 @@ class HistoryReader:
         """
         path = self.journal_path(session_id)
         return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean)
+
+    def requirements(self, session_id: str) -> str:
+        """Return what a session's kernel had installed at last, as a `requirements.txt`.
+
+        Raises
+        ------
+        SessionNotFound
+            If no session has this id.
+        """
+        path = self.journal_path(session_id)
+        return requirements(path, self._blobs(SessionId(session_id)))
 
     def discarded_cells(
         self, session_id: SessionId, wanted: Collection[ExecutionId]

@@ -307,6 +307,8 @@ def named_payloads(entry: dict[str, Any]) -> list[str]:
 
 _PAYLOAD_FIELDS = {
     "opened": ("init_source",),
+    "environment_found": ("environment",),
+    "packages_changed": ("packages",),
     "accepted": ("source", "values"),
     "approval_asked": ("source", "before"),
     "approved": ("source",),

@@ -127,8 +127,12 @@ def _compare_metadata(
         differ = [f"session.{name}" for name in differing(_clean(session), journal.session)]
         differ += [
             f"{shown(name)} (added)"
-            for name in about.keys() - {"session", "chain", "schema_version", "events"}
+            for name in about.keys()
+            - {"session", "chain", "schema_version", "events", "environments"}
         ]
+        told = about.get("environments", [] if not journal.environments else None)
+        if None not in journal.environments and not same(_clean(told), journal.environments):
+            differ.append("environments")
         differ += _differing_events(about.get("events"), journal.events)
     if about.get("schema_version") != 1:
         differ.append("schema_version")
@@ -259,6 +263,9 @@ _IN_CELLS = (
 )
 """Types of entries that become part of their execution's cell, if they name an execution."""
 
+_ABOUT = {"session", "chain", "schema_version", "events", "environments"}
+"""The fields of a notebook's `metadata.agent_exec`."""
+
 _CELL_FIELDS = {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
 
 _NOT_EVALUATED = {"status": "error", "ename": "NotEvaluated"}
@@ -275,6 +282,8 @@ class _Journal:
         self.kernel: dict[str, Any] = {}
         """The known parts of the notebook's `kernelspec` and `language_info`."""
         self.events: list[dict[str, Any]] = []
+        self.environments: list[dict[str, Any] | None] = []
+        """None for one that cannot be known, because a payload is missing."""
         self._n = 0
         self._blobs = path.parent / "blobs"
         self._cells: dict[str, _Cell] = {}
@@ -335,6 +344,8 @@ class _Journal:
             self._append(line)
         elif kind == "display_updated":
             self._update(line)
+        elif kind in ("environment_found", "packages_changed"):
+            self._change_environment(line)
 
     def _tell_event(self, line: ParsedLine) -> None:
         """Add an entry that is not part of an execution as an event."""
@@ -351,6 +362,20 @@ class _Journal:
                     "utf-8", "replace"
                 )
         self.events.append(_clean(event))
+
+    def _change_environment(self, line: ParsedLine) -> None:
+        entry = line.entry
+        try:
+            if entry["type"] == "environment_found":
+                told = json.loads(self._payload(line, entry["environment"]))
+                told |= {"incarnation": entry["incarnation"], "changes": []}
+                self.environments.append(_clean(told))
+            elif (last := self.environments[-1]) is not None:
+                packages = self._payload(line, entry["packages"]).decode().split("\n")
+                change = {"execution_id": entry["execution_id"], "packages": packages}
+                last["changes"] = [*last.get("changes", []), change]
+        except _PayloadGoneError:
+            self.environments.append(None)
 
     def _open(self, entry: dict[str, Any]) -> None:
         target = entry["target"]

@@ -39,6 +39,18 @@ class NotebookHandler(SessionsBase):
         await self.send_pieces(_in_chunks(pieces))
 
 
+class RequirementsHandler(SessionsBase):
+    """The packages of a session's record."""
+
+    @web.authenticated
+    @requires("history:read", answers={200: "text/plain"})
+    async def get(self, session_id: str) -> None:
+        """Read what was installed where a session's code ran, as a requirements.txt."""
+        text = await self.manager.history.requirements(session_id)
+        self.set_header("Content-Type", "text/plain; charset=UTF-8")
+        self.write(text)
+
+
 class JournalHandler(SessionsBase):
     """The raw record of a session."""
 
@@ -134,6 +146,7 @@ def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/notebook", NotebookHandler),
+    ("/sessions/{session_id}/requirements", RequirementsHandler),
     ("/sessions/{session_id}/journal", JournalHandler),
     ("/sessions/{session_id}/events", EventsHandler),
     ("/blobs/{digest}", BlobHandler),

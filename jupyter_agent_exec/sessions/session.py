@@ -249,6 +249,10 @@ class LiveSession(ExecutionObserver):
         record = replace(execution.standing(), outputs=execution.outputs())
         return self.cells.with_document(record)
 
+    async def environment_told(self) -> None:
+        """Wait until the record has what its kernel's code runs in, as far as that is due."""
+        await self._queue.environment.settled()
+
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
         read = partial(self._resources.read, execution_id)
@@ -468,6 +472,7 @@ class LiveSession(ExecutionObserver):
         if (running := queue.running) is not None and not running.is_behind:
             await queue.runner.interrupt(running, ending, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
+        await queue.environment.settled()
         await queue.runner.leave_kernel(ending, by)
         await self._tasks.end(timeout=grace + END_TIMEOUT)
         if queue.incarnations.current is not None:  # it had just been started

@@ -360,7 +360,18 @@ class SessionHistory:
 
     async def notebook(self, id: str, *, clean: bool = False) -> Iterator[str]:
         """Return a session as the text of a notebook, in pieces; reading a piece blocks."""
+        await self._environment_told(id)
         return await self.read(partial(self._history.notebook, id, clean=clean))
+
+    async def requirements(self, id: str) -> str:
+        """Return what a session's kernel had installed at last, as a `requirements.txt`."""
+        await self._environment_told(id)
+        return await self.read(partial(self._history.requirements, id))
+
+    async def _environment_told(self, id: str) -> None:
+        live = self._open.get(SessionId(id))
+        if live is not None:
+            await live.environment_told()
 
     def _in_text(
         self,

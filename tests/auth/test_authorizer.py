@@ -73,6 +73,7 @@ ASKED_FOR = {
     "GET sessions/{session_id}/events": [READ],
     "POST sessions/{session_id}/executions": [EXECUTE],
     "GET sessions/{session_id}/notebook": [READ],
+    "GET sessions/{session_id}/requirements": [READ],
     "GET sessions/{session_id}/journal": [READ],
     "POST sessions/{session_id}/accept": DECIDE_THERE,
     "POST sessions/{session_id}/discard": DECIDE_THERE,
@@ -175,6 +176,7 @@ async def test_whoever_may_only_read_sees_everything_and_runs_nothing(
 ) -> None:
     session = await agent.open()
     done = await agent.run(session, "x = 1")
+    await agent.settle(session)
     before = record_bytes(history_dir)
     authorizer.allowed = {"read"}
     for path in (f"sessions/{session['id']}", f"executions/{done['id']}", "search", "status"):

@@ -109,11 +109,13 @@ def test_search_finds_and_filters(cli: Cli, worked: Session) -> None:
 
 
 def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> None:
-    told = answer(cli, "export", worked.id, "-o", "out.ipynb", "--journal", "out.jsonl")
+    beside = ("--journal", "out.jsonl", "--requirements", "out.txt")
+    told = answer(cli, "export", worked.id, "-o", "out.ipynb", *beside)
     notebook = nbformat.read(cli.folder / "out.ipynb", as_version=4)
     nbformat.validate(notebook)
     assert len(notebook.cells) == 3
     assert told["chain"]["length"] == len((cli.folder / "out.jsonl").read_bytes().splitlines())
+    assert "ipykernel==" in (cli.folder / "out.txt").read_text()
     assert "chain head" in cli("export", worked.id).stderr
     assert (cli.folder / f"{worked.id}.ipynb").is_file()
     piped = cli("export", worked.id, "-o", "-")

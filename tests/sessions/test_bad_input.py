@@ -186,6 +186,7 @@ def untouched(agent: Agent, jp_serverapp: Any, history_dir: Path, folders: None)
     async def untouched() -> AsyncIterator[dict[str, str]]:
         session = await agent.open()
         done = await agent.run(session, "x = 1")
+        await agent.settle(session)
         before = record_bytes(history_dir)
         kernels = (await agent.get("status")).json["kernels"]
         kernel_ids = set(jp_serverapp.kernel_manager.list_kernel_ids())
@@ -348,6 +349,7 @@ async def test_the_same_key_with_another_body_is_refused_and_tells_whose_it_is(
     session = await agent.open()
     path, key = f"sessions/{session['id']}/executions", {"Idempotency-Key": "step-1"}
     first = await agent.ask("POST", path, {"source": "x = 1"}, headers=key)
+    await agent.settle(session)
     before = record_bytes(history_dir)
     for same in ({"source": "x = 1"}, {"source": "x = 1", "wait": 0.5}):
         again = await agent.ask("POST", path, same, headers=key)

@@ -227,6 +227,7 @@ def test_nothing_runs_when_its_record_may_not_grow(
 ) -> None:
     session = server.open()
     server.run(session, "x = 1")
+    server.ask("GET", f"sessions/{session}/requirements")  # its environment is recorded
     journal = history / "sessions" / session / "journal.jsonl"
     before = journal.read_bytes()
     with files_up_to(server, len(before) + 10):

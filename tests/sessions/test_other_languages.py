@@ -111,6 +111,14 @@ def test_what_needs_python_is_refused_and_runs_nothing(session: Session, kernel_
     assert session.run(LANGUAGES[kernel_name].hello).execution.seq == before + 1
 
 
+def test_its_environment_is_said_as_far_as_it_is_known(session: Session, kernel_name: str) -> None:
+    session.run(LANGUAGES[kernel_name].hello)
+    [told] = session.export()["metadata"]["agent_exec"]["environments"]
+    assert told["language"]
+    assert told["reason"] == "Only Python's kernel (ipykernel) tells which packages it has."
+    assert session.requirements() == f"# {told['reason']}\n"
+
+
 def test_names_are_completed(session: Session, kernel_name: str) -> None:
     incomplete = LANGUAGES[kernel_name].incomplete
     assert any(

@@ -152,6 +152,48 @@ def packages(match: str, limit: int) -> Any:
     return told[:limit], len(told[limit:])
 
 
+def environment() -> Any:
+    """Return the interpreter, the platform, and what is installed, as lines of requirements.
+
+    The folder of a distribution is named for it and its version, so hardly anything is read.
+    """
+    import os
+    import platform
+    from json import load
+
+    found: dict[str, str] = {}
+    for path in sys.path:
+        if type(path) is not str or not os.path.isdir(path or "."):
+            continue
+        for entry in os.listdir(path or "."):
+            stem, _, kind = entry.rpartition(".")
+            name, _, version = stem.partition("-")
+            name = "-".join(
+                filter(None, name.lower().replace("_", "-").replace(".", "-").split("-"))
+            )
+            if kind not in ("dist-info", "egg-info") or not name.replace("-", "").isalnum():
+                continue
+            line = f"{name}=={version.partition('-')[0]}" if version else name
+            try:
+                with open(os.path.join(path, entry, "direct_url.json"), encoding="utf-8") as file:
+                    told = load(file)
+                vcs = told.get("vcs_info")
+                url = f"{vcs['vcs']}+{told['url']}@{vcs['commit_id']}" if vcs else told["url"]
+                line = f"{name} @ {url}"
+            except (OSError, ValueError, LookupError):
+                pass  # it comes from an index, as most do
+            found.setdefault(name, line)  # of two, the one that is first on the path counts
+    system = platform.uname()
+    return {
+        "language": "python",
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "interpreter": sys.executable,
+        "platform": f"{system.system} {system.release} {system.machine}",
+        "packages": [found[name] for name in sorted(found)],
+    }
+
+
 def named_in(namespace: Any) -> dict[str, Any]:
     """Return the items of a namespace whose names are of type `str` exactly."""
     return {item[0]: item[1] for item in list(namespace.items()) if type(item[0]) is str}
@@ -257,6 +299,7 @@ def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
 QUESTIONS: dict[str, Any] = {
     "variables": variables,
     "packages": packages,
+    "environment": environment,
     "names": names,
     "described_names": described_names,
     "complete": completions,

@@ -524,6 +524,7 @@ export function eventWord(
     notebook_moved: trans.__('Notebook moved'),
     notebook_edit_refused: trans.__('Notebook edit refused'),
     notebook_edited: trans.__('Notebook edited'),
+    packages_changed: trans.__('Packages changed'),
     erased: trans.__('Erased from the record'),
     rerun_begun: trans.__('Runs another session again'),
     cell_rerun: trans.__('Compared with before'),
