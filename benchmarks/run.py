@@ -23,6 +23,7 @@ import lines
 import load
 import notebooks
 import opening
+import redaction
 import remote
 import report
 import starting
@@ -39,6 +40,7 @@ BENCHMARKS = {
         notebooks,
         lines,
         flood,
+        redaction,
         remote,
         load,
         history,

@@ -614,6 +614,8 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     """Seconds from start to finish, by a monotonic clock; null if unknown."""
     outputs_complete: bool
     omitted: Omitted
+    redacted: int = 0
+    """How many secrets were replaced in its source, outputs and values by `[redacted: …]`."""
     interrupt_ignored: bool
     """Whether the code still ran after the interrupt and the grace time."""
     waiting_for: WaitingFor | None

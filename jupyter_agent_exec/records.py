@@ -71,14 +71,16 @@ class Payload(Struct, frozen=True):
     salt: str
     data: bytes | None
     """None if it is in its file already, or kept nowhere."""
+    is_redacted: bool = False
+    """Whether secrets in it were replaced already."""
     as_file: bool = False
     """Store it in a separate file, whatever its size. Images need this, since they have a URL."""
 
     @classmethod
-    def of(cls, data: bytes, *, as_file: bool = False) -> Payload:
+    def of(cls, data: bytes, *, as_file: bool = False, is_redacted: bool = False) -> Payload:
         """Return `data` as a payload, with a salt of its own."""
         salt = new_salt()
-        return cls(digest=commitment(salt, data), salt=salt, data=data, as_file=as_file)
+        return cls(commitment(salt, data), salt, data, is_redacted, as_file)
 
     @classmethod
     def unkept(cls, data: bytes) -> Payload:
@@ -207,6 +209,8 @@ class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
     """Seconds that it ran, by a monotonic clock; null if it did not run to its end."""
     outputs_complete: bool = True
     omitted: Omitted = Omitted()
+    redacted: int = 0
+    """How many secrets were replaced in the source, the outputs and what else is recorded."""
     interrupt_ignored: bool = False
     text: Digest | None = None
     """Complete text of capped outputs, up to the limit; see `omitted_text_bytes`."""
@@ -264,6 +268,7 @@ class LateOutput(Entry, frozen=True, kw_only=True, tag="late_output"):
     outputs: Digest
     blobs: tuple[BlobRef, ...] = ()
     omitted: Omitted = Omitted()
+    redacted: int = 0
 
 
 class OutputRef(Struct, frozen=True):

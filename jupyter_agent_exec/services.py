@@ -107,7 +107,11 @@ class Services:
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(
-            self._folder, version=__version__, log=log, sinks=make_sinks(traits.sinks)
+            self._folder,
+            version=__version__,
+            log=log,
+            sinks=make_sinks(traits.sinks),
+            redactor=traits.redactor(),
         )
         self.history.root_dir = serverapp.root_dir
         self._make_backends()
@@ -148,12 +152,14 @@ class Services:
             pool_size=traits.warm_kernels,
             start_timeout=traits.kernel_start_timeout,
             idle_timeout=traits.kernel_idle_timeout,
+            redactor=self.history.redactor,
             log=self._log,
         )
         self._live_kernels = LiveKernels(
             kernels,
             start_timeout=traits.kernel_start_timeout,
             people=traits.kept_of_people(self._senders.take if self._records_all else None),
+            redactor=self.history.redactor,
             log=self._log,
         )
         self._contents = ServerContents(serverapp.contents_manager, kernels)

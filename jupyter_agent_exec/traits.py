@@ -31,12 +31,13 @@ from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
+from .redaction import RedactionTraits
 from .sessions.manager import AgentSessions
 from .sinks.configuration import make_sinks
 from .types import RecordChanges, RecordPeople
 
 
-class AgentExecTraits(IsolationTraits, McpTraits):
+class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
     """All traits of the extension."""
 
     history_dir = Unicode(

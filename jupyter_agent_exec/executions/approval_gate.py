@@ -17,7 +17,7 @@ from typing import Final, Protocol, cast
 
 import msgspec
 
-from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, Paused
+from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
 from ..models import Approval, Approve, Pause, Target, WaitingFor
 from ..records import (
     ApprovalAsked,
@@ -30,6 +30,7 @@ from ..records import (
     digest_of,
     timestamp,
 )
+from ..redaction import marks_in
 from ..tasks import Tasks, first_of, settle
 from ..types import ApprovalMode, EditMode, ExecutionId, RuleKind, Status, TargetKind
 from .execution import LiveExecution, LiveExecutions
@@ -59,6 +60,12 @@ _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "let through for as long as they say.",
 }
 """How an agent can get permission, by approval mode."""
+
+
+REDACTED: Final = (
+    "source: it has [redacted: …] where a secret was replaced, so it is not what the agent wrote. "
+    "Approve the code as it is, or take that part out."
+)
 
 
 class Policy(Protocol):
@@ -398,7 +405,8 @@ class ApprovalGate:
         """
         async with self._lock:
             _check_awaits_approval(execution)
-            sha256 = digest_of(execution.source.encode())
+            shown, redacted = execution.shown_source
+            sha256 = digest_of(shown.encode())
             if decision.source_sha256 != sha256:
                 raise ApprovalChanged(
                     "source_sha256: another source asks for approval; look at it again.",
@@ -413,7 +421,11 @@ class ApprovalGate:
                     "The kernel has changed since approval was requested. It is requested again.",
                     incarnation=self._incarnation,
                 )
-            source = execution.source if decision.source is None else decision.source
+            source = decision.source
+            if source is None or source == shown:
+                source = execution.source
+            elif redacted and marks_in(source):
+                raise InvalidRequest(REDACTED, field="source")
             await self._approve([(execution, source)], by)
             self._approved_incarnation = approval.incarnation
 

@@ -31,6 +31,7 @@ from ..models import (
     WaitingFor,
 )
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
+from ..redaction import Redactor
 from ..tasks import settle
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
 from .observer import ExecutionObserver
@@ -305,6 +306,8 @@ class LiveExecution:
         init=False, default_factory=WeakValueDictionary
     )
 
+    _shown_source: tuple[str, str, int] | None = field(init=False, default=None)
+
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.state = ExecutionState(source=self.spec.source)
@@ -322,6 +325,14 @@ class LiveExecution:
     def source(self) -> str:
         """The source to run: the one in the request, or the one that a user approved instead."""
         return self.state.source
+
+    @property
+    def shown_source(self) -> tuple[str, int]:
+        """The source as it is recorded and shown, and how many secrets were replaced in it."""
+        known, source = self._shown_source, self.source
+        if known is None or known[0] != source:
+            known = self._shown_source = (source, *self.executions.journal.redactor.text(source))
+        return known[1:]
 
     @property
     def status(self) -> Status:
@@ -510,7 +521,9 @@ class LiveExecution:
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
         """Return its record so far, with these outputs; can be called from any thread."""
-        state = self.state
+        state, redactor = self.state, self.executions.journal.redactor
+        approval, claim = state.approval, self.spec.claim
+        source, redacted = self.shown_source
         return ExecutionRecord(
             id=self.id,
             session_id=self.executions.session.id,
@@ -518,7 +531,7 @@ class LiveExecution:
             init=self.spec.init,
             status=state.status,
             reason=None,
-            source=state.source,
+            source=source,
             agent=self.executions.session.agent,
             username=self.executions.session.username,
             token=self.executions.session.token,
@@ -534,16 +547,27 @@ class LiveExecution:
             duration=None,
             outputs_complete=True,
             omitted=Omitted(),
+            redacted=redacted,
             interrupt_ignored=state.interrupt_ignored,
             waiting_for=None,
             document=None,
             input=state.input if state.status == "awaiting_input" else None,
             step=self.step,
-            approval=state.approval,
+            approval=None if approval is None else _shown(approval, redactor),
             revises=self.spec.revises,
-            claim=self.spec.claim,
+            claim=None if claim is None else redactor.struct(claim),
             chain=self.executions.journal.head,
         )
+
+
+def _shown(approval: Approval, redactor: Redactor) -> Approval:
+    """Return an approval without secrets."""
+    texts = {name: getattr(approval, name) for name in ("asked_source", "before", "reason")}
+    return replace(
+        approval,
+        **{name: text and redactor.text(text)[0] for name, text in texts.items()},
+        reasons=[redactor.struct(reason) for reason in approval.reasons],
+    )
 
 
 async def until_finished(

@@ -72,7 +72,9 @@ class Inputs:
 
     def _record(self, execution: LiveExecution, request: InputRequest, value: str, by: By) -> None:
         """Record the answer on disk before it is sent; runs in the drain thread."""
-        payloads = [] if request.password else [Payload.of(value.encode())]
+        assert execution.run is not None
+        shown = execution.run.outputs.redaction.text(value)
+        payloads = [] if request.password else [Payload.of(shown.encode())]
         entry = InputGiven(
             at=timestamp(),
             by=by,

@@ -34,6 +34,7 @@ from ..records import (
     PersonRan,
     timestamp,
 )
+from ..redaction import marks_in
 from ..tasks import start_apart
 from ..types import ExecutionId
 from .execution import LiveExecution, LiveExecutions
@@ -110,6 +111,7 @@ class Recorder:
             reason=reason,
             started_at=execution.started_at if is_lost else None,
             outputs_complete=not is_lost,
+            redacted=execution.shown_source[1],
             values=payloads[0].digest if payloads else None,
         )
         record = replace(
@@ -147,6 +149,7 @@ class Recorder:
             duration=round(ended.duration, 6),
             outputs_complete=ended.outputs_complete,
             omitted=ended.omitted,
+            redacted=execution.shown_source[1] + ended.redacted,
             text=spilled.payload.digest if spilled else None,
             text_bytes=spilled.bytes if spilled else 0,
             omitted_text_bytes=spilled.omitted_bytes if spilled else 0,
@@ -165,6 +168,7 @@ class Recorder:
             duration=record.duration,
             outputs_complete=record.outputs_complete,
             omitted=record.omitted,
+            redacted=record.redacted,
             interrupt_ignored=record.interrupt_ignored,
             text=record.text,
             text_bytes=record.text_bytes,
@@ -173,17 +177,23 @@ class Recorder:
         payloads = list(packed.payloads)
         if spilled is not None:
             payloads.append(spilled.payload)
+        marks = 0
         if ended.variables is not None:
-            variables = Payload.of(ended.variables.encode())
+            variables = Payload.of(ended.variables.encode(), is_redacted=True)
             payloads.append(variables)
+            marks += marks_in(ended.variables.encode().decode())
             entry = replace(entry, variables=variables.digest)
             record = replace(record, changes=ended.variables.told)
         values = ended.values or _not_evaluated(execution, NOT_APPROVED)
         if values is not None:
-            evaluated = Payload.of(msgspec.json.encode(values))
+            evaluated = Payload.of(msgspec.json.encode(values), is_redacted=True)
             payloads.append(evaluated)
+            marks += marks_in(msgspec.json.encode(values).decode())
             entry = replace(entry, values=evaluated.digest)
             record = replace(record, values=values)
+        if marks:
+            redacted = record.redacted + marks
+            record, entry = replace(record, redacted=redacted), replace(entry, redacted=redacted)
         updates, more = self._display_entries(execution.id, ended.display_updates)
         self._keep(execution, [entry, *updates], [*payloads, *more], record)
 
@@ -203,6 +213,7 @@ class Recorder:
                     outputs=packed.digest,
                     blobs=packed.blobs,
                     omitted=late.omitted,
+                    redacted=late.redacted,
                 ),
             )
             payloads.extend(packed.payloads)

@@ -38,6 +38,8 @@ class PackedOutputs(NamedTuple):
 def pack_outputs(outputs: Sequence[Output]) -> PackedOutputs:
     """Move large values and images out of `outputs`, leaving null and a reference for each.
 
+    Secrets in them were replaced before.
+
     A value is an entry of the mimebundle, or of the output itself (a stream's text, a traceback).
     Equal large values become one blob. `unpack_outputs` returns equal outputs, for any JSON.
     """
@@ -56,7 +58,7 @@ def pack_outputs(outputs: Sequence[Output]) -> PackedOutputs:
                         bundle[mimetype] = None
             elif _take_out((index, key), value, None, refs, payloads):
                 kept[index][key] = None
-    whole = Payload.of(_json(kept))
+    whole = Payload.of(_json(kept), is_redacted=True)
     return PackedOutputs(whole.digest, tuple(refs), (*payloads.values(), whole))
 
 
@@ -111,7 +113,7 @@ def _take_out(
         mimetype = "application/json"
     elif mimetype is None or (encoding == "text" and _is_binary(mimetype)):
         mimetype = "text/plain"
-    payload = payloads.get((data, image)) or Payload.of(data, as_file=image)
+    payload = payloads.get((data, image)) or Payload.of(data, as_file=image, is_redacted=True)
     payloads[data, image] = payload
     refs.append(
         BlobRef(at=at, sha256=payload.digest, bytes=len(data), encoding=encoding, mimetype=mimetype)

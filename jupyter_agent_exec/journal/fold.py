@@ -241,6 +241,7 @@ def execution_record(
         duration=done.duration,
         outputs_complete=done.outputs_complete and not folded.missing,
         omitted=folded.omitted,
+        redacted=folded.redacted,
         interrupt_ignored=done.interrupt_ignored,
         waiting_for=None,
         text=done.text,

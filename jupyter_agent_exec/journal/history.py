@@ -30,6 +30,7 @@ from ..records import (
     SessionOpened,
     timestamp,
 )
+from ..redaction import Redactor
 from ..types import Digest, SessionId
 from .blobs import BlobStore
 from .chain import GENESIS
@@ -37,7 +38,7 @@ from .erasure import Found, check_wanted, erase, find, marked, resume, unfinishe
 from .followers import Followers
 from .ids import check_session_id
 from .index import Index
-from .journal import Grown, Journal, SessionJournal, amend_session
+from .journal import Grown, Journal, SessionJournal, amend_session, redacted
 from .ledger import Ledger, Owner, owner_of
 from .reader import HistoryReader
 from .recovery import Recovery
@@ -61,14 +62,23 @@ class History(HistoryReader):
         Gets messages for the operator.
     sinks
         Places that get a copy of the record.
+    redactor
+        Replaces secrets in what is recorded; by default, agent tokens.
     """
 
     def __init__(
-        self, folder: Path, *, version: str, log: logging.Logger, sinks: Sequence[Sink] = ()
+        self,
+        folder: Path,
+        *,
+        version: str,
+        log: logging.Logger,
+        sinks: Sequence[Sink] = (),
+        redactor: Redactor | None = None,
     ) -> None:
         super().__init__(folder, Index(folder, log))
         self._version = version
         self._log = log
+        self.redactor = redactor or Redactor()
         self.address: str | None = None
         """The address of this server; other servers on the same history show it to clients."""
         self.root_dir: str | None = None
@@ -191,7 +201,8 @@ class History(HistoryReader):
             folder = self._session_folder(session_id)
             try:
                 opened = replace(opened, ledger=ledger.head)
-                journal, blobs = _new_journal(folder, opened, tuple(payloads), self.followers.grown)
+                entries, kept = redacted(self.redactor, [opened], tuple(payloads))
+                journal, blobs = _new_journal(folder, entries, kept, self.followers.grown)
                 try:
                     ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
                 except HistoryUnavailable:
@@ -208,6 +219,7 @@ class History(HistoryReader):
                 journal,
                 blobs,
                 self._reserve,
+                redactor=self.redactor,
                 check=self.followers.check,
                 written=self._note,
                 ended=self._ended,
@@ -234,7 +246,9 @@ class History(HistoryReader):
             ledger = self._begin()
             try:
                 folder = self._session_folder(session_id)
-                chain = amend_session(folder, entries, payloads, self.followers.grown)
+                chain = amend_session(
+                    folder, entries, payloads, self.redactor, self.followers.grown
+                )
             except OSError as error:
                 raise self._unavailable(error) from error
             self._note(session_id, True)
@@ -438,7 +452,7 @@ def _erased_session(found: Found) -> ErasedSession:
 
 
 def _new_journal(
-    folder: Path, opened: Opened, payloads: tuple[Payload, ...], grown: Grown
+    folder: Path, opened: Sequence[Entry], payloads: Sequence[Payload], grown: Grown
 ) -> tuple[Journal, BlobStore]:
     """Make a session's folder and its journal with the first entry, or nothing on failure."""
     make_folder(folder)
@@ -446,7 +460,7 @@ def _new_journal(
         journal = Journal.create(folder / "journal.jsonl")
         blobs = BlobStore(folder / "blobs")
         try:
-            journal.append([opened], blobs.keep(payloads))
+            journal.append(opened, blobs.keep(payloads))
             sync_folder(folder)
             journal.grown = grown
             grown(journal.path, journal.size, 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,19 @@ from filelock import FileLock, Timeout
 from ..durability import Reserve, sync_data
 from ..errors import HistoryUnavailable
 from ..models import Chain
-from ..records import Closed, Entry, Payload
+from ..records import (
+    Accepted,
+    ApprovalAsked,
+    Closed,
+    Entry,
+    Finished,
+    NotebookEditRefused,
+    Opened,
+    Payload,
+    Rejected,
+    Reviewed,
+)
+from ..redaction import Redactor
 from ..types import Digest, SessionId
 from . import chain
 from .blobs import BlobStore, TextSpill
@@ -32,6 +44,53 @@ Grown = Callable[[Path, int, int], None]
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _TAIL_BYTES: Final = 1 << 16
+
+
+_TEXTS: Final[Mapping[type[Entry], Sequence[str]]] = {
+    Opened: ("title", "agent"),
+    Accepted: ("claim",),
+    ApprovalAsked: ("reasons",),
+    Rejected: ("reason",),
+    Finished: ("reason",),
+    Reviewed: ("comment",),
+    NotebookEditRefused: ("message",),
+}
+"""The free texts in entries themselves."""
+
+
+def redacted(
+    redactor: Redactor, entries: Sequence[Entry], payloads: Sequence[Payload]
+) -> tuple[list[Entry], list[Payload]]:
+    """Return entries and payloads without secrets: whatever is written comes through here."""
+    names: dict[object, Digest] = {}
+    kept: list[Payload] = []
+    for payload in payloads:
+        data = payload.data
+        if data is not None and not (payload.is_redacted or payload.as_file):
+            shown, count = redactor.text(data.decode("utf-8", "surrogatepass"))
+            if count:
+                old, payload = payload.digest, Payload.of(shown.encode("utf-8", "surrogatepass"))
+                names[old] = payload.digest
+        kept.append(payload)
+    return [_without_secrets(redactor, entry, names) for entry in entries], kept
+
+
+def _without_secrets(redactor: Redactor, entry: Entry, names: Mapping[object, Digest]) -> Entry:
+    changes: dict[str, object] = {}
+    for name in _TEXTS.get(type(entry), ()):
+        value = getattr(entry, name)
+        if isinstance(value, str):
+            changes[name] = redactor.text(value)[0]
+        elif isinstance(value, tuple):
+            changes[name] = tuple(map(redactor.struct, value))
+        elif value is not None:
+            changes[name] = redactor.struct(value)
+    if names:
+        for name in entry.__struct_fields__:
+            digest = getattr(entry, name)
+            if isinstance(digest, str) and digest in names:
+                changes[name] = names[digest]
+    return msgspec.structs.replace(entry, **changes) if changes else entry
 
 
 class Journal:
@@ -286,6 +345,8 @@ class SessionJournal:
         Its large payloads.
     reserve
         Disk space to free when an entry about a past event cannot be written otherwise.
+    redactor
+        Replaces secrets in all that is written.
     check
         Becomes `check_sinks`.
     written
@@ -301,6 +362,7 @@ class SessionJournal:
         blobs: BlobStore,
         reserve: Reserve,
         *,
+        redactor: Redactor,
         check: Callable[[], None],
         written: Callable[[SessionId, bool], None],
         ended: Callable[[SessionId, Closed, Chain], None],
@@ -309,6 +371,7 @@ class SessionJournal:
         self._journal = journal
         self._blobs = blobs
         self._reserve = reserve
+        self.redactor = redactor
         self.check_sinks = check
         """Raises SinkBehind if nothing may be sent to a kernel now."""
         self._written = written
@@ -441,6 +504,7 @@ class SessionJournal:
             del self._kept[0]
 
     def _write(self, entries: Sequence[Entry], payloads: Sequence[Payload]) -> list[Digest]:
+        entries, payloads = redacted(self.redactor, entries, payloads)
         try:
             hashes = self._journal.append(entries, self._blobs.keep(payloads))
         except OSError as error:
@@ -460,7 +524,11 @@ _LOCK_TIMEOUT: Final = 5.0
 
 
 def amend_session(
-    session: Path, entries: Sequence[Entry], payloads: Sequence[Payload], grown: Grown
+    session: Path,
+    entries: Sequence[Entry],
+    payloads: Sequence[Payload],
+    redactor: Redactor,
+    grown: Grown,
 ) -> Chain:
     """Append to the journal of a closed session; return the new end of its chain.
 
@@ -474,6 +542,7 @@ def amend_session(
     with amending(session) as path:
         journal, _ = Journal.resume(path)
         journal.grown = grown
+        entries, payloads = redacted(redactor, entries, payloads)
         try:
             journal.append(entries, BlobStore(session / "blobs").keep(payloads))
             return journal.head

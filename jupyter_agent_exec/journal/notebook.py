@@ -93,6 +93,8 @@ def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
     }
     if record.omitted != Omitted():
         metadata["omitted"] = msgspec.to_builtins(record.omitted)
+    if record.redacted:
+        metadata["redacted"] = record.redacted
     if record.interrupt_ignored:
         metadata["interrupt_ignored"] = True
     if record.init:

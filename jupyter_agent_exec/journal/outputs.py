@@ -59,6 +59,7 @@ class Outputs:
         self.blobs: list[BlobRef] = []
         self.brief: Brief | None = None
         self.omitted = Omitted()
+        self.redacted = 0
         self.missing = False
         self._brief = brief
         self._failed: int | None = None
@@ -116,6 +117,7 @@ class Outputs:
             lines=self.omitted.lines + entry.omitted.lines,
             outputs=self.omitted.outputs + entry.omitted.outputs,
         )
+        self.redacted += entry.redacted
         if isinstance(entry, Finished) and entry.error:
             errors = [n for n, output in enumerate(more) if output.get("output_type") == "error"]
             self._failed = errors[-1] if errors else None

@@ -415,6 +415,7 @@ class _Journal:
             "revises": entry.get("revises"),
             "claim": entry.get("claim"),
             "omitted": {},
+            "redacted": None,
             "approval": None,
         }
         cell = _Cell(self._n, told, metadata, set())
@@ -548,6 +549,8 @@ class _Journal:
         omitted = cell.metadata["omitted"]
         for name, count in line.entry.get("omitted", {}).items():
             omitted[name] = omitted.get(name, 0) + count
+        redacted = (cell.metadata["redacted"] or 0) + line.entry.get("redacted", 0)
+        cell.metadata["redacted"] = redacted or None
         try:
             if "outputs" in cell.told:
                 cell.told["outputs"] = cell.told["outputs"] + self._outputs(line)

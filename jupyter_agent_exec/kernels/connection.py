@@ -18,6 +18,7 @@ from typing import Any
 from .. import host_kernel
 from ..errors import AgentExecError, KernelUnavailable
 from ..models import OutputChange
+from ..redaction import Redactor
 from ..tasks import first_of, settle
 from ..types import ExecutionState, Output
 from . import nbformat_outputs
@@ -27,7 +28,7 @@ from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
 from .inspection import ASIDE, Inspector, Unanswered
 from .messages import Header, Message
-from .outputs import Late, LateOutputs
+from .outputs import AGENT_TOKENS, Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
 from .variables import execution_of
 
@@ -58,6 +59,8 @@ class KernelConnection:
         Jupyter's execution state of a kernel that others use. The connection greets it with one
         request, which waits in the kernel's queue. Nobody has to wait for the answer. None means
         that the kernel was started only for us; see `ready`.
+    redactor
+        Replaces secrets in all that the kernel sends.
     """
 
     def __init__(
@@ -68,7 +71,9 @@ class KernelConnection:
         kernel_name: str,
         found: ExecutionState | None = None,
         people: PersonRecording = NOTHING,
+        redactor: Redactor = AGENT_TOKENS,
     ) -> None:
+        self.redactor = redactor
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
         self.on_state: Callable[[ExecutionState], None] | None = None
@@ -89,14 +94,14 @@ class KernelConnection:
         """The request, from any client, that the kernel runs or ran last."""
         self._displays = Displays()
         self._waiting: list[asyncio.Future[None]] = []
-        self._late = LateOutputs(self._displays, self.on_late)
+        self._late = LateOutputs(self._displays, self.on_late, redactor)
         self._wake_at: list[float] = []
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._channels = open_channels(self)
         self._session = self._channels.session
         self._busy = KernelActivity(self._session, found)
-        self._people = PersonExecutions(self.on_person, people)
+        self._people = PersonExecutions(self.on_person, people, redactor)
         self._runs = ExecuteRequests(
             self, self._channels, self._busy, self._displays, is_fresh=found is None
         )

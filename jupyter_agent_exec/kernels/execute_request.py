@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ..models import ExecutionError, Omitted, OutputChange, Value
+from ..redaction import Redaction
 from ..types import ExecutionId, Output
 from .channels import KernelChannels
 from .displays import Displays, DisplayUpdate
@@ -77,6 +78,8 @@ class ExecuteOutcome:
     outputs: list[Output]
     outputs_complete: bool
     omitted: Omitted
+    redacted: int
+    """How many secrets were replaced in outputs and prompts."""
     display_updates: list[DisplayUpdate]
     started_at: datetime
     finished_at: datetime
@@ -216,6 +219,7 @@ class ExecuteRequest:
             outputs=self.outputs.outputs,
             outputs_complete=reason is None and omitted == Omitted(),
             omitted=omitted,
+            redacted=self.outputs.redaction.count,
             display_updates=self.outputs.take_display_updates(),
             started_at=self.started_at,
             finished_at=self.ended_at,
@@ -312,7 +316,11 @@ class ExecuteRequests:
 
     def _begin(self, run: ExecuteRequest, early_bytes: int | None) -> None:
         run.outputs = Outputs(
-            run.id, self._displays, max_output_bytes=run.max_output_bytes, sink=run.sink
+            run.id,
+            self._displays,
+            max_output_bytes=run.max_output_bytes,
+            sink=run.sink,
+            redactor=self._connection.redactor,
         )
         if early_bytes is not None:
             run.outputs.leave_out("", early_bytes)
@@ -427,12 +435,12 @@ class ExecuteRequests:
         if run is None:
             return
         if msg_id == run.id and message.header.msg_type == "execute_reply":
-            run._reply = message.content
+            run._reply = self._redacted(message.content)
             self._end_if_both(run)
         elif msg_id == over_id(run.id):
             run._is_over = True
         elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
-            self._looked(run, message.content)
+            self._looked(run, self._redacted(message.content))
 
     def take_input_request(self, message: Message) -> None:
         """Handle an input request of the running code. Those of other code are not answered."""
@@ -443,6 +451,7 @@ class ExecuteRequests:
             return
         if not run.has_begun:
             self._take_up(run)
+        request = request._replace(prompt=run.outputs.redaction.text(request.prompt))
         run.input = request
         run.observer.input_requested(request)
 
@@ -472,6 +481,9 @@ class ExecuteRequests:
         run = self._run
         if run is None:
             return []
+        if run.input is not None:  # the user has to see all of it
+            with self._lock:
+                run.outputs.release()
         if run.is_watched:
             self._tell_of_changes(run)
         if self._look_until is not None:
@@ -488,6 +500,10 @@ class ExecuteRequests:
         else:
             return []
         return [due]
+
+    def _redacted(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Return a reply without secrets, not counted: it lists variables of earlier code too."""
+        return Redaction(self._connection.redactor).content(reply)
 
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
+from ..redaction import Redaction
 from ..tasks import first_of
 from ..workarounds import interrupt_in_subshell
 from .channels import KernelChannels
@@ -207,6 +208,7 @@ class Inspector:
 
     def _told(self, answer: dict[str, Any]) -> Any:
         """Return the content of an answer; raise Unanswered if it is not valid."""
+        answer = Redaction(self._connection.redactor).content(answer)
         if not self.is_python and answer.get("status") == "ok":
             return answer
         try:

@@ -11,6 +11,7 @@ import logging
 from typing import Any, Final
 
 from ..errors import KernelNotFound, KernelUnavailable
+from ..redaction import Redactor
 from ..tasks import start_apart
 from ..types import ExecutionState
 from .channels import KernelDeath
@@ -18,6 +19,7 @@ from .connection import KernelConnection
 from .inspection import REQUESTS
 from .kernel import KernelLife, settled
 from .kernel_queue import KernelQueue
+from .outputs import AGENT_TOKENS
 from .person_executions import NOTHING, PersonRecording
 from .server_kernels import ServerKernels, open_channels
 
@@ -37,6 +39,8 @@ class LiveKernels:
         Seconds within which a kernel that starts, or is being restarted, must answer.
     people
         Which parts of other people's executions to record.
+    redactor
+        Replaces secrets in what kernels send.
     """
 
     def __init__(
@@ -46,11 +50,13 @@ class LiveKernels:
         log: logging.Logger,
         start_timeout: float,
         people: PersonRecording = NOTHING,
+        redactor: Redactor = AGENT_TOKENS,
     ) -> None:
         self._kernels = kernels
         self._log = log
         self._start_timeout = start_timeout
         self._people = people
+        self._redactor = redactor
         self._lives: dict[str, _SharedLife] = {}
         # Otherwise, the server might count a kernel as idle, and cull it, while it runs a cell.
         kernels.untracked_message_types = list(
@@ -82,7 +88,13 @@ class LiveKernels:
         life = self._lives.get(kernel_id)
         if life is None or life.is_over:
             life = self._lives[kernel_id] = _SharedLife(
-                self._kernels, manager, kernel_id, found, self._people, self._log
+                self._kernels,
+                manager,
+                kernel_id,
+                found,
+                self._people,
+                self._redactor,
+                self._log,
             )
         kernel = LiveKernel(self, life)
         try:
@@ -217,6 +229,7 @@ class _SharedLife:
         kernel_id: str,
         found: ExecutionState,
         people: PersonRecording,
+        redactor: Redactor,
         log: logging.Logger,
     ) -> None:
         self.display_name: str = manager.kernel_spec.display_name
@@ -226,6 +239,7 @@ class _SharedLife:
             kernel_name=manager.kernel_name,
             found=found,
             people=people,
+            redactor=redactor,
         )
         self.turns = KernelQueue(self.connection)
         self.connection.on_state = self.turns.kernel_is

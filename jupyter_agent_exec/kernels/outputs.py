@@ -23,6 +23,7 @@ from itertools import chain
 from typing import Any, Final
 
 from ..models import ExecutionError, Omitted, OutputChange
+from ..redaction import Redaction, Redactor
 from ..text import TextSink, Transcript
 from ..types import ExecutionId, Output
 from . import nbformat_outputs
@@ -30,6 +31,8 @@ from .displays import Displays, DisplayUpdate, DisplayUpdates, OutputWidgets
 from .nbformat_outputs import RichOutput, Stream, encode, left_out
 
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
+
+AGENT_TOKENS: Final = Redactor()
 
 MAX_OUTPUTS: Final = 10_000
 """The maximum number of outputs kept; beyond that, the middle is left out."""
@@ -62,6 +65,8 @@ class Outputs:
         Receives the whole transcript once something is left out.
     max_outputs
         How many outputs to keep; beyond that, the middle is left out in the same way.
+    redactor
+        Replaces secrets, before anything else is done with a message.
     """
 
     def __init__(
@@ -72,7 +77,10 @@ class Outputs:
         max_output_bytes: int,
         sink: TextSink | None,
         max_outputs: int = MAX_OUTPUTS,
+        redactor: Redactor = AGENT_TOKENS,
     ) -> None:
+        self.redaction = Redaction(redactor)
+        """Replaces secrets in what belongs to this execution."""
         self.version = 0
         """Increases with each change; 0 before the first."""
         self._id = execution_id
@@ -171,12 +179,15 @@ class Outputs:
         if msg_type == "stream":
             self._feed_stream(content)
         elif msg_type in nbformat_outputs.DISPLAYS:
-            self._feed_display(msg_type, content)
+            self.release()
+            self._feed_display(msg_type, self.redaction.content(content))
         elif msg_type == "error":
-            self._feed_error(content)
+            self.release()
+            self._feed_error(self.redaction.content(content))
         elif msg_type in ("comm_open", "comm_msg"):
             self._widgets.feed(content)
         elif msg_type == "clear_output" and not self._widgets.capture:
+            self.release()
             self._clear_before_next = bool(content.get("wait"))
             if not self._clear_before_next:
                 self._clear()
@@ -193,6 +204,7 @@ class Outputs:
         """
         if msg_type and msg_type not in _LEAVE_OUTPUT:
             return
+        self.release()
         self._clear_if_due()
         omitted = Omitted(bytes=size, outputs=1)
         note = left_out(omitted)
@@ -206,14 +218,25 @@ class Outputs:
         if self._transcript is not None and self._sink is not None:
             self._sink.flush()
 
+    def release(self) -> None:
+        """Add the ends of streams that were held back because they might begin a secret."""
+        for name, text in self.redaction.rest():
+            self._add_text(name, text)
+
     def finish(self) -> None:
-        """Write the rest, an unfinished line, to the sink."""
+        """Add what was held back, and write the rest, an unfinished line, to the sink."""
+        self.release()
         if self._transcript is not None:
             self._transcript.finish()
 
     def _feed_stream(self, content: dict[str, Any]) -> None:
         name, text = content.get("name"), content.get("text")
         if not isinstance(name, str) or not isinstance(text, str):
+            return
+        self._add_text(name, self.redaction.stream(name, text))
+
+    def _add_text(self, name: str, text: str) -> None:
+        if not text:
             return
         data = encode(text)
         self._clear_if_due()
@@ -444,6 +467,8 @@ class Late:
     execution_id: ExecutionId
     outputs: list[Output]
     omitted: Omitted
+    redacted: int
+    """How many secrets were replaced."""
     display_updates: list[DisplayUpdate]
 
 
@@ -456,9 +481,12 @@ class LateOutputs:
         Called with the late output of each execution.
     """
 
-    def __init__(self, displays: Displays, tell: Callable[[Late], None]) -> None:
+    def __init__(
+        self, displays: Displays, tell: Callable[[Late], None], redactor: Redactor
+    ) -> None:
         self._displays = displays
         self._tell = tell
+        self._redactor = redactor
         self._outputs: dict[ExecutionId, Outputs] = {}
         self._since: float | None = None
 
@@ -466,7 +494,11 @@ class LateOutputs:
         """Return the outputs that collect an execution's late output."""
         if id not in self._outputs:
             self._outputs[id] = Outputs(
-                id, self._displays, max_output_bytes=LATE_OUTPUT_BYTES, sink=None
+                id,
+                self._displays,
+                max_output_bytes=LATE_OUTPUT_BYTES,
+                sink=None,
+                redactor=self._redactor,
             )
         return self._outputs[id]
 
@@ -494,4 +526,13 @@ class LateOutputs:
         """Deliver the collected output."""
         gathered, self._outputs, self._since = self._outputs, {}, None
         for id, outputs in gathered.items():
-            self._tell(Late(id, outputs.outputs, outputs.omitted, outputs.take_display_updates()))
+            outputs.finish()
+            self._tell(
+                Late(
+                    id,
+                    outputs.outputs,
+                    outputs.omitted,
+                    outputs.redaction.count,
+                    outputs.take_display_updates(),
+                )
+            )

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from ..models import Omitted
+from ..redaction import Redactor
 from ..types import ExecutionId, Output
 from .displays import Displays
 from .execution_state import Listeners
@@ -81,9 +82,12 @@ class PersonExecutions:
         Which parts of each are recorded.
     """
 
-    def __init__(self, listeners: Listeners[PersonExecution], kept: PersonRecording) -> None:
+    def __init__(
+        self, listeners: Listeners[PersonExecution], kept: PersonRecording, redactor: Redactor
+    ) -> None:
         self._listeners = listeners
         self._kept = kept
+        self._redactor = redactor
         self._held: deque[PersonExecution] | None = deque(maxlen=MOST_HELD)
         self._displays = Displays()
         self._running: dict[str, _Running] = {}
@@ -127,7 +131,13 @@ class PersonExecutions:
         self._running[id] = _Running(
             message,
             now,
-            Outputs(id, self._displays, max_output_bytes=self._kept.outputs_bytes, sink=None),
+            Outputs(
+                id,
+                self._displays,
+                max_output_bytes=self._kept.outputs_bytes,
+                sink=None,
+                redactor=self._redactor,
+            ),
         )
 
     def _feed(self, running: _Running, message: Message) -> None:
@@ -141,6 +151,7 @@ class PersonExecutions:
 
     def _end(self, running: _Running, *, complete: bool) -> None:
         outputs = running.outputs
+        outputs.finish()
         self._tell(
             self._told(
                 running.execution,

@@ -23,6 +23,7 @@ from weakref import WeakSet
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
+from ..redaction import Redactor
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..types import ExecutionState
 from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
@@ -32,6 +33,7 @@ from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
 from .kernel import KernelLife, WorkingFolder
 from .kernel_queue import KernelQueue
+from .outputs import AGENT_TOKENS
 from .provisioner import folder_provisioner
 from .server_kernels import (
     KernelStarter,
@@ -240,11 +242,13 @@ class ScratchKernels:
         start_timeout: float,
         idle_timeout: float,
         isolation: Isolation,
+        redactor: Redactor = AGENT_TOKENS,
         log: logging.Logger,
     ) -> None:
         self._kernels = kernels
         self._starter = starter
         self._isolation = isolation
+        self._redactor = redactor
         self._pool_size = pool_size
         self._start_timeout = start_timeout
         self._idle_timeout = idle_timeout
@@ -486,6 +490,7 @@ class ScratchKernels:
                 open_channels(manager, kernel_id, self._log),
                 kernel_id=kernel_id,
                 kernel_name=spec.kernel_name,
+                redactor=self._redactor,
             )
             await self._until_ready(manager, connection)
         except BaseException as error:

@@ -20,6 +20,7 @@ from ..journal.history import History
 from ..journal.notebook import UnwrittenCells
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
+from ..redaction import may_be
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
 from .backends.contents import ContentsBackend
@@ -226,7 +227,7 @@ def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | N
     if there is not None and (
         (cell.is_new and not is_shown)
         or there["cell_type"] != "code"
-        or joined(there["source"]) != cell.record.source
+        or not may_be(joined(there["source"]), cell.record.source)
         or (is_shown and there.get("execution_count") not in (None, cell.record.execution_count))
     ):
         return CHANGED

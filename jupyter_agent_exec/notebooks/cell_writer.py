@@ -17,7 +17,10 @@ from msgspec import Struct
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..inert import InertCopy
+from ..journal.notebook import execution_metadata
 from ..models import Document, OutputChange
+from ..records import ExecutionRecord
+from ..redaction import marks_in
 from ..tasks import settle
 from ..types import CellId, Via
 from .changes import (
@@ -124,6 +127,15 @@ class CellState(Struct, frozen=True, kw_only=True):
     """Whether the status is final."""
     has_begun: bool
     """Whether the execution was sent to the kernel."""
+
+
+def state_metadata(record: ExecutionRecord) -> dict[str, Any]:
+    """Return what the `metadata.agent_exec` of a cell in a notebook says of its execution.
+
+    The cell has the agent's source with its secrets. The record does not, so it has no hash of it.
+    """
+    metadata = execution_metadata(record)
+    return {**metadata, "source_sha256": None} if marks_in(record.source) else metadata
 
 
 def cell_metadata(

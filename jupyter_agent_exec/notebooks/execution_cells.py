@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
-from ..journal.notebook import execution_metadata, followed
+from ..journal.notebook import followed
 from ..models import Document, Placement
 from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
@@ -37,6 +37,7 @@ from .cell_writer import (
     ExistingCell,
     NewCell,
     SaveBatches,
+    state_metadata,
 )
 from .changes import Notebook, Position, find_cell, id_of, joined
 from .documents import Notebooks
@@ -521,7 +522,7 @@ def _place(execution: LiveExecution) -> CellPlace:
 def cell_state(record: ExecutionRecord) -> CellState:
     """Return the state of an execution for its cell."""
     return CellState(
-        agent_exec=execution_metadata(record),
+        agent_exec=state_metadata(record),
         execution_count=record.execution_count,
         ended=record.status in FINAL_STATUSES,
         has_begun=record.started_at is not None,

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..inert import inert, set_outputs
 from ..journal.ids import is_execution_id
-from ..journal.notebook import execution_metadata
 from ..models import Document
 from ..records import ExecutionRecord
+from ..redaction import may_be
 from ..types import CellId, Output
-from .cell_writer import cell_metadata
+from .cell_writer import cell_metadata, state_metadata
 from .changes import (
     Change,
     Expected,
@@ -45,7 +45,7 @@ class FinishedCell(NamedTuple):
     def changes(self, id: CellId) -> list[Change]:
         """Return the changes that make a cell show the outputs."""
         record = self.record
-        metadata = execution_metadata(record)
+        metadata = state_metadata(record)
         told = SetCell(
             cell_id=id,
             agent_exec=cell_metadata(metadata, record.execution_count, self.what, self.held),
@@ -80,10 +80,11 @@ async def show_late_outputs(
     try:
         _, notebook = await documents.read(path)
         cell = find_cell(notebook.cells, document.cell_id)
-        if cell is None or not _shows(cell, record) or joined(cell["source"]) != record.source:
+        source = "" if cell is None else joined(cell["source"])
+        if cell is None or not _shows(cell, record) or not may_be(source, record.source):
             return None
         late = await finished_cell(record, "restored")
-        expected = Expected(cells={document.cell_id: ("code", record.source)})
+        expected = Expected(cells={document.cell_id: ("code", source)})
         via = await documents.apply(path, late.changes(document.cell_id), expected)
     except (Moved, NotebookNotFound, DocumentUnwritable):
         return None
@@ -128,7 +129,7 @@ def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
         why = "was there before the agent ran it"
     elif not _shows(cell, record):
         why = "was run again since"
-    elif joined(cell["source"]) != record.source:
+    elif not may_be(joined(cell["source"]), record.source):
         why = "was edited since"
     if why is not None:
         raise DocumentChanged(

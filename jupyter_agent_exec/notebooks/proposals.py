@@ -137,6 +137,7 @@ class Proposals:
                 Payload.of(as_json(state_of(base.cells, touched))),
                 Payload.of(as_json(state_of(final.cells, touched))),
             ]
+            self._check_recordable(payloads)
             edits, before, after = (payload.digest for payload in payloads)
             entry = EditsProposed(
                 at=timestamp(),
@@ -283,6 +284,17 @@ class Proposals:
                 self._activity.publish("proposals", replace(session, path=after))
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _check_recordable(self, payloads: Sequence[Payload]) -> None:
+        """Raise InvalidRequest if the record would lack what is needed to keep or undo an edit."""
+        texts = (each.data.decode() for each in payloads if each.data is not None)
+        if any(self._history.redactor.text(text)[1] for text in texts):
+            raise InvalidRequest(
+                "edits: a cell that they change has a secret, such as a token, before or after "
+                "them. Secrets are not recorded, so this cannot be proposed. Take it out of the "
+                "code, or ask the user to make the edit.",
+                field="edits",
+            )
 
     def _lock(self, id: SessionId) -> asyncio.Lock:
         return self._locks.setdefault(id, asyncio.Lock())

@@ -167,7 +167,7 @@ def _again(cell: TabCell, record: ExecutionRecord) -> tuple[list[Change], Expect
     """Return the changes that bring a cell back without its outputs, and what must hold."""
     id = cell.cell_id
     if isinstance(cell.cell, NewCell):
-        made = new_cell(id, "code", record.source)
+        made = new_cell(id, "code", cell.cell.source)
         return [PutCell(cell=made, at=cell.at or cell.cell.at)], Expected()
     changes: list[Change] = []
     if cell.cell.source is not None:

@@ -11,6 +11,7 @@ import nbformat
 
 from ..errors import InvalidRequest
 from ..records import ExecutionRecord
+from ..redaction import marks_in
 from ..types import CellId, ExecutionId, Output
 
 SKIP_TAGS: Final = frozenset({"skip-execution", "nbval-skip"})
@@ -18,6 +19,8 @@ SKIP_TAGS: Final = frozenset({"skip-execution", "nbval-skip"})
 
 IGNORE_TAGS: Final = frozenset({"nbval-ignore-output"})
 """Tags of cells that run, and whose outputs are not compared."""
+
+REDACTED: Final = "Secrets in its source were replaced, so it cannot run again."
 
 _NOT_FINISHED: Final = {
     "interrupted": "It was interrupted.",
@@ -44,6 +47,11 @@ class CellToRerun:
     """Why it does not run, in a sentence."""
     unclear: str | None = None
     """Why its outputs cannot be compared, in a sentence."""
+
+    @property
+    def redacted(self) -> str | None:
+        """Why its source is not what ran, in a sentence; None if it is."""
+        return REDACTED if self.skipped is None and marks_in(self.source) else None
 
     @property
     def raised(self) -> bool:

@@ -209,7 +209,9 @@ class _Run:
         record: ExecutionRecord | None = None
         verdict: RerunVerdict = "skipped"
         reason, found = cell.skipped, Comparison([], [])
-        if cell.skipped is None:
+        if cell.redacted is not None:
+            verdict, reason = "not_comparable", cell.redacted
+        elif cell.skipped is None:
             record = await self._run(cell)
             compared = partial(_compared, cell, record, self._request.rules)
             verdict, reason, found = await self._sessions.in_thread(compared)

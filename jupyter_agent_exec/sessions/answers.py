@@ -120,6 +120,11 @@ def text(
 def notes(record: ExecutionRecord) -> list[str]:
     """Return sentences about an execution for a language model, in addition to its outputs."""
     notes: list[str] = []
+    if record.redacted:
+        notes.append(
+            f"Replaced by [redacted: …] in what is recorded and shown: {record.redacted}. The code "
+            "itself ran with the secrets."
+        )
     if record.kernel is not None and record.kernel.restarted:
         notes.append(
             f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."

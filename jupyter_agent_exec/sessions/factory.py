@@ -179,14 +179,14 @@ class SessionFactory:
     ) -> LiveSession:
         """Write the session to disk."""
         source = None if request.init_source is None else Payload.of(request.init_source.encode())
-        scratch = isinstance(request.target, ScratchTarget)
+        scratch, redactor = isinstance(request.target, ScratchTarget), self._history.redactor
         entry = Opened(
             at=timestamp(),
             by=caller.by(),
             session_id=SessionId(f"s_{ULID()}"),
-            agent=request.agent,
+            agent=redactor.struct(request.agent),
             target=request.target,
-            title=request.title,
+            title=request.title and redactor.text(request.title)[0],
             client_id=request.client_id,
             limits=request.limits,
             username=caller.username,

@@ -19,6 +19,7 @@ from tests.auth.minting import TokenAgent, mint
 from tests.mcp.mcp_clients import connected, opened, text_of
 from tests.notebooks.notebooks_made import File, as_written, code, markdown, persons_notebook
 from tests.notebooks.ways import DictWay, Switch
+from tests.on_disk import record_bytes
 from tests.real_server import real_server
 from tests.server_process import server_process, with_its_own_pid
 
@@ -585,3 +586,18 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                 ran = await client.call_tool("execute", {"session_id": session, "steps": steps})
                 assert note.replace("kept", "undid") in text_of(ran)
                 assert next(iter(on_disk(file))) == "title"
+
+
+async def test_an_edit_with_a_secret_cannot_be_proposed_since_it_could_not_be_recorded(
+    work: Proposing, file: File, history_dir: Path
+) -> None:
+    token = f"jaex_t_{'0' * 26}_{'a' * 64}"
+    before = file.text
+    answered = await work.edit({**REPLACE, "source": f"login({token!r})"})
+    assert (answered.status, answered.json["detail"]["field"]) == (400, "edits")
+    assert "Take it out" in answered.json["message"]
+    change_on_disk(file, "last", f"login({token!r})")  # the user may have one in a cell
+    assert (await work.edit({"op": "delete", "cell_id": "last"})).status == 400
+    await work.propose(INSERT)
+    assert (before, await work.open()) != (file.text, {})
+    assert not any(token.encode() in data for data in record_bytes(history_dir).values())

@@ -190,6 +190,7 @@ export type Schemas = {
     duration: number | null;
     outputs_complete: boolean;
     omitted: Schemas['Omitted'];
+    redacted: number;
     interrupt_ignored: boolean;
     waiting_for: Schemas['WaitingFor'] | null;
     input: Schemas['Input'] | null;

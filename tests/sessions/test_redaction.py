@@ -1,0 +1,185 @@
+"""Secrets are replaced before anything is recorded, answered or shown; the kernel has them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.approvals.person_deciding import approve, asks
+from tests.asking import Agent
+from tests.real_server import Gate, gate
+from tests.reruns.test_reruns import rerun
+from tests.sessions.living_notebook import Desk, desk, entries, finished, notebook_target
+
+__all__ = ["desk", "gate"]
+
+TOKEN = f"jaex_t_{'01J0AB' * 4}0Z_{'0123456789abcdef' * 4}"
+PASSWORD = "correct horse battery staple"
+CUSTOMER = "KD-20261124"
+SECRETS = (TOKEN[-64:], PASSWORD, CUSTOMER)
+MARKS = ("[redacted: agent token]", "[redacted: DB_PASSWORD]", "[redacted: customer number]")
+ALL = ", ".join((TOKEN, PASSWORD, CUSTOMER))
+MARKED = ", ".join(MARKS)
+
+
+@pytest.fixture
+def agent_exec_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    return {
+        "redact_env": ["DB_PASSWORD"],
+        "redact_patterns": {"customer number": r"KD-\d{8}"},
+        "record_people": "outputs",
+        "sinks": [{"kind": "folder", "path": str(tmp_path / "sink"), "content": "outputs"}],
+    }
+
+
+def found_in(folder: Path) -> list[str]:
+    """Return the files below a folder that have a secret, or half of one."""
+    halves = [half.encode() for each in SECRETS for half in (each[:8], each[-8:])]
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    assert paths
+    return [str(path) for path in paths if any(half in path.read_bytes() for half in halves)]
+
+
+async def test_no_secret_is_recorded_answered_or_found_and_the_code_ran_with_them(
+    agent: Agent, history_dir: Path, tmp_path: Path
+) -> None:
+    session = await agent.open(title=f"for {CUSTOMER}", allow_stdin=True)
+    outputs = f"""
+import hashlib, json, sys
+from IPython.display import HTML, JSON, display
+secret = {ALL!r}
+for at in (0, 50, 100):
+    print(secret[at : at + 50], end="", flush=True)
+print(secret[150:], end="")
+display(HTML(f"<b>{{secret}}</b>"), JSON({{"a": [secret]}}))
+print(secret, file=sys.stderr)
+asked = input(f"{{secret}}? ")
+display(asked)
+hashlib.sha256(secret.encode()).hexdigest()
+"""
+    asking = await agent.run(session, outputs, wait=60, values={"s": "secret", "n": "len(secret)"})
+    assert asking["input"]["prompt"] == f"{MARKED}? "
+    given = {"value": PASSWORD, "wait": 60}
+    done = (await agent.ask("POST", f"executions/{asking['id']}/input", given)).json
+    raised = await agent.run(session, f"raise ValueError({ALL!r})", claim={"purpose": ALL})
+    answers = [session, asking, done, raised]
+    assert done["status"] == "ok"
+    assert hashlib.sha256(ALL.encode()).hexdigest() in done["text"]
+    assert done["values"]["n"]["json"] == len(ALL)
+    assert done["values"]["s"]["json"] == MARKED
+    # the source, stdout, HTML, JSON, stderr, the prompt, the answer, its display, value, variables
+    assert done["redacted"] == done["cell"]["metadata"]["agent_exec"]["redacted"] >= 7 * 3 + 2
+    assert f"secret = {MARKED!r}" in done["source"]
+    assert f"<b>{MARKED}</b>" in json.dumps(done["cell"]["outputs"])
+    assert raised["error"]["evalue"] == MARKED
+    plain = await agent.run(session, "1 + 1")
+    assert (plain["redacted"], "redacted" in plain["cell"]["metadata"]["agent_exec"]) == (0, False)
+
+    review = {"verdict": "flagged", "comment": f"see {PASSWORD}"}
+    assert (await agent.ask("PUT", f"executions/{done['id']}/review", review)).status == 200
+    answers += [(await agent.get(f"sessions/{session['id']}/variables")).json]
+    assert "[redacted: the beginning of a secret]" in json.dumps(answers[-1])
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    for path in (f"executions/{done['id']}", f"sessions/{session['id']}/notebook", "sessions"):
+        answers.append((await agent.get(path)).json)
+    assert answers[-3] == {**done, **{k: answers[-3][k] for k in ("chain", "review", "cell")}}
+    for each in SECRETS:
+        assert (await agent.get("search", q=f'"{each}"')).json["hits"] == []
+    assert len((await agent.get("search", q="redacted")).json["hits"]) == 2
+    text = json.dumps(answers)
+    assert not any(each in text for each in SECRETS)
+    assert verify_history(history_dir).outcome is Outcome.WHOLE
+    async with asyncio.timeout(30):
+        while not any(
+            b'"closed"' in path.read_bytes()
+            for path in (tmp_path / "sink").rglob("*")
+            if path.is_file()
+        ):
+            await asyncio.to_thread(history_dir.stat)
+    assert found_in(history_dir) == found_in(tmp_path / "sink") == []
+
+
+async def test_ordinary_output_is_shown_at_once_and_what_waited_before_input(
+    agent: Agent, gate: Gate
+) -> None:
+    session = await agent.open(allow_stdin=True)
+    code = f"print('x', end='', flush=True)\n{gate.source}\nprint('KD-1', end='')\ninput('?')"
+    running = await agent.run(session, code, wait=0)
+
+    async def shows(text: str) -> None:
+        async with asyncio.timeout(30):
+            while True:
+                answered = (await agent.get(f"executions/{running['id']}")).json
+                if "".join(each.get("text", "") for each in answered["cell"]["outputs"]) == text:
+                    return
+
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    await shows("x")
+    await asyncio.to_thread(gate.let_it_go_on)
+    await shows("xwent on\nKD-1")
+    await agent.ask("POST", f"executions/{running['id']}/input", {"value": "", "wait": 60})
+
+
+async def test_a_user_approves_what_is_shown_and_the_kernel_gets_the_original(
+    agent: Agent,
+) -> None:
+    await agent.ask("PUT", "approvals/policy", {"scratch": "always"})
+    session = await agent.open()
+    code = f"import hashlib; hashlib.sha256({ALL!r}.encode()).hexdigest()"
+    execution = await asks(agent, session, code)
+    assert execution["source"] == code.replace(ALL, MARKED)
+    edited = await approve(agent, execution, source=f"print({MARKED!r})")
+    assert (edited.status, edited.json["detail"]["field"]) == (400, "source")
+    assert (await approve(agent, execution, source=execution["source"])).status == 200
+    done = await finished(agent, execution)
+    assert hashlib.sha256(ALL.encode()).hexdigest() in done["text"]
+    assert done["approval"]["asked_source"] is None
+    assert done["redacted"] == 3
+
+
+async def test_in_a_notebook_the_source_stays_and_the_outputs_have_no_secret(
+    agent: Agent, desk: Desk, history_dir: Path, jp_root_dir: Path
+) -> None:
+    desk.writes()
+    session = await agent.open(target=notebook_target())
+    source = f"print({ALL!r})"
+    done = await agent.run(session, source, wait=60)
+    async with asyncio.timeout(30):
+        while done["document"]["status"] == "writing":
+            done = (await agent.get(f"executions/{done['id']}")).json
+    (cell,) = (
+        each
+        for each in json.loads((jp_root_dir / session["target"]["path"]).read_text())["cells"]
+        if each["id"] == done["id"]
+    )
+    assert "".join(cell["source"]) == source
+    assert "".join(cell["outputs"][0]["text"]) == f"{MARKED}\n"
+    about = cell["metadata"]["agent_exec"]
+    assert (about["source_sha256"], about["redacted"]) == (None, 6)
+    # the user's own cell, and a decision that has to know the cell again
+    person = await desk.sits_at(session["kernel"]["id"])
+    await person.has_run(f"print({ALL!r})")
+    answered = await agent.ask("POST", f"executions/{done['id']}/cell/discard")
+    assert answered.status == 200, answered.body
+    async with asyncio.timeout(30):
+        while "person_ran" not in [each["type"] for each in await entries(agent, session)]:
+            pass
+    assert found_in(history_dir) == []
+
+
+async def test_code_with_a_replaced_secret_is_not_run_again(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, f"len({TOKEN!r})")
+    await agent.run(session, "import os; print(os.environ['DB_PASSWORD'])")
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    told = await rerun(agent, session_id=session["id"])
+    assert [cell["verdict"] for cell in told["cells"]] == ["not_comparable", "same"]
+    assert "cannot run again" in told["cells"][0]["reason"]
+    assert told["cells"][0]["execution_id"] is None
