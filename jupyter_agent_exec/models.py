@@ -23,6 +23,7 @@ from .types import (
     EditMode,
     EditStatus,
     ExecutionId,
+    InputVerdict,
     Output,
     PolicyKind,
     ProposalId,
@@ -960,6 +961,19 @@ class RerunCell(Answer, frozen=True, kw_only=True):
     differences: list[RerunDifference]
 
 
+class RerunInput(Answer, frozen=True, kw_only=True):
+    """A file that was uploaded to the session whose code runs again."""
+
+    path: str
+    """Relative to the folder of the session."""
+    verdict: InputVerdict
+    """What it was when the code began to run again; `unknown` if it cannot be read."""
+    sha256: Digest
+    """Digest of its content as it was last uploaded."""
+    now: Digest | None
+    """Digest of its content now; null if it is missing or unknown."""
+
+
 class Rerun(Answer, frozen=True, kw_only=True):
     """A session in which code runs again, and how its outputs compare with those before."""
 
@@ -973,6 +987,8 @@ class Rerun(Answer, frozen=True, kw_only=True):
     """Those that were compared so far, in order."""
     total: int
     """The number of all cells."""
+    inputs: list[RerunInput] = field(default_factory=list)
+    """The files that were uploaded to the session whose code it repeats, by path."""
 
 
 class Erase(Request, frozen=True, kw_only=True):

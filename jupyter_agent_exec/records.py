@@ -31,6 +31,7 @@ from .models import (
     Limits,
     Omitted,
     Placement,
+    RerunInput,
     RerunRules,
     SessionKernel,
     StepOf,
@@ -665,6 +666,7 @@ class RerunBegun(Entry, frozen=True, kw_only=True, tag="rerun_begun"):
     cells: int
     """The number of cells to run or skip."""
     rules: RerunRules
+    inputs: tuple[RerunInput, ...] = ()
 
 
 class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):

@@ -252,7 +252,6 @@ class Services:
             self.manager, self.history, self._policy, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
-        self.reruns = Reruns(self.manager, activity, self._log)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
@@ -261,6 +260,7 @@ class Services:
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),
         )
+        self.reruns = Reruns(self.manager, self.files, activity, self._log)
         self.dynamic_sessions = DynamicSessions(
             self.manager,
             self.files,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import Any, get_args
 
@@ -23,6 +22,7 @@ from . import (
     run,
     user_decisions,
 )
+from .usage import seconds
 
 _DESCRIPTION = """\
 Run code as an agent does, and look at what agents ran.
@@ -174,7 +174,7 @@ def _add_run(commands: Any) -> None:
         "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
     )
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="how long the code may run"
+        "--timeout", type=seconds, metavar="SECONDS", help="how long the code may run"
     )
     parser.add_argument(
         "--images", metavar="DIR", help="save images in this folder; it is created if necessary"
@@ -520,7 +520,7 @@ def _add_token(commands: Any) -> None:
     for name, type, metavar, what in (
         ("per-minute", _count, "N", "executions in a minute"),
         ("at-once", _count, "N", "executions that wait or run at the same time"),
-        ("timeout", _seconds, "SECONDS", "longest time of an execution"),
+        ("timeout", seconds, "SECONDS", "longest time of an execution"),
         ("output-bytes", _count, "N", "bytes of output kept for an execution"),
         ("kernels", _count, "N", "sessions open at the same time"),
     ):
@@ -762,10 +762,10 @@ def _add_limit(parser: ArgumentParser, default: int) -> None:
 
 def _duration(word: str) -> float:
     """Return the seconds of a duration such as 90m, 8h or 30d."""
-    seconds = {"m": 60, "h": 3600, "d": 86_400}.get(word[-1:])
-    if seconds is None or not word[:-1].isdecimal():
+    unit = {"m": 60, "h": 3600, "d": 86_400}.get(word[-1:])
+    if unit is None or not word[:-1].isdecimal():
         raise ArgumentTypeError(f"not a number with m, h or d: {word!r}")
-    return float(word[:-1]) * seconds
+    return float(word[:-1]) * unit
 
 
 def _count(word: str) -> int:
@@ -775,14 +775,4 @@ def _count(word: str) -> int:
         number = 0
     if number < 1:
         raise ArgumentTypeError(f"{word!r} is not a number from 1 on")
-    return number
-
-
-def _seconds(word: str) -> float:
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if not (0 < number < math.inf):
-        raise ArgumentTypeError(f"{word!r} is not a number of seconds")
     return number

@@ -13,7 +13,7 @@ from ..types import RerunVerdict, SessionId
 from . import exit_codes
 from .command_client import connected, decided
 from .console import Colour, Console
-from .usage import UsageError
+from .usage import UsageError, seconds
 
 _COLOURS: Final[dict[RerunVerdict, Colour]] = {"same": "green", "differs": "red", "failed": "red"}
 
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="keep the kernel apart from the server, its network and its other files",
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="for each cell; else as before"
+        "--timeout", type=seconds, metavar="SECONDS", help="for each cell; else as before"
     )
     parser.add_argument(
         "--ignore",
@@ -99,6 +99,10 @@ def _request(arguments: Namespace) -> RunAgain:
 def _followed(client: AgentExecClient, told: Rerun, console: Console, *, is_shown: bool) -> Rerun:
     """Wait for the end, and show each cell when it is compared."""
     shown = 0
+    for file in told.inputs:
+        if is_shown:
+            colour: Colour | None = None if file.verdict == "same" else "red"
+            console.line(f"uploaded file {file.path}  {file.verdict}", colour)
     while True:
         for number, cell in enumerate(told.cells[shown:], shown + 1):
             if is_shown:

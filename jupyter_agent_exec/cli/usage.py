@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -103,6 +104,17 @@ def image_folder(word: str | None) -> Path | None:
     except OSError as error:
         raise UsageError(f"Images cannot be saved in {word}: {error.strerror}.") from error
     return folder
+
+
+def seconds(word: str) -> float:
+    """Return the seconds that an argument says."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not (0 < number < math.inf):
+        raise ArgumentTypeError(f"{word!r} is not a number of seconds")
+    return number
 
 
 def _is_file(path: Path) -> bool:

@@ -22,6 +22,7 @@ from ..types import ExecutionId, SessionId, SessionStatus, Status, TargetKind, V
 from .fold import SessionState
 from .ids import check_session_id, is_execution_id
 from .lines import Range
+from .reruns import AGENT_NAME
 from .tables import indexed, parse_ranges
 
 MAX_LIMIT: Final = 500
@@ -50,6 +51,10 @@ _REVIEW: Final = (
 )
 _UNREVIEWED: Final = (
     "e.unreviewed AND e.seq > (SELECT s.reviewed_up_to FROM sessions s WHERE s.id = e.session_id)"
+)
+_RERUN_OF: Final = (
+    "s.agent = ? AND EXISTS (SELECT 1 FROM events r WHERE r.session_id = s.id"
+    " AND r.type = 'rerun_begun' AND r.text = ?)"
 )
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
@@ -403,6 +408,7 @@ def wanted_sessions(
     since: str | None,
     until: str | None,
     unreviewed: bool | None,
+    rerun_of: str | None,
     token: str | None,
     after: str | None,
 ) -> Filters:
@@ -426,6 +432,9 @@ def wanted_sessions(
     bounds(wanted, "s.opened_at", since, until)
     if unreviewed is not None:
         wanted.where.append(f"{'' if unreviewed else 'NOT '}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
+    if rerun_of is not None:
+        wanted.where.append(_RERUN_OF)
+        wanted.values.extend((AGENT_NAME, rerun_of))
     if after is not None:
         group, _, id = after.rpartition(":")
         wanted.where.append(

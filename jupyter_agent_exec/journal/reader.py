@@ -117,6 +117,7 @@ class HistoryReader:
         since: str | None = None,
         until: str | None = None,
         unreviewed: bool | None = None,
+        rerun_of: str | None = None,
         token: str | None = None,
         after: str | None = None,
         limit: int = 50,
@@ -132,6 +133,8 @@ class HistoryReader:
             The earliest and the latest opening time, both included: a date or a time.
         unreviewed
             True for only sessions with unreviewed executions, False for only the others.
+        rerun_of
+            Return only sessions in which the code of this session ran again.
         token
             Return only sessions that were opened with this agent token.
         after
@@ -157,6 +160,7 @@ class HistoryReader:
             since=since,
             until=until,
             unreviewed=unreviewed,
+            rerun_of=rerun_of,
             token=token,
             after=after,
         )

@@ -1,4 +1,4 @@
-"""How a session that runs code again compares with what it repeats, made from its journal."""
+"""What journals have about re-runs: how they compare, and which files a session had."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Final
 import msgspec
 
 from ..models import Rerun, RerunCell, RerunDifference, Session
-from ..records import CellRerun, RerunBegun
+from ..records import CellRerun, FileDeleted, FileUnchanged, FileUploaded, RerunBegun
+from ..types import Digest
 from .blobs import BlobStore
 from .lines import Line, lines
+
+AGENT_NAME: Final = "re-run"
+"""Who runs code again, as its session says."""
 
 DIFFERENCES: Final = msgspec.json.Decoder(list[RerunDifference])
 
@@ -40,7 +44,31 @@ def recorded_rerun(session: Session, journal: Path) -> Rerun | None:
         status="finished" if finished else "running" if session.status == "open" else "ended",
         cells=cells,
         total=begun.cells,
+        inputs=list(begun.inputs),
     )
+
+
+def uploaded_files(journal: Path) -> dict[str, Digest]:
+    """Return the digests of the files that a session had got in the end, by path.
+
+    Raises
+    ------
+    OSError
+        The journal cannot be read.
+    """
+    files: dict[str, Digest] = {}
+    before = dict(files)
+    for line in lines(journal, 0):
+        entry = line.entry
+        if isinstance(entry, (FileUploaded, FileDeleted)):
+            before = dict(files)
+        if isinstance(entry, FileUploaded):
+            files[entry.path] = entry.sha256
+        elif isinstance(entry, FileDeleted):
+            files.pop(entry.path, None)
+        elif isinstance(entry, FileUnchanged):
+            files = before
+    return dict(sorted(files.items()))
 
 
 def _cell(entry: CellRerun, line: Line, blobs: BlobStore) -> RerunCell:

@@ -1,4 +1,4 @@
-"""Compare the outputs of two runs of the same source. Pure.
+"""Compare the outputs of two runs of the same source.
 
 What differs from run to run without a meaning does not count: memory addresses, the time of the
 run, how long something took, folders of absolute paths, ids, the last digits of floats, and the
@@ -18,12 +18,23 @@ from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
+from ..errors import InvalidRequest
 from ..models import RerunRules
+from ..sessions.text_ranges import substitute
 from ..terminal import clean
 from ..types import Output
 
 MAX_DIFF_CHARACTERS: Final = 10_000
 """Maximum number of characters of a diff."""
+
+MAX_LINES: Final = 2000
+"""Maximum number of lines to make a diff of, from the first that differs."""
+
+_CONTEXT: Final = 2
+"""Lines that a diff shows around those that differ."""
+
+_HUNK: Final = re.compile(r"^@@ -(\d+)(.*?) \+(\d+)", re.M)
+"""Where a part of a unified diff is."""
 
 _PLACEHOLDERS: Final = (
     (re.compile(r"\b0x[0-9a-fA-F]{6,}\b"), "<address>"),
@@ -98,13 +109,11 @@ def compare(
         What does not count as a difference.
     now
         When the second run was.
-
-    Raises
-    ------
-    re.error
-        A pattern of the rules is not a regular expression.
     """
-    return _Comparing(rules, now).compare(before, after)
+    try:
+        return _Comparing(rules, now).compare(before, after)
+    except InvalidRequest as error:  # of the rules' patterns
+        return Comparison([], [f"{error.detail['field']}: {error.message}"])
 
 
 class _Comparing:
@@ -113,7 +122,6 @@ class _Comparing:
     def __init__(self, rules: RerunRules, now: datetime) -> None:
         self._rules = rules
         self._now = now
-        self._ignored = [re.compile(pattern, re.M) for pattern in rules.ignore]
         self._differences: list[Difference] = []
         self._unclear: list[str] = []
 
@@ -191,27 +199,50 @@ class _Comparing:
     def _text(
         self, where: str, before: str, after: str, more: Iterable[tuple[re.Pattern[str], str]] = ()
     ) -> None:
-        one, other = self._lines(before, more), self._lines(after, more)
-        if len(one) == len(other) and all(map(self._same_line, one, other)):
+        if before == after:
             return
+        texts = [clean(before), clean(after)]
+        if self._rules.ignore:
+            texts = substitute(texts, self._rules.ignore, "<ignored>", "rules.ignore")
+        one, other = (self._lines(text, more) for text in texts)
+        start = self._alike(one, other)
+        if start == len(one) == len(other):
+            return
+        end = self._alike(one[:start:-1], other[:start:-1])
+        self._add(
+            f"{where} differs.",
+            self._diff(one, other, max(0, start - _CONTEXT), max(0, end - _CONTEXT)),
+        )
+
+    def _alike(self, one: list[str], other: list[str]) -> int:
+        """Return how many lines are the same before the first that is not."""
+        pairs = enumerate(zip(one, other, strict=False))
+        shorter = min(len(one), len(other))
+        return next((at for at, pair in pairs if not self._same_line(*pair)), shorter)
+
+    def _diff(self, one: list[str], other: list[str], start: int, end: int) -> str:
+        """Return a diff of lines, without some at their start and their end that are the same."""
+        one, other = one[start : len(one) - end], other[start : len(other) - end]
+        is_cut = max(len(one), len(other)) > MAX_LINES
+        one, other = one[:MAX_LINES], other[:MAX_LINES]
         # A line that is the same is shown as before, so that it is no part of the diff.
         matched = difflib.SequenceMatcher(None, one, other, autojunk=False)
         shown = list(other)
-        for op, start, end, to_start, to_end in matched.get_opcodes():
-            if op == "replace" and end - start == to_end - to_start:
-                for left, right in zip(range(start, end), range(to_start, to_end), strict=True):
+        for op, first, end, to_first, to_end in matched.get_opcodes():
+            if op == "replace" and end - first == to_end - to_first:
+                for left, right in zip(range(first, end), range(to_first, to_end), strict=True):
                     if self._same_line(one[left], other[right]):
                         shown[right] = one[left]
-        diff = "\n".join(difflib.unified_diff(one, shown, "before", "now", lineterm="", n=2))
-        if len(diff) > MAX_DIFF_CHARACTERS:
-            diff = f"{diff[:MAX_DIFF_CHARACTERS]}\n… ({len(diff) - MAX_DIFF_CHARACTERS} more)"
-        self._add(f"{where} differs.", diff)
+        lines = difflib.unified_diff(one, shown, "before", "now", lineterm="", n=_CONTEXT)
+        diff = _HUNK.sub(
+            lambda at: f"@@ -{int(at[1]) + start}{at[2]} +{int(at[3]) + start}", "\n".join(lines)
+        )
+        if is_cut or len(diff) > MAX_DIFF_CHARACTERS:
+            diff = f"{diff[:MAX_DIFF_CHARACTERS]}\n… (and more)"
+        return diff
 
     def _lines(self, text: str, more: Iterable[tuple[re.Pattern[str], str]]) -> list[str]:
         """Return the lines of a text, with placeholders for what does not count."""
-        text = clean(text)
-        for pattern in self._ignored:
-            text = pattern.sub("<ignored>", text)
         for expression, placeholder in (*more, *_PLACEHOLDERS):
             text = expression.sub(placeholder, text)
         return [
@@ -299,15 +330,18 @@ def _distance(before: str, after: str) -> float | None:
     Raises
     ------
     OSError, ValueError
-        One is not an image.
+        One is not an image, or too large to look at.
     """
     from PIL import Image, ImageChops, ImageStat
 
-    with (
-        Image.open(io.BytesIO(b64decode(before))) as one,
-        Image.open(io.BytesIO(b64decode(after))) as other,
-    ):
-        if one.size != other.size:
-            return None
-        difference = ImageChops.difference(one.convert("RGB"), other.convert("RGB"))
-        return max(ImageStat.Stat(difference).rms) / 255
+    try:
+        with (
+            Image.open(io.BytesIO(b64decode(before))) as one,
+            Image.open(io.BytesIO(b64decode(after))) as other,
+        ):
+            if one.size != other.size:
+                return None
+            difference = ImageChops.difference(one.convert("RGB"), other.convert("RGB"))
+            return max(ImageStat.Stat(difference).rms) / 255
+    except (SyntaxError, Image.DecompressionBombError) as error:  # of broken files
+        raise ValueError(str(error)) from error

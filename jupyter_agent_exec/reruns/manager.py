@@ -14,15 +14,18 @@ from typing import Final
 import msgspec
 
 from ..auth.scopes import Caller
-from ..errors import AgentExecError, InvalidRequest, NotRerun
-from ..journal.reruns import recorded_rerun
+from ..errors import AgentExecError, FileMissing, InvalidRequest, NotRerun
+from ..files.manager import SessionFiles
+from ..journal.reruns import AGENT_NAME, recorded_rerun, uploaded_files
 from ..models import (
     Agent,
     Execute,
     NotebookTarget,
     OpenSession,
     Rerun,
+    RerunCell,
     RerunDifference,
+    RerunInput,
     RerunRules,
     RunAgain,
     ScratchTarget,
@@ -32,12 +35,9 @@ from ..records import SERVER, CellRerun, ExecutionRecord, Payload, RerunBegun, t
 from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..tasks import Tasks
-from ..types import FINAL_STATUSES, RerunVerdict, Status
+from ..types import FINAL_STATUSES, Digest, InputVerdict, RerunVerdict, Status
 from .cells import CellToRerun, cells_of_executions, cells_of_notebook
 from .comparison import Comparison, compare
-
-AGENT: Final = Agent(name="re-run")
-"""Who runs code again, as its session says."""
 
 PAGE: Final = 100
 """Executions that are read at a time."""
@@ -49,8 +49,15 @@ _RAN: Final[frozenset[Status]] = frozenset({"ok", "error"})
 class Reruns:
     """Runs code again, each time in a session of its own, whose journal has the result."""
 
-    def __init__(self, sessions: AgentSessions, activity: Activity, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        sessions: AgentSessions,
+        files: SessionFiles,
+        activity: Activity,
+        log: logging.Logger,
+    ) -> None:
         self._sessions = sessions
+        self._files = files
         self._activity = activity
         self._log = log
         self._tasks = Tasks(log)
@@ -88,26 +95,28 @@ class Reruns:
             own_folder=target.own_folder and request.cwd is None,
             isolated=target.isolated or request.isolated,
         )
-        opened = OpenSession(agent=AGENT, target=target, title=f"Re-run of {title}"[:500])
+        agent = Agent(name=AGENT_NAME)
+        opened = OpenSession(agent=agent, target=target, title=f"Re-run of {title}"[:500])
         session, _ = await self._sessions.open(opened, caller)
-        begun = RerunBegun(
-            at=timestamp(),
-            by=caller.by(),
-            of=None if original is None else original.id,
-            of_chain=None if original is None else original.chain,
-            cells=len(cells),
-            rules=request.rules,
-        )
         try:
+            begun = RerunBegun(
+                at=timestamp(),
+                by=caller.by(),
+                of=None if original is None else original.id,
+                of_chain=None if original is None else original.chain,
+                cells=len(cells),
+                rules=request.rules,
+                inputs=() if original is None else await self._inputs(original, session),
+            )
             await self._sessions.history.decide(session.id, [begun])
-        except AgentExecError:
+        except BaseException:
             await self._sessions.close(session.id, caller)
             raise
-        run = _Run(self._sessions, self._activity, session, request, caller, self._log)
+        run = _Run(self._sessions, self._activity, session, begun, request, caller, self._log)
         self._running[session.id] = run
         task = self._tasks.start(run.all(cells), "run code again")
         task.add_done_callback(lambda _: self._running.pop(session.id))
-        return await self.rerun(session.id)
+        return run.rerun()
 
     async def rerun(self, session_id: str, *, after: int = 0, wait: float = 0) -> Rerun:
         """Return how code that ran again compares, so far.
@@ -128,12 +137,35 @@ class Reruns:
         run = self._running.get(session_id)
         if run is not None:
             await run.compares(after, wait)
+            return run.rerun()
         session = await self._sessions.history.outline(session_id)
         path = await self._sessions.history.journal(session_id)
         found = await self._sessions.in_thread(partial(recorded_rerun, session, path))
         if found is None:
             raise NotRerun("The session repeats no code.", session_id=session.id)
         return found
+
+    async def _inputs(self, original: Session, session: Session) -> tuple[RerunInput, ...]:
+        """Return what the files that were uploaded to a session are for a session like it."""
+        path = await self._sessions.history.journal(original.id)
+        uploaded = await self._sessions.in_thread(partial(uploaded_files, path))
+        return tuple(
+            [await self._input(session, path, before) for path, before in uploaded.items()]
+        )
+
+    async def _input(self, session: Session, path: str, before: Digest) -> RerunInput:
+        try:
+            file = await self._files.open(session.id, path)
+        except FileMissing:
+            return RerunInput(path=path, verdict="missing", sha256=before, now=None)
+        except AgentExecError:  # such as a kernel on another machine
+            return RerunInput(path=path, verdict="unknown", sha256=before, now=None)
+        try:
+            now = await self._sessions.in_thread(file.sha256)
+        finally:
+            file.close()
+        verdict: InputVerdict = "same" if now == before else "changed"
+        return RerunInput(path=path, verdict=verdict, sha256=before, now=now)
 
     async def _of_session(self, session: Session) -> tuple[list[CellToRerun], ScratchTarget, str]:
         """Return a session's cells, where to run them, and what to call it."""
@@ -162,6 +194,7 @@ class _Run:
         sessions: AgentSessions,
         activity: Activity,
         session: Session,
+        begun: RerunBegun,
         request: RunAgain,
         caller: Caller,
         log: logging.Logger,
@@ -170,19 +203,21 @@ class _Run:
         self._sessions = sessions
         self._activity = activity
         self._session = session
+        self._begun = begun
         self._request = request
         self._caller = caller
         self._incarnation: int | None = None
-        self._compared: int | None = 0
-        """The number of compared cells; None at its end."""
+        self._cells: list[RerunCell] = []
+        self._has_ended = False
         self._changed = asyncio.Event()
 
     async def all(self, cells: Sequence[CellToRerun]) -> None:
         """Run all cells in order, and close the session."""
         try:
-            for number, cell in enumerate(cells, 1):
-                await self._sessions.history.decide(self._session.id, *await self._entry(cell))
-                self._compared = number
+            for cell in cells:
+                compared = await self._cell(cell)
+                await self._sessions.history.decide(self._session.id, *_entry(compared))
+                self._cells.append(compared)
                 self._wake()
                 self._activity.publish("session", self._session)
         except AgentExecError as error:  # such as a session that a user or the server has closed
@@ -190,22 +225,34 @@ class _Run:
         finally:
             with suppress(AgentExecError):
                 await self._sessions.close(self._session.id, self._caller)
-            self._compared = None
+            self._has_ended = True
             self._wake()
+
+    def rerun(self) -> Rerun:
+        """Return how it compares so far."""
+        is_finished = len(self._cells) == self._begun.cells
+        return Rerun(
+            session_id=self._session.id,
+            of=self._begun.of,
+            status="running" if not self._has_ended else "finished" if is_finished else "ended",
+            cells=list(self._cells),
+            total=self._begun.cells,
+            inputs=list(self._begun.inputs),
+        )
 
     async def compares(self, after: int, wait: float) -> None:
         """Wait until more than `after` cells are compared, all have ended, or the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
-                while self._compared is not None and self._compared <= after:
+                while not self._has_ended and len(self._cells) <= after:
                     await self._changed.wait()
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def _entry(self, cell: CellToRerun) -> tuple[list[CellRerun], list[Payload]]:
-        """Run a cell, and return its entry with its payload."""
+    async def _cell(self, cell: CellToRerun) -> RerunCell:
+        """Run a cell, and return how it compares."""
         record: ExecutionRecord | None = None
         verdict: RerunVerdict = "skipped"
         reason, found = cell.skipped, Comparison([], [])
@@ -214,22 +261,18 @@ class _Run:
         elif cell.skipped is None:
             record = await self._run(cell)
             compared = partial(_compared, cell, record, self._request.rules)
-            verdict, reason, found = await self._sessions.in_thread(compared)
-        differences = [
-            RerunDifference(what=each.what, diff=each.diff) for each in found.differences
-        ]
-        payloads = [Payload.of(msgspec.json.encode(differences))] if differences else []
-        entry = CellRerun(
-            at=timestamp(),
-            by=SERVER,
+            long_reads = self._sessions.history.long_reads
+            verdict, reason, found = await long_reads.read(self._caller, compared)
+        return RerunCell(
             cell_id=cell.cell_id,
             verdict=verdict,
             of=cell.of,
             execution_id=None if record is None else record.id,
             reason=reason,
-            differences=payloads[0].digest if payloads else None,
+            differences=[
+                RerunDifference(what=each.what, diff=each.diff) for each in found.differences
+            ],
         )
-        return [entry], payloads
 
     async def _run(self, cell: CellToRerun) -> ExecutionRecord:
         """Run a cell, in a new kernel if it had another one than the cell before."""
@@ -244,6 +287,22 @@ class _Run:
         while record.status not in FINAL_STATUSES:
             record = await self._sessions.execution(record.id, None)
         return record
+
+
+def _entry(cell: RerunCell) -> tuple[list[CellRerun], list[Payload]]:
+    """Return a cell's entry with its payload."""
+    payloads = [Payload.of(msgspec.json.encode(cell.differences))] if cell.differences else []
+    entry = CellRerun(
+        at=timestamp(),
+        by=SERVER,
+        cell_id=cell.cell_id,
+        verdict=cell.verdict,
+        of=cell.of,
+        execution_id=cell.execution_id,
+        reason=cell.reason,
+        differences=payloads[0].digest if payloads else None,
+    )
+    return [entry], payloads
 
 
 def _compared(

@@ -1,4 +1,4 @@
-"""A script that searches the lines of its standard input; see `text_ranges.grep`.
+"""A script that applies regular expressions to its standard input; see `text_ranges`.
 
 It runs in its own process, needs only the standard library, and gets its request as a JSON object
 in its argument.
@@ -24,9 +24,15 @@ MEMORY_BYTES = 1 << 30
 
 
 def main() -> None:
-    """Search, and print a JSON object with `matches` and `next_offset`, or with `error`."""
+    """Search, and print a JSON object with `matches` and `next_offset`, or with `error`.
+
+    With `patterns` in place of `pattern`, print `texts`: those of standard input, substituted.
+    """
     request = json.loads(sys.argv[1])
     _limit_memory()
+    if "patterns" in request:
+        json.dump({"texts": substitute(json.load(sys.stdin), **request)}, sys.stdout)
+        return
     try:
         pattern = re.compile(request["pattern"])
     except (re.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
@@ -56,6 +62,13 @@ def search(file: BinaryIO, pattern: re.Pattern[str], request: dict[str, Any]) ->
                 }
             )
     return {"matches": matches, "next_offset": next_offset}
+
+
+def substitute(texts: list[str], patterns: list[str], placeholder: str) -> list[str]:
+    """Return texts with a placeholder for all that matches."""
+    for pattern in patterns:
+        texts = [re.sub(pattern, lambda _: placeholder, text, flags=re.M) for text in texts]
+    return texts
 
 
 def pieces(file: BinaryIO, start: int, line: int) -> Iterator[tuple[int, int, str]]:

@@ -170,6 +170,7 @@ class SessionHistory:
             since=query.since,
             until=query.until,
             unreviewed=query.unreviewed,
+            rerun_of=query.rerun_of,
             token=only,
             after=query.after,
             limit=query.limit,

@@ -1,4 +1,4 @@
-"""Reads parts of a large text: a range, or the lines that match a pattern.
+"""Reads parts of a large text: a range, the lines that match a pattern, or all but what matches.
 
 The pattern comes from a client, and Python's regular expressions can run without end while they
 hold the interpreter's lock. So the search runs in its own process. It returns the lines found so
@@ -11,6 +11,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -105,6 +106,7 @@ def grep(
             "limit": limit,
             "seconds": SEARCH_TIMEOUT,
         },
+        "grep",
     )
     if "error" in found:
         raise InvalidRequest(
@@ -118,7 +120,30 @@ def grep(
     )
 
 
-def _run_worker(file: BinaryIO, request: dict[str, object]) -> dict[str, Any]:
+def substitute(
+    texts: Sequence[str], patterns: Sequence[str], placeholder: str, field: str
+) -> list[str]:
+    """Return texts with a placeholder for all that regular expressions match.
+
+    This blocks, up to `KILL_TIMEOUT`.
+
+    Parameters
+    ----------
+    field
+        Names the patterns in an error.
+
+    Raises
+    ------
+    InvalidRequest
+        If it takes too long, or a pattern is not a regular expression.
+    """
+    file = io.BytesIO(json.dumps(texts).encode())
+    request: dict[str, object] = {"patterns": list(patterns), "placeholder": placeholder}
+    done: list[str] = _run_worker(file, request, field)["texts"]
+    return done
+
+
+def _run_worker(file: BinaryIO, request: dict[str, object], field: str) -> dict[str, Any]:
     command = [sys.executable, "-I", "-S", str(_WORKER), json.dumps(request)]
     try:
         descriptor: int | None = file.fileno()
@@ -140,11 +165,11 @@ def _run_worker(file: BinaryIO, request: dict[str, object]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise InvalidRequest(
             f"The pattern takes more than {KILL_TIMEOUT:g} seconds; a simpler one may do.",
-            field="grep",
+            field=field,
         ) from None
     except subprocess.CalledProcessError:
         raise InvalidRequest(
-            "The text cannot be searched for this pattern; a simpler one may do.", field="grep"
+            "The text cannot be searched for this pattern; a simpler one may do.", field=field
         ) from None
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -48,13 +48,23 @@ def test_a_difference_is_shown_and_is_exit_code_1(cli: Cli, notebook: Path, tmp_
     assert ignored.returncode == 0
 
 
-def test_a_session_runs_again(cli: Cli) -> None:
-    ran: dict[str, Any] = json.loads(cli("run", "print('x')", "--json").stdout)
-    done = cli("rerun", ran["session_id"], "--json")
+def test_a_session_runs_again(cli: Cli, tmp_path: Path) -> None:
+    ran: dict[str, Any] = json.loads(cli("run", "print('x')", "--keep", "--json").stdout)
+    (tmp_path / "sales.csv").write_text("1")
+    put = cli("files", ran["session_id"], "put", "sales.csv")
+    assert put.returncode == 0, put.stderr
+    change = "print(open('sales.csv', 'w').write('2'))"
+    changed = json.loads(cli("run", change, "--session", ran["session_id"], "--json").stdout)
+    done = cli("rerun", ran["session_id"])
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [(ran["id"], "same")]
+    assert done.stdout.splitlines()[0] == "uploaded file sales.csv  changed"
+    told = json.loads(cli("rerun", ran["session_id"], "--json").stdout)
+    assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [
+        (ran["id"], "same"),
+        (changed["id"], "same"),
+    ]
     assert told["of"] == ran["session_id"]
+    assert [file["verdict"] for file in told["inputs"]] == ["changed"]
 
 
 def test_what_is_neither_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:

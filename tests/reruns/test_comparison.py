@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -113,6 +113,24 @@ def test_a_long_difference_is_cut_and_says_so() -> None:
     assert difference.diff.endswith(" more)")
 
 
+def test_many_lines_that_are_alike_are_compared_and_numbered() -> None:
+    before, after = ["0"] * 100_000, ["0"] * 100_000
+    after[50_000] = "1"
+    [difference] = compare(
+        [printed("\n".join(before))], [printed("\n".join(after))], RerunRules(), NOW
+    ).differences
+    assert difference.diff.split("\n")[2] == "@@ -49999,5 +49999,5 @@"
+    assert "+1" in difference.diff
+
+
+def test_a_pattern_that_takes_forever_is_ended_and_told() -> None:
+    before, after = [printed("a" * 200 + "b")], [printed("a" * 200 + "c")]
+    found = compare(before, after, RerunRules(ignore=["(a+)+$"]), NOW)
+    assert found.differences == []
+    [unclear] = found.unclear
+    assert unclear.startswith("rules.ignore: The pattern takes more than")
+
+
 def test_the_order_of_both_streams_does_not_count() -> None:
     before = [printed("a\n"), printed("warning", "stderr"), printed("b\n")]
     assert told(before, [printed("warning", "stderr"), printed("a\nb\n")]) == []
@@ -128,6 +146,11 @@ def test_images_are_compared_by_what_they_show() -> None:
     )
     assert told_of(picture(), picture(width=41)) == ["Output 1 (image/png) has another size."]
     assert told_of(picture(), "bm8=")[0].startswith("Output 1 (image/png) cannot be read")
+    broken = b64decode(picture())
+    huge = broken[:16] + bytes((0, 0, 0x7F, 0xFF, 0, 0, 0x7F, 0xFF)) + broken[24:]
+    for damaged in (huge, broken[:40] + b"?" + broken[41:]):
+        shown_now = b64encode(damaged).decode()
+        assert told_of(picture(), shown_now)[0].startswith("Output 1 (image/png) cannot be read")
 
 
 def test_ids_in_an_svg_do_not_count_but_colours_do() -> None:

@@ -10,8 +10,12 @@ from typing import Any
 import nbformat
 import pytest
 
+from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import InvalidRequest, NotRerun, SessionNotFound
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.models import RunAgain
+from jupyter_agent_exec.records import digest_of
+from jupyter_agent_exec.reruns.manager import Reruns
 from tests.asking import Agent
 from tests.real_server import Gate
 
@@ -143,17 +147,94 @@ async def test_an_export_runs_again(agent: Agent, clean: str) -> None:
     assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [(done["id"], "same")]
 
 
-async def test_a_closed_session_ends_what_runs_again(agent: Agent, gate: Gate) -> None:
+async def test_a_closed_session_ends_what_runs_again(
+    agent: Agent, gate: Gate, history_dir: Path
+) -> None:
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in (gate.source, "1")]
+        cells=[nbformat.v4.new_code_cell(source) for source in ("0", gate.source, "1")]
     )
     running = await begun(agent, notebook=json.loads(nbformat.writes(notebook)))
     assert running["status"] == "running"
     await asyncio.to_thread(gate.wait_until_it_runs)
+    journal = history_dir / "sessions" / running["session_id"] / "journal.jsonl"
+    journal.rename(journal.with_suffix(".away"))  # while it runs, answers do not need it
+    seen = (await agent.get(f"reruns/{running['session_id']}")).json
+    journal.with_suffix(".away").rename(journal)
+    assert (seen["status"], len(seen["cells"])) == ("running", 1)
     await agent.ask("POST", f"sessions/{running['session_id']}/close")
     told = await ended(agent, running)
     assert told["status"] == "ended"
     assert len(told["cells"]) < told["total"]
+
+
+async def test_files_that_were_uploaded_are_compared_and_the_session_lists_its_reruns(
+    agent: Agent, jp_root_dir: Path
+) -> None:
+    session = await agent.open()
+    for path, text in (
+        ("a.csv", "1"),
+        ("b.csv", "0"),
+        ("b.csv", "2"),
+        ("c.csv", "3"),
+        ("d.csv", "4"),
+    ):
+        put = await agent.ask("PUT", f"sessions/{session['id']}/files/{path}", text)
+        assert put.status in (200, 201), put.body
+    await agent.ask("DELETE", f"sessions/{session['id']}/files/d.csv")
+    await agent.run(session, "open('b.csv').read()")
+    (jp_root_dir / "b.csv").write_text("changed")
+    (jp_root_dir / "c.csv").unlink()
+    told = await rerun(agent, session_id=session["id"])
+    assert told["inputs"] == [
+        {"path": path, "verdict": verdict, "sha256": digest_of(before), "now": now}
+        for path, verdict, before, now in (
+            ("a.csv", "same", b"1", digest_of(b"1")),
+            ("b.csv", "changed", b"2", digest_of(b"changed")),
+            ("c.csv", "missing", b"3", None),
+        )
+    ]
+    assert [cell["verdict"] for cell in told["cells"]] == ["differs"]
+    recorded = (await agent.get(f"reruns/{told['session_id']}")).json
+    assert recorded == told
+    listed = (await agent.get("sessions", rerun_of=session["id"])).json["sessions"]
+    assert [each["id"] for each in listed] == [told["session_id"]]
+    assert (await agent.get("sessions", rerun_of=told["session_id"])).json["sessions"] == []
+
+
+class Broken:
+    """Stands where nothing works any more."""
+
+    async def open(self, *_: Any) -> None:
+        raise OSError("unreadable")
+
+    def publish(self, *_: Any) -> None:
+        raise RuntimeError("unforeseen")
+
+
+@pytest.mark.parametrize("broken", ["files", "activity"])
+async def test_whatever_fails_the_session_is_closed(
+    agent: Agent, jp_serverapp: Any, broken: str
+) -> None:
+    session = await agent.open()
+    await agent.ask("PUT", f"sessions/{session['id']}/files/a.csv", "1")
+    await agent.run(session, "1")
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    services = app.services
+    parts = {"files": services.files, "activity": services.activity, broken: Broken()}
+    reruns = Reruns(services.manager, log=app.log, **parts)
+    caller = Caller(username="ada", display_name="Ada", access="full")
+    request = RunAgain(session_id=session["id"])
+    if broken == "files":
+        with pytest.raises(OSError, match="unreadable"):
+            await reruns.start(request, caller)
+    else:
+        await reruns.start(request, caller)
+        await reruns.stop()
+    listed = (await agent.get("sessions")).json["sessions"]
+    assert {each["agent"]["name"]: each["status"] for each in listed} == {
+        "tester": "open",
+        "re-run": "closed",
+    }
 
 
 @pytest.mark.parametrize(

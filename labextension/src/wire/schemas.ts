@@ -412,6 +412,7 @@ export type Schemas = {
     status: 'ended' | 'finished' | 'running';
     cells: Schemas['RerunCell'][];
     total: number;
+    inputs: Schemas['RerunInput'][];
   };
   /** A cell that ran again. */
   RerunCell: {
@@ -426,6 +427,13 @@ export type Schemas = {
   RerunDifference: {
     what: string;
     diff: string;
+  };
+  /** A file that was uploaded to the session whose code runs again. */
+  RerunInput: {
+    path: string;
+    verdict: 'changed' | 'missing' | 'same' | 'unknown';
+    sha256: string;
+    now: string | null;
   };
   /** A user's review of an execution or of a session. */
   Review: {
