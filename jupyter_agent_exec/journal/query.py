@@ -54,7 +54,8 @@ _UNREVIEWED: Final = (
 )
 _RERUN_OF: Final = (
     "s.agent = ? AND EXISTS (SELECT 1 FROM events r WHERE r.session_id = s.id"
-    " AND r.type = 'rerun_begun' AND r.text = ?)"
+    " AND r.type = 'rerun_begun' AND (? IN (s.id, r.text) OR r.text ="
+    " (SELECT q.text FROM events q WHERE q.session_id = ? AND q.type = 'rerun_begun')))"
 )
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
@@ -434,7 +435,7 @@ def wanted_sessions(
         wanted.where.append(f"{'' if unreviewed else 'NOT '}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
     if rerun_of is not None:
         wanted.where.append(_RERUN_OF)
-        wanted.values.extend((AGENT_NAME, rerun_of))
+        wanted.values.extend((AGENT_NAME, rerun_of, rerun_of))
     if after is not None:
         group, _, id = after.rpartition(":")
         wanted.where.append(

@@ -134,7 +134,8 @@ class HistoryReader:
         unreviewed
             True for only sessions with unreviewed executions, False for only the others.
         rerun_of
-            Return only sessions in which the code of this session ran again.
+            Return only sessions in which the code of this session ran again. If this is such a
+            session, return it and those in which the same code ran.
         token
             Return only sessions that were opened with this agent token.
         after

@@ -57,7 +57,8 @@ class SessionsQuery(Request, frozen=True, kw_only=True):
     unreviewed: bool | None = None
     """Whether the session has finished executions without a review."""
     rerun_of: SessionId | None = None
-    """List only the sessions in which the code of this session ran again."""
+    """List only the sessions in which the code of this session ran again. Of such a session, list
+    it and those in which the same code ran."""
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50

@@ -1,4 +1,4 @@
-"""`rerun`: what it shows of each cell, and how it ends."""
+"""`rerun`: what it shows of each cell and file, as in run-again.md, and how it ends."""
 
 from __future__ import annotations
 

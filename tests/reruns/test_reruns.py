@@ -19,6 +19,7 @@ from jupyter_agent_exec.reruns.manager import Reruns
 from tests.asking import Agent
 from tests.real_server import Gate
 
+ONE_CELL = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
 EMPTY = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}
 
 
@@ -196,9 +197,14 @@ async def test_files_that_were_uploaded_are_compared_and_the_session_lists_its_r
     assert [cell["verdict"] for cell in told["cells"]] == ["differs"]
     recorded = (await agent.get(f"reruns/{told['session_id']}")).json
     assert recorded == told
-    listed = (await agent.get("sessions", rerun_of=session["id"])).json["sessions"]
-    assert [each["id"] for each in listed] == [told["session_id"]]
-    assert (await agent.get("sessions", rerun_of=told["session_id"])).json["sessions"] == []
+    other = await rerun(agent, notebook=json.loads(nbformat.writes(ONE_CELL)))
+    for of, listed in (
+        (session["id"], [told["session_id"]]),
+        (told["session_id"], [told["session_id"]]),
+        (other["session_id"], [other["session_id"]]),
+    ):
+        sessions = (await agent.get("sessions", rerun_of=of)).json["sessions"]
+        assert [each["id"] for each in sessions] == listed
 
 
 class Broken:

@@ -2,6 +2,7 @@
 import { expect } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
+import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { leaveDialog, test as panelTest } from './panel';
 import { shown, test as notebookTest } from './trust';
@@ -37,28 +38,87 @@ async function undo(page: Page) {
   await expect(button).toHaveCount(0);
 }
 
+/** Code that never prints the same, nor draws the same. */
+const NEVER_THE_SAME = `
+import os, struct, time, zlib
+from IPython.display import Image
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+rows = b"".join(b"\\0" + os.urandom(360) for _ in range(80))
+head = chunk(b"IHDR", struct.pack(">IIBBBBB", 120, 80, 8, 2, 0, 0, 0))
+print("<b>at</b> \u202e", time.time_ns())
+Image(b"\\x89PNG\\r\\n\\x1a\\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+`;
+
+/** Code that does not end when it runs the second time. */
+const WAITS = `
+import pathlib, time
+times = pathlib.Path("times-of-a-die")
+n = int(times.read_text()) if times.exists() else 0
+times.write_text(str(n + 1))
+while n == 1:
+    time.sleep(0.1)
+if n == 2:
+    times.unlink()
+`;
+
 panelTest(
-  'a session runs again, and each cell says how it compares',
+  'a session runs again, is stopped, and shows for each cell how it compares',
   async ({ page, panel, newAgent }) => {
     const agent = await newAgent('Rolls a die');
     await agent.run('print(6)');
-    await agent.run(
-      'import random; print(random.random() < 2, random.random())'
-    );
+    await agent.run(NEVER_THE_SAME);
+    await agent.run(WAITS);
+    await agent.run('1 / 0');
     await panel.open();
     await panel.session('Rolls a die').click();
     await panel.button('More actions for this session').click();
     await page
       .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Again' })
       .click();
-    await expect(panel.session('Re-run of Rolls a die')).toHaveAttribute(
-      'aria-selected',
-      'true'
+    const view = page.locator('.jp-AgentExecRerun');
+    const status = view.getByRole('status');
+    const run = view.getByRole('button', { name: 'Run Again' });
+    const cell = (n: number) => view.getByRole('listitem').nth(n - 1);
+    await expect(view).toContainText('Not run again yet');
+
+    await page.route('**/agent-exec/reruns*', route => route.abort());
+    await run.focus();
+    await page.keyboard.press('Enter');
+    await expect(view.getByRole('alert')).toContainText('cannot be reached');
+    await page.unroute('**/agent-exec/reruns*');
+    await view.getByRole('button', { name: 'Try again' }).click();
+
+    await expect(status).toHaveText('Cell 3 of 4 · 1 same · 1 differs');
+    await expect(view.getByRole('progressbar')).toHaveAttribute('value', '2');
+    await expect(run).toBeDisabled();
+    await view.getByRole('button', { name: 'Stop' }).click();
+    await expect(status).toContainText('Stopped after');
+
+    await run.click();
+    await expect(status).toHaveText('3 same · 1 differs');
+    await expect(cell(1)).toHaveText(/^1 · same.*Outputs before and now$/);
+    await expect(cell(2)).toContainText('printed to stdout differs');
+    await expect(cell(2).locator('[data-change="removed"]')).toContainText(
+      '<b>at</b> U+202E'
     );
-    await expect(panel.cell(1)).toContainText('Compared with before · same');
-    await expect(panel.cell(2)).toContainText(
-      'Compared with before · differs: What the code printed to stdout differs.'
-    );
+    const images = cell(2).getByRole('img', { name: 'Image output' });
+    await expect(images).toHaveCount(2);
+    const [before, now] = await images.all();
+    await expect(now).toBeInViewport();
+    expect((await before.boundingBox())!.y).toBe((await now.boundingBox())!.y);
+    await cell(1).locator('summary').press('Enter');
+    await expect(cell(1).getByText('6', { exact: true })).toHaveCount(2);
+    await expectAccessible(page);
+
+    await view.getByRole('button', { name: 'Cell now: 2' }).click();
+    await expect(
+      panel.session('Re-run of Rolls a die').first()
+    ).toHaveAttribute('aria-selected', 'true');
+    await expect(panel.cell(2)).toBeVisible();
+    const results = view.getByRole('combobox', { name: 'Result' });
+    await results.selectOption({ index: 1 });
+    await expect(status).toContainText('Stopped after');
   }
 );
 

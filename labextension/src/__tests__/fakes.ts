@@ -442,8 +442,16 @@ export class FakeServer implements IAgentExecApi {
     this._asked(`interrupt ${sessionId}`);
   }
 
+  async closeSession(id: string): Promise<void> {
+    this._asked(`close ${id}`);
+  }
+
   async runAgain(sessionId: string): Promise<IRerun> {
     return this._missing(sessionId);
+  }
+
+  async getRerun(id: string): Promise<IRerun> {
+    return this._missing(id);
   }
 
   async acceptOutputs(executionId: string): Promise<IExecution> {

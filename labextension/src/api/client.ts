@@ -33,6 +33,9 @@ import type {
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
 
+/** Seconds for which an answer is held until there is more. */
+const WAIT = 30;
+
 /** What shows that the passphrase was typed in this page. */
 const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
@@ -84,7 +87,7 @@ export class AgentExecApi {
   listSessions(
     after: string | null,
     limit: number,
-    filter: { status?: IAgentSession['status'] } = {}
+    filter: { status?: IAgentSession['status']; rerun_of?: string } = {}
   ): Promise<ISessionList> {
     return this._getJSON(['sessions'], { after, limit, ...filter });
   }
@@ -140,9 +143,19 @@ export class AgentExecApi {
     await this._post(['sessions', sessionId, 'interrupt']);
   }
 
+  async closeSession(id: string): Promise<void> {
+    await this._post(['sessions', id, 'close']);
+  }
+
   /** Run a session's code again in a session of its own, and compare. */
-  runAgain(sessionId: string): Promise<IRerun> {
-    return this._postJSON(['reruns'], { session_id: sessionId });
+  runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
+    return this._postJSON(['reruns'], { session_id: sessionId, isolated });
+  }
+
+  /** How code that runs again compares, once there are more cells than `seen`. */
+  getRerun(id: string, seen?: number, signal?: AbortSignal): Promise<IRerun> {
+    const query = { after: seen, wait: seen === undefined ? 0 : WAIT };
+    return this._getJSON(['reruns', id], query, { signal });
   }
 
   /** Bring an execution's original outputs into its notebook. */

@@ -4,14 +4,13 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
-import { find } from '@lumino/algorithm';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { GalleryModel } from '../model/gallery';
@@ -43,7 +42,7 @@ import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
 import { reviewParts } from '../widgets/review';
 import { sandboxPart } from '../widgets/sandbox';
-import { labelled, reporter, takes } from './commands';
+import { labelled, openDocument, reporter, takes } from './commands';
 
 /** Where the panel stands among the others of its side. */
 const RANK = 850;
@@ -101,26 +100,20 @@ function approvalParts(
 
 /** Add the command that opens an execution's whole text in the main area. */
 function addTextCommand(
-  { commands, shell }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   api: IAgentExecApi,
   trans: TranslationBundle
 ): void {
-  commands.addCommand(CommandIDs.openText, {
+  app.commands.addCommand(CommandIDs.openText, {
     label: trans.__('Open Full Output'),
     describedBy: takes('execution_id!'),
-    execute: async args => {
-      const { TextViewer } = await import('../widgets/textviewer');
+    execute: args => {
       const executionId = String(args.execution_id);
       const id = `jp-agent-exec-text-${executionId}`;
-      if (!find(shell.widgets('main'), widget => widget.id === id)) {
-        const content = new TextViewer(api, executionId, trans);
-        const widget = new MainAreaWidget({ content });
-        widget.id = id;
-        widget.title.label = trans.__('Full output');
-        widget.title.closable = true;
-        shell.add(widget, 'main');
-      }
-      shell.activateById(id);
+      return openDocument(app, id, trans.__('Full output'), async () => {
+        const { TextViewer } = await import('../widgets/textviewer');
+        return new TextViewer(api, executionId, trans);
+      });
     }
   });
 }

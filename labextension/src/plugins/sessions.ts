@@ -45,7 +45,13 @@ import { Clock } from '../widgets/clock';
 import { activityIcon } from '../widgets/icons';
 import { makeReadOnly } from '../widgets/readonly';
 import { untrusted } from '../widgets/untrusted';
-import { reporter, sessionCommand, takes, watchSelected } from './commands';
+import {
+  openDocument,
+  reporter,
+  sessionCommand,
+  takes,
+  watchSelected
+} from './commands';
 
 /** The name of the factory; Jupyter Notebook looks for "Notebook" in it. */
 const FACTORY = 'Agent Session Notebook';
@@ -190,6 +196,36 @@ function addExportCommand(
   });
 }
 
+/** Add the command that runs a session again, and shows how it compares. */
+function addRerunCommand(
+  app: JupyterFrontEnd,
+  model: IActivityModel,
+  rendermime: IRenderMimeRegistry,
+  trans: TranslationBundle
+): void {
+  const { api } = model;
+  const execute = app.commands.execute.bind(app.commands);
+  const onError = reporter(trans);
+  app.commands.addCommand(CommandIDs.runAgain, {
+    ...sessionCommand(model, trans, async id => {
+      const [{ RerunModel }, { RerunView }, { titleText }, session] =
+        await Promise.all([
+          import('../model/rerun'),
+          import('../widgets/rerun'),
+          import('../widgets/wording'),
+          api.getSession(id)
+        ]);
+      const label = trans.__('Re-run: %1', titleText(session, trans));
+      await openDocument(app, `jp-agent-exec-rerun-${id}`, label, async () => {
+        const rerun = new RerunModel(id, api);
+        const options = { api, execute, onError, rendermime, rerun, trans };
+        return new RerunView(options);
+      });
+    }),
+    label: trans.__('Run Agent Session Again and Compare…')
+  });
+}
+
 /**
  * Open the document that the page's address names, such as after a reload.
  *
@@ -313,13 +349,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       icon: notebookIcon
     });
     addExportCommand(app, model, browser, trans);
-    commands.addCommand(CommandIDs.runAgain, {
-      ...sessionCommand(model, trans, async id => {
-        const { session_id } = await model.api.runAgain(id);
-        model.select(session_id);
-      }),
-      label: trans.__('Run Agent Session Again and Compare')
-    });
+    addRerunCommand(app, model, rendermime, trans);
     for (const command of [
       CommandIDs.openDocument,
       CommandIDs.openNotebook,

@@ -5,6 +5,7 @@ import type { IDiffLine } from '../model/textdiff';
 import { readPieces, splitLines } from '../model/plainsource';
 import type { Hidden, ISourceLine, Mark, Piece } from '../model/plainsource';
 import { element } from './elements';
+import { plainName } from './wording';
 
 /** Show what is different between two sources. */
 export function createComparison(
@@ -17,6 +18,25 @@ export function createComparison(
   const lines = diffLines(splitLines(before), splitLines(after));
   pre.append(...lines.map(line => createChange(line, trans)));
   return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
+}
+
+/** Show a unified diff, but for the two lines of its head. */
+export function createDiff(
+  diff: string,
+  label: string,
+  trans: TranslationBundle
+): HTMLElement {
+  const pre = createText(plainName(label));
+  for (const line of diff.split('\n').slice(2)) {
+    const kind = line.startsWith('+')
+      ? 'added'
+      : line.startsWith('-')
+        ? 'removed'
+        : 'same';
+    const text = /^[-+ ]/.test(line) ? line.slice(1) : line;
+    pre.append(createChange({ kind, text }, trans));
+  }
+  return pre;
 }
 
 /** How many lines are different. */
