@@ -39,6 +39,22 @@ def sync_folder(path: Path) -> None:
         os.close(fd)
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file that only the owner can read, whole or not at all; its data is durable.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; an earlier one is unchanged.
+    """
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+
+
 class Reserve:
     """A file that reserves disk space until it is needed. Thread-safe.
 

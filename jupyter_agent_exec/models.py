@@ -69,11 +69,35 @@ class Agent(Request, frozen=True, kw_only=True):
     model: Name | None = None
 
 
-class Chain(Answer, frozen=True, kw_only=True):
+class HeadSignature(Answer, frozen=True, kw_only=True):
+    """The server's signature of a chain up to a head, which may be older than the chain's end.
+
+    Keep it to prove later what the chain was.
+    """
+
+    format: str
+    """Says what is signed, and how: `jupyter-agent-exec/head/1`."""
+    chain: str
+    """The id of the session, or the name of the ledger."""
+    length: int
+    head: Digest
+    at: str
+    """When it was signed, by the server's clock."""
+    key: Digest
+    """SHA-256 of the public key in DER."""
+    public_key: str
+    """The Ed25519 key in DER, in base64."""
+    signature: str
+    """Of the fields above but `public_key`, as canonical JSON; in base64."""
+
+
+class Chain(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """The end of a session's journal. Keep it to prove later that nothing was cut off."""
 
     head: Digest
     length: int
+    signature: HeadSignature | None = None
+    """The newest signature; left out if there is none, since the server does not sign."""
 
 
 class Problem(Answer, frozen=True, kw_only=True):

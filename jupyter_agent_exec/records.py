@@ -826,6 +826,15 @@ class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
     chain: Chain
 
 
+class SigningKey(Entry, frozen=True, kw_only=True, tag="signing_key"):
+    """The server signs the heads of its chains with this key from now on."""
+
+    key: Digest
+    """SHA-256 of the public key."""
+    public_key: str
+    """In DER, in base64."""
+
+
 class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 
@@ -892,6 +901,7 @@ LedgerEntry = (
     | SessionOpened
     | SessionClosed
     | SessionAmended
+    | SigningKey
     | PolicySet
     | TokenMinted
     | TokenRenewed

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.paths import jupyter_config_path
 
@@ -27,6 +27,7 @@ from .executions.execution_queue import ServerResources
 from .executions.observer import ExecutionObserver
 from .files.manager import SessionFiles
 from .gateway.kernels import server_kernels
+from .journal.heads import PRIVATE_KEY
 from .journal.history import History
 from .journal.ledger import TokenEntries
 from .kernels.live_kernels import LiveKernels
@@ -74,6 +75,9 @@ from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
 from .types import RuleKind
 
+if TYPE_CHECKING:
+    from .signing.signer import Signer
+
 
 class Services:
     """The managers behind the routes and the MCP tools, one of each.
@@ -114,11 +118,23 @@ class Services:
             redactor=traits.redactor(),
         )
         self.history.root_dir = serverapp.root_dir
+        self._signer = self._make_signer() if traits.sign_heads else None
         self._make_backends()
         self._make_kernels()
         self._make_auth()
         self._make_sessions()
         self._make_managers()
+
+    def _make_signer(self) -> Signer:
+        """Create what signs the heads of the history; a key that was handed in is read now."""
+        from .signing.key import SigningKey
+        from .signing.signer import Signer
+
+        traits = self._traits
+        make = partial(SigningKey.made, self._folder / PRIVATE_KEY)
+        handed_in = SigningKey(Path(traits.signing_key)) if traits.signing_key else None
+        load_key = make if handed_in is None else lambda: handed_in
+        return Signer(self.history, load_key, traits.signing_interval, self._log)
 
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
@@ -376,6 +392,8 @@ class Services:
         self._loop = asyncio.get_running_loop()
         self.history.followers.changed = self._sinks_changed
         self.manager.start()
+        if self._signer is not None:
+            self._signer.start()
         self._metrics.start()
         self._cell_recovery.start()
         self._stop_signals.start()
@@ -400,6 +418,8 @@ class Services:
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
         await self.manager.stop()
+        if self._signer is not None:
+            await asyncio.to_thread(self._signer.stop)
         await self.reruns.stop()
         await self._program_kernels.stop()
         self._token_thread.shutdown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -65,6 +66,38 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         except ValueError as error:
             raise TraitError(str(error)) from None
         return list(proposal.value)
+
+    sign_heads = Bool(
+        False,
+        config=True,
+        help="""Whether to sign the heads of the record's chains, so that it holds against whoever
+        can write the history but does not have the key. Needs the extra `signing`.""",
+    )
+    signing_key = Unicode(
+        config=True,
+        help="""File with the Ed25519 private key that signs, in PEM without a password. Keep it
+        where code in kernels cannot read it. Default: `signing-key.pem` in the history's folder,
+        made when it is needed first.""",
+    )
+    signing_interval = Float(
+        60,
+        min=0.1,
+        config=True,
+        help="""Seconds between two signatures of a chain that grows. A session's journal is also
+        signed when the session ends.""",
+    )
+
+    @validate("sign_heads")
+    def _check_sign_heads(self, proposal: Bunch) -> bool:
+        if proposal.value and find_spec("cryptography") is None:
+            raise TraitError("sign_heads: pip install 'jupyter-agent-exec[signing]' first.")
+        return bool(proposal.value)
+
+    @validate("signing_key")
+    def _check_signing_key(self, proposal: Bunch) -> str:
+        if proposal.value and not Path(proposal.value).is_file():
+            raise TraitError(f"signing_key: there is no file {proposal.value}.")
+        return str(proposal.value)
 
     session_manager_class = Type(
         AgentSessions,

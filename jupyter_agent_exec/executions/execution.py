@@ -556,7 +556,7 @@ class LiveExecution:
             approval=None if approval is None else _shown(approval, redactor),
             revises=self.spec.revises,
             claim=None if claim is None else redactor.struct(claim),
-            chain=self.executions.journal.head,
+            chain=self.executions.journal.signed_head,
         )
 
 

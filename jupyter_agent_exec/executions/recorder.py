@@ -268,7 +268,7 @@ class Recorder:
             self._on_loop(self._try_again, execution, record)
         else:
             end = next(at for at, entry in enumerate(entries) if isinstance(entry, Finished))
-            record = replace(record, entry_hash=hashes[end], chain=self._journal.head)
+            record = replace(record, entry_hash=hashes[end], chain=self._journal.signed_head)
             self._on_loop(self._executions.finished, execution, record)
             self._notify_late(entries[end + 1 :])
 
@@ -300,7 +300,7 @@ class Recorder:
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
             reason = " ".join(filter(None, (record.reason, why))) or None
-            final = replace(record, reason=reason, chain=self._journal.head)
+            final = replace(record, reason=reason, chain=self._journal.signed_head)
             self._executions.finished(execution, final)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:

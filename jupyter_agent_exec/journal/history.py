@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -89,6 +89,9 @@ class History(HistoryReader):
         self._live: dict[SessionId, SessionJournal] = {}
         self.followers = Followers(folder, sinks, self._own_journals, log)
         """Copy the record to the sinks."""
+        self.ended: Callable[[Path, Chain], None] | None = None
+        """Called with the journal of a session, and its end, when this server stops to write it, or
+        has amended it."""
         self._lock = threading.RLock()
         self._available = False
         self._stopped = False
@@ -119,6 +122,7 @@ class History(HistoryReader):
             for session in live.values():
                 session.retry()
                 session.release()
+                self._changed(session.session_id, session.head)
             self._index.stop()
             if self._ledger is not None:
                 self._ledger.close()
@@ -134,7 +138,7 @@ class History(HistoryReader):
     def ledger_head(self) -> Chain:
         """The end of the ledger's chain; an empty chain if there is no ledger yet."""
         ledger = self._ledger
-        return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.head
+        return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.signed_head
 
     def check(self) -> None:
         """Check that something can be recorded now.
@@ -252,6 +256,7 @@ class History(HistoryReader):
             except OSError as error:
                 raise self._unavailable(error) from error
             self._note(session_id, True)
+            self._changed(session_id, chain)
             at, by = entries[-1].at, entries[-1].by
             try:
                 ledger.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
@@ -303,6 +308,7 @@ class History(HistoryReader):
                 marks.enter_context(marked(self._session_folder(id)))
             for id, each in going.items():
                 chain = erase(self._session_folder(id), each, by, reason, self.followers.grown)
+                self._changed(id, chain)
                 self.note_owed(SessionAmended(at=timestamp(), by=by, session_id=id, chain=chain))
                 self._proposals.pop(id, None)
             self._index.purge(going)
@@ -388,12 +394,20 @@ class History(HistoryReader):
         if ended:
             self.followers.rescan()
 
+    def heads(self) -> list[tuple[Journal, Chain]]:
+        """Return the files that this server writes, its ledger first, and the ends of their chains.
+
+        Each open session that is in the ledger up to its end is there too.
+        """
+        with self._lock:
+            journals = [session.file for session in list(self._live.values())]
+            if self._ledger is not None:
+                journals.insert(0, self._ledger.journal)
+            return [(journal, journal.head) for journal in journals]
+
     def _own_journals(self) -> dict[Path, int]:
         """Return the journals that this server writes, with the ends of their whole lines."""
-        journals = [session.file for session in list(self._live.values())]
-        if self._ledger is not None:
-            journals.append(self._ledger.journal)
-        return {journal.path: journal.size for journal in journals}
+        return {journal.path: journal.size for journal, _ in self.heads()}
 
     def _probe(self) -> None:
         """Raise OSError if nothing can be written."""
@@ -419,6 +433,7 @@ class History(HistoryReader):
 
     def _ended(self, session_id: SessionId, closed: Closed, chain: Chain) -> None:
         """Record the end of a session in the ledger, later if it cannot be written now."""
+        self._changed(session_id, chain)
         self._live.pop(session_id, None)
         if self._ledger is None:
             return
@@ -427,6 +442,10 @@ class History(HistoryReader):
             self._ledger.note_owed(entry)
         except HistoryUnavailable as error:
             self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
+
+    def _changed(self, session_id: SessionId, chain: Chain) -> None:
+        if self.ended is not None:
+            self.ended(self._session_folder(session_id) / "journal.jsonl", chain)
 
 
 _REMAINS: Final = (

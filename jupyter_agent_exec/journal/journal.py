@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 from filelock import FileLock, Timeout
+from msgspec.structs import replace
 
 from ..durability import Reserve, sync_data
 from ..errors import HistoryUnavailable
-from ..models import Chain
+from ..models import Chain, HeadSignature
 from ..records import (
     Accepted,
     ApprovalAsked,
@@ -37,6 +38,7 @@ from ..redaction import Redactor
 from ..types import Digest, SessionId
 from . import chain
 from .blobs import BlobStore, TextSpill
+from .heads import signatures_path
 
 Grown = Callable[[Path, int, int], None]
 """Called after a write with a journal's path, its size, and the number of new entries."""
@@ -44,6 +46,7 @@ Grown = Callable[[Path, int, int], None]
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _TAIL_BYTES: Final = 1 << 16
+_decode_signatures: Final = msgspec.json.Decoder(list[HeadSignature]).decode
 
 
 _TEXTS: Final[Mapping[type[Entry], Sequence[str]]] = {
@@ -119,6 +122,8 @@ class Journal:
         self._lock = threading.Lock()
         self._closed = False
         self.grown: Grown | None = None
+        self.signature: HeadSignature | None = None
+        """The newest signature of its chain."""
 
     @classmethod
     def create(cls, path: Path) -> Journal:
@@ -154,6 +159,12 @@ class Journal:
     def head(self) -> Chain:
         """The end of the chain; never waits for a write."""
         return self._head
+
+    @property
+    def signed_head(self) -> Chain:
+        """The end of the chain, with the newest signature."""
+        signature = self.signature
+        return self._head if signature is None else replace(self._head, signature=signature)
 
     @property
     def size(self) -> int:
@@ -302,6 +313,32 @@ class Journal:
         self._fd, self._file = fd, os.fstat(fd)
 
 
+def end_of(path: Path) -> Chain:
+    """Return the end of the chain in a file that nobody writes to.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        return _find_end(file.fileno(), os.fstat(file.fileno()).st_size)[1]
+
+
+def signatures_of(path: Path) -> list[HeadSignature]:
+    """Return the last signature of a chain by each key.
+
+    Raises
+    ------
+    OSError, msgspec.MsgspecError
+        If they cannot be read.
+    """
+    try:
+        return _decode_signatures(signatures_path(path).read_bytes())
+    except FileNotFoundError:
+        return []
+
+
 def _find_end(fd: int, total: int) -> tuple[int, Chain]:
     """Return the size up to the last whole line, and the chain's end there."""
     length = _TAIL_BYTES
@@ -394,6 +431,11 @@ class SessionJournal:
     def head(self) -> Chain:
         """The end of the journal's chain; never waits for a write."""
         return self._journal.head
+
+    @property
+    def signed_head(self) -> Chain:
+        """The end of the journal's chain, with the newest signature."""
+        return self._journal.signed_head
 
     @property
     def kept(self) -> bool:

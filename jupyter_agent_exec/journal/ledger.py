@@ -111,6 +111,11 @@ class Ledger:
         return self._journal.head
 
     @property
+    def signed_head(self) -> Chain:
+        """The end of its chain, with the newest signature."""
+        return self._journal.signed_head
+
+    @property
     def journal(self) -> Journal:
         """Its file."""
         return self._journal

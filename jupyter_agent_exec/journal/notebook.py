@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -35,6 +35,7 @@ from ..types import JSON, CellId, ExecutionId, Via
 from .blobs import BlobStore
 from .environments import Environments
 from .fold import SessionState, execution_record, executions_of, session_after
+from .heads import cell_digest, metadata_digest
 from .lines import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
@@ -42,6 +43,9 @@ SCHEMA_VERSION: Final = 1
 
 MOST_FOLLOWED: Final = 8
 """How many of a session's earlier cells after the same cell are looked for."""
+
+Sign = Callable[[Mapping[str, JSON]], dict[str, JSON] | None]
+"""Returns a statement with its signature; None if nothing can be signed now."""
 
 _CHUNK_CHARACTERS: Final = 1 << 16
 
@@ -149,6 +153,7 @@ def notebook_chunks(
     environments: Sequence[Mapping[str, JSON]] = (),
     started: KernelStarted | None = None,
     clean: bool = False,
+    sign: Sign | None = None,
 ) -> Iterator[str]:
     """Yield the text of an nbformat 4.5 notebook, some cells at a time.
 
@@ -166,11 +171,13 @@ def notebook_chunks(
         The recorded start of the kernel; None if there was none.
     clean
         In nbformat's format, and only with the metadata that identifies the record.
+    sign
+        Signs the notebook, so that it can be verified without the journal.
     """
     pieces = (
-        _clean_pieces(session, executions, started)
+        _clean_pieces(session, executions, started, sign)
         if clean
-        else _pieces(session, executions, events, environments, started)
+        else _pieces(session, executions, events, environments, started, sign)
     )
     chunk: list[str] = []
     size = 0
@@ -189,25 +196,38 @@ def _pieces(
     events: Sequence[Mapping[str, JSON]],
     environments: Sequence[Mapping[str, JSON]],
     started: KernelStarted | None,
+    sign: Sign | None,
 ) -> Iterator[str]:
     yield '{"cells":['
     separator = "\n"
+    digests: list[JSON] = []
     for record in executions:
+        made = _exported_cell(record)
         yield separator
-        yield dump(_exported_cell(record))
+        yield dump(made)
         separator = ",\n"
+        if sign is not None:
+            digests.append([made["id"], cell_digest(made)])
     metadata = _metadata(session, events, environments, started)
+    _sign_notebook(metadata, session, digests, sign)
     yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
 
 
 def _clean_pieces(
-    session: Session, executions: Iterable[ExecutionRecord], started: KernelStarted | None
+    session: Session,
+    executions: Iterable[ExecutionRecord],
+    started: KernelStarted | None,
+    sign: Sign | None,
 ) -> Iterator[str]:
     """Yield what `nbformat.write` writes, to the byte."""
     yield '{\n "cells": ['
     separator, end = "\n  ", ""
+    digests: list[JSON] = []
     for record in executions:
-        split = split_lines(from_dict({"cells": [strict(_clean_cell(record))]}))  # type: ignore[no-untyped-call]
+        made = _clean_cell(record)
+        if sign is not None:
+            digests.append([made["id"], cell_digest(made)])
+        split = split_lines(from_dict({"cells": [strict(made)]}))  # type: ignore[no-untyped-call]
         yield separator
         yield _indented(split["cells"][0], 2)
         separator, end = ",\n  ", "\n "
@@ -217,8 +237,26 @@ def _clean_pieces(
         "chain": msgspec.to_builtins(session.chain),
     }
     metadata = {"agent_exec": about, **_kernel(started)}
+    _sign_notebook(metadata, session, digests, sign)
     yield f'{end}],\n "metadata": {_indented(metadata, 1)},\n'
     yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
+
+
+def _sign_notebook(
+    metadata: dict[str, Any], session: Session, cells: list[JSON], sign: Sign | None
+) -> None:
+    """Add a signature of its cells and its own metadata to a notebook's metadata."""
+    if sign is not None:
+        statement: dict[str, JSON] = {
+            "chain": session.id,
+            "length": session.chain.length,
+            "head": session.chain.head,
+            "cells": cells,
+            "metadata": metadata_digest(metadata),
+        }
+        signature = sign(statement)
+        if signature is not None:
+            metadata["agent_exec"]["signature"] = signature
 
 
 def _indented(value: JSON, level: int) -> str:
@@ -227,10 +265,12 @@ def _indented(value: JSON, level: int) -> str:
     return text.replace("\n", "\n" + " " * level)
 
 
-def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> Iterator[str]:
+def journal_notebook(
+    path: Path, blobs: BlobStore, *, clean: bool = False, sign: Sign | None = None
+) -> Iterator[str]:
     """Yield the text of the notebook of a session's journal, as it is now.
 
-    Only the positions of the lines are in memory, not the lines. `clean` is as in
+    Only the positions of the lines are in memory, not the lines. `clean` and `sign` are as in
     `notebook_chunks`.
 
     Raises
@@ -262,6 +302,7 @@ def journal_notebook(path: Path, blobs: BlobStore, *, clean: bool = False) -> It
         environments=environments.told,
         started=started,
         clean=clean,
+        sign=sign,
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
+from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import Indexing, JournalEvent, SearchResults, Session, SessionList
+from ..models import HeadSignature, Indexing, JournalEvent, SearchResults, Session, SessionList
 from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
 from . import query
@@ -21,10 +23,12 @@ from .environments import requirements
 from .fold import SessionState, execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
+from .journal import signatures_of
 from .ledger import sessions_below
 from .lines import Line, Range, lines_at
 from .notebook import (
     DiscardedCells,
+    Sign,
     UnwrittenCells,
     discarded_cells,
     journal_notebook,
@@ -33,6 +37,7 @@ from .notebook import (
 from .proposals import RecordedProposal, SessionProposals
 from .query import Criteria, ExecutionImage
 from .tables import parse_ranges
+from .verify import Outcome, verify_journal
 
 T = TypeVar("T")
 
@@ -84,6 +89,8 @@ class HistoryReader:
         self._held: WeakValueDictionary[ExecutionId, HeldOutputs] = WeakValueDictionary()
         self._proposals: dict[SessionId, SessionProposals] = {}
         self._reading_proposals = threading.Lock()
+        self.sign: Sign | None = None
+        """Signs what exports say; None if the server does not sign."""
         self._is_below: dict[SessionId, bool] = {}
         self._reading_ledgers = threading.Lock()
 
@@ -106,7 +113,12 @@ class HistoryReader:
             If no session has this id.
         """
         checked = check_session_id(session_id)
-        return self._index.ask(lambda connection: query.session(connection, checked))
+        session = self._index.ask(lambda connection: query.session(connection, checked))
+        kept: list[HeadSignature] = []
+        with suppress(OSError, MsgspecError):  # `verify` reports what cannot be read
+            kept = signatures_of(self._session_folder(checked) / "journal.jsonl")
+        newest = max(kept, key=lambda each: each.at, default=None)
+        return replace(session, chain=replace(session.chain, signature=newest))
 
     def sessions(
         self,
@@ -458,7 +470,10 @@ class HistoryReader:
             If no session has this id.
         """
         path = self.journal_path(session_id)
-        return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean)
+        sign = self.sign
+        if sign is not None and verify_journal(path).outcome not in (Outcome.WHOLE, Outcome.TORN):
+            sign = None  # nothing is signed that is not as it was written
+        return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean, sign=sign)
 
     def requirements(self, session_id: str) -> str:
         """Return what a session's kernel had installed at last, as a `requirements.txt`.

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
+from ..durability import replace_file
 from ..types import Digest
 from .blobs import BlobStore
 from .erasure import erased_names
@@ -106,12 +107,7 @@ class Tail:
 
     def keep(self, cursor: Cursor) -> None:
         """Move the cursor; durable on return."""
-        temporary = self._kept.with_name(f".{self.name}-{os.getpid()}")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(cursor))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(self._kept)
+        replace_file(self._kept, msgspec.json.encode(cursor))
 
     def lacking(self, cursor: Cursor, end: int) -> tuple[float, int]:
         """Return since when the sink lacks lines up to byte `end`, and how many."""

@@ -121,14 +121,14 @@ def _compare_metadata(
     about = metadata["agent_exec"]
     if clean:
         told = {"session_id": journal.session.get("id")}
-        differ = differing(about, told, ignored=("chain", "schema_version"))
+        differ = differing(about, told, ignored=("chain", "schema_version", "signature"))
     else:
         session = _dict(about.get("session"))
         differ = [f"session.{name}" for name in differing(_clean(session), journal.session)]
         differ += [
             f"{shown(name)} (added)"
             for name in about.keys()
-            - {"session", "chain", "schema_version", "events", "environments"}
+            - {"session", "chain", "schema_version", "events", "environments", "signature"}
         ]
         told = about.get("environments", [] if not journal.environments else None)
         if None not in journal.environments and not same(_clean(told), journal.environments):

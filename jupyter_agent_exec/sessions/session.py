@@ -202,7 +202,7 @@ class LiveSession(ExecutionObserver):
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             behind=self.gate.behind,
             proposed=self.proposed,
-            chain=self._journal.head,
+            chain=self._journal.signed_head,
         )
 
     @property
@@ -231,7 +231,7 @@ class LiveSession(ExecutionObserver):
     @property
     def chain(self) -> Chain:
         """Where its journal ends."""
-        return self._journal.head
+        return self._journal.signed_head
 
     def take_decided_edits(self) -> list[DecidedEdit]:
         """Return what became of its proposed edits since the last call."""

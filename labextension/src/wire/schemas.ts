@@ -81,6 +81,7 @@ export type Schemas = {
   Chain: {
     head: string;
     length: number;
+    signature: Schemas['HeadSignature'] | null;
   };
   /** Variables and files that an execution changed. */
   Changes: {
@@ -243,6 +244,21 @@ export type Schemas = {
     bytes: number;
     modified_at: string;
     url?: string | null;
+  };
+  /**
+   * The server's signature of a chain up to a head, which may be older than the chain's end.
+   *
+   * Keep it to prove later what the chain was.
+   */
+  HeadSignature: {
+    format: string;
+    chain: string;
+    length: number;
+    head: string;
+    at: string;
+    key: string;
+    public_key: string;
+    signature: string;
   };
   /** An image among an execution's outputs. */
   Image: {
