@@ -13,6 +13,8 @@ from ..central.archive import Archive, open_archive
 from ..central.search import search_archive
 from ..central.verify import verify_archive
 from ..client.display import quoted
+from ..journal.heads import key_id
+from ..journal.proofs import Held, export_claim, hold, hold_export
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from ..journal.verify_notebook import verify_notebook
 from . import exit_codes
@@ -23,6 +25,8 @@ _PATIENCE = 0.5
 """Seconds to wait for a server that is writing to the history."""
 
 _HEAD = re.compile(r"[0-9a-f]{64}")
+
+_PUBLIC_KEY = re.compile("-----BEGIN PUBLIC KEY-----(.+?)-----END PUBLIC KEY-----", re.DOTALL)
 
 _SAID = {
     Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there, except "
@@ -39,19 +43,22 @@ def verify(arguments: Namespace, console: Console) -> int:
     head = arguments.head
     if head is not None and not _HEAD.fullmatch(head):
         raise UsageError("--head takes a SHA-256: 64 characters of 0-9a-f.")
+    keys = [_key(word) for word in arguments.key]
     try:
-        report = _checked(arguments, head)
+        report, held = _checked(arguments, head, keys)
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error
     outcome = report.outcome
     if arguments.json:
-        console.json(_as_json(report))
+        console.json(_as_json(report) | {"held": None if held is None else held.as_json()})
         return int(outcome)
     for finding in report.findings:
         console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
     for told in report.erased:
         console.line(f"erased  {told}")
     console.line(_SAID[outcome])
+    if held is not None:
+        console.line(held.paragraph())
     console.note(f"{report.journals} chains, {report.entries} entries checked")
     return int(outcome)
 
@@ -85,10 +92,40 @@ def search_central(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
-def _checked(arguments: Namespace, head: str | None) -> Report:
+def _key(word: str) -> str:
+    """Return the id of a public key, from its file or from the id itself."""
+    if _HEAD.fullmatch(word):
+        return word
+    try:
+        pem = _PUBLIC_KEY.search(Path(word).read_text("ascii"))
+        if pem is not None:
+            return key_id("".join(pem[1].split()))
+    except (OSError, ValueError):
+        pass
+    raise UsageError(
+        f"--key takes a file with a public key in PEM, or the key's SHA-256; not {word!r}."
+    )
+
+
+def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[Report, Held | None]:
+    """Check what the arguments name; with --from, nobody else says anything of it."""
     if arguments.origin is not None:
         with archive_at(arguments.origin) as archive:
-            return verify_archive(archive)
+            return verify_archive(archive), None
+    try:
+        path = Path(arguments.what or "")
+        if path.suffix == ".ipynb" and path.is_file():
+            return _checked_notebook(arguments, path, head, keys)
+        report = _checked_history(arguments, head)
+        return report, hold(report, keys=keys)
+    except ImportError as error:
+        raise UsageError(
+            "There are signatures, and what checks them is not installed: "
+            f"pip install 'jupyter-agent-exec[signing]' ({error})."
+        ) from error
+
+
+def _checked_history(arguments: Namespace, head: str | None) -> Report:
     history = _history(arguments)
     word: str | None = arguments.what
     if word is None:
@@ -100,17 +137,24 @@ def _checked(arguments: Namespace, head: str | None) -> Report:
         return verify_session(_folder(history), word, head=head, patience=_PATIENCE)
     if not path.is_file():
         raise UsageError(f"There is no file or folder {word}.")
-    if path.suffix != ".ipynb":
-        return verify_journal(path, head=head)
-    journal = Path(arguments.journal) if arguments.journal else _journal_of(path, history)
-    journal = journal.resolve()
+    return verify_journal(path, head=head)
+
+
+def _checked_notebook(
+    arguments: Namespace, path: Path, head: str | None, keys: list[str]
+) -> tuple[Report, Held]:
+    journal = Path(arguments.journal or _journal_of(path, _history(arguments))).resolve()
     if not journal.is_file():
-        raise UsageError(f"There is no journal {journal}; name it with --journal or --history.")
+        alone = None if arguments.journal else hold_export(path, keys=keys)
+        if alone is None:
+            raise UsageError(f"There is no journal {journal}; name it with --journal or --history.")
+        return alone
     report = verify_notebook(path, journal)
     known = _of_journal(journal, head)
     report.findings.extend(each for each in known.findings if each not in report.findings)
-    report.journals, report.entries = known.journals, known.entries
-    return report
+    report.journals, report.entries, report.chains = known.journals, known.entries, known.chains
+    claim = export_claim(path, report)
+    return report, hold(report, keys=keys, claims=[] if claim is None else [claim])
 
 
 def _of_journal(journal: Path, head: str | None) -> Report:

@@ -639,6 +639,14 @@ def _add_verify(commands: Any) -> None:
         metavar="HASH",
         help="a chain head that you kept elsewhere; proves that nothing is cut off",
     )
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="the public key that must have signed it: a PEM file or the key's SHA-256; from "
+        "elsewhere, not from the history; more than once for several",
+    )
 
 
 def _add_doctor(commands: Any) -> None:

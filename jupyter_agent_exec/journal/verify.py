@@ -57,6 +57,21 @@ class Finding:
     """One sentence."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadChain:
+    """A chain that was read, as far as signatures, timestamps and witnesses speak of it."""
+
+    name: str
+    """The id of the session, or the name of the ledger, as its first entry says."""
+    hashes: list[str]
+    times: list[str]
+    """When each entry was written, as it says."""
+    migrated_at: str
+    """When it was migrated last; empty if it was not. Earlier signatures are of another chain."""
+    ledger: list[dict[str, Any]]
+    """The entries of a ledger; empty for a session."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Report:
     """The result of a check."""
@@ -68,6 +83,8 @@ class Report:
     """The number of lines checked."""
     erased: list[str] = field(default_factory=list)
     """What users have erased, in sentences."""
+    chains: dict[Path, ReadChain] = field(default_factory=dict)
+    """The chains that were read, by their files."""
 
     @property
     def outcome(self) -> Outcome:
@@ -251,11 +268,26 @@ def check_chain(path: Path, report: Report) -> Checked:
         checked.lines.append(line._replace(payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
+    report.chains[path] = _read_chain(path, checked)
     erased = _erased(path, checked, report)
     for n, name in missing:
         if not any(first <= n <= last for first, last in erased):
             report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
     return checked
+
+
+def _read_chain(path: Path, checked: Checked) -> ReadChain:
+    entries = [line.entry for line in checked.lines]
+    first = entries[0] if entries else {}
+    is_ledger = first.get("type") == "ledger_opened"
+    migrated = [str(entry.get("at")) for entry in entries if entry.get("type") == "migrated"]
+    return ReadChain(
+        name=f"ledger-{first.get('instance')}" if is_ledger else str(first.get("session_id")),
+        hashes=checked.hashes,
+        times=[str(entry.get("at", "")) for entry in entries],
+        migrated_at=max(migrated, default=""),
+        ledger=entries if is_ledger else [],
+    )
 
 
 def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int]]:
@@ -391,7 +423,7 @@ def compare_session(
 
 def _ends_before(entries: Iterable[dict[str, Any]]) -> list[End | None]:
     """Return where a journal ended before it was migrated."""
-    return [_end(entry.get("before")) for entry in entries if entry.get("type") == "migrated"]
+    return [end_in(entry.get("before")) for entry in entries if entry.get("type") == "migrated"]
 
 
 def _compare_opened(
@@ -402,7 +434,7 @@ def _compare_opened(
         report.add(Outcome.ALTERED, path, 0, "This is the journal of another session.")
     before, token = opened.get("ledger"), opened.get("token")
     if before is not None:
-        end = _end(before)
+        end = end_in(before)
         if end is None:
             report.add(Outcome.ALTERED, path, 0, "What it says of its ledger cannot be.")
         elif end.head not in listed.hashes:
@@ -487,7 +519,7 @@ def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
             return False
         known = listed.sessions.setdefault(session_id, None)
         if kind != "session_opened":
-            end = _end(entry.get("chain"))
+            end = end_in(entry.get("chain"))
             if end is None:
                 return False
             if known is None or known.length < end.length:
@@ -511,7 +543,7 @@ def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
     return True
 
 
-def _end(chain: object) -> End | None:
+def end_in(chain: object) -> End | None:
     """Return the end of a chain according to an entry; None if the values are not valid."""
     if not isinstance(chain, dict):
         return None
