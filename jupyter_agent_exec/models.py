@@ -1097,6 +1097,14 @@ class SinkStatus(Answer, frozen=True, kw_only=True):
     failing_since: str | None
 
 
+class PeopleRecorded(Answer, frozen=True, kw_only=True):
+    """Whether the record also has the code that users run themselves."""
+
+    what: RecordPeople = "off"
+    everywhere: bool = False
+    """True: in all kernels of the server; False: in those that agents are attached to."""
+
+
 class Approvals(Answer, frozen=True, kw_only=True):
     """The executions that wait for approval, the approval policy, and the pause."""
 
@@ -1108,6 +1116,7 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Whether a user must type the server's passphrase before they decide."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The sinks that cannot be reached, or that stop all code now; empty for an agent token."""
+    people: PeopleRecorded = PeopleRecorded()
 
 
 class CellPart(Request, frozen=True, kw_only=True):
@@ -1465,6 +1474,7 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
     """False while the index is being rebuilt."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The places that get a copy of the record; empty for an agent token."""
+    people: PeopleRecorded = PeopleRecorded()
 
 
 Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]

@@ -109,6 +109,10 @@ class RecordingConnection(BaseKernelWebsocketConnection):
             self._forwarding = start_apart(self._forward(), f"record {self.kernel_id}")
 
     async def _forward(self) -> None:
+        # Until it is connected, a connection to a gateway would call us again with each message.
+        connecting = getattr(self, "ws_future", None)
+        if connecting is not None and not connecting.done():
+            await asyncio.wait({connecting})
         while self._waiting:
             message, request = self._waiting[0]
             if request is not None:

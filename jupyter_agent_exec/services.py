@@ -105,7 +105,7 @@ class Services:
         self._settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
         self._activity_log = ActivityLog(log)
-        self._records_all = traits.record_people_in == "all"
+        self._records_all = self._settings.people.everywhere
         self._senders = Senders()
         self._tracing = make_tracing(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
@@ -374,7 +374,7 @@ class Services:
         """Listen to the server's events, and show its metrics."""
         self._metrics.show()
         self._contents_events.start()
-        if self._traits.record_people != "off":
+        if self._settings.people.what != "off":
             self._kernel_events.start()
 
     def connection_class(self, configured: type) -> type:

@@ -31,6 +31,7 @@ from .files.manager import SessionFiles
 from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
+from .models import PeopleRecorded
 from .notebooks.manager import NotebookManager
 from .redaction import RedactionTraits
 from .sessions.manager import AgentSessions
@@ -388,7 +389,10 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
             max_sessions=self.max_sessions,
             session_idle_timeout=self.session_idle_timeout,
             allowed_env=frozenset(self.allowed_env),
-            record_people=cast(RecordPeople, self.record_people),
+            people=PeopleRecorded(
+                what=cast(RecordPeople, self.record_people),
+                everywhere=self.record_people_in == "all",
+            ),
             default_wait=self.default_wait,
             max_wait=self.max_wait,
             max_held=self.max_held_answers,

@@ -42,6 +42,9 @@ c.AgentExecApp.approval = {"notebook": "none", "kernel": "none"}
 if "AGENT_EXEC_UI_PASSPHRASE" in os.environ:
     c.AgentExecApp.approval = {"scratch": "always"}
     c.AgentExecApp.decision_passphrase_hash = passwd(os.environ["AGENT_EXEC_UI_PASSPHRASE"])
+if "AGENT_EXEC_UI_RECORD_PEOPLE" in os.environ:
+    c.AgentExecApp.record_people = os.environ["AGENT_EXEC_UI_RECORD_PEOPLE"]
+    c.AgentExecApp.record_people_in = "all"
 # Small, so that a test can reach it.
 c.AgentExecApp.max_output_bytes = 100_000
 

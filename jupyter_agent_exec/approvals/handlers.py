@@ -39,6 +39,7 @@ class ApprovalsBase(SessionsBase):
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
                 sinks=sinks,
+                people=self.manager.people,
             ),
         )
 

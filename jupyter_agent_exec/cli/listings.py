@@ -35,11 +35,21 @@ def status(arguments: Namespace, console: Console) -> int:
         console.line(f"search    {'ready' if answer.search_ready else 'being rebuilt'}")
         for sink in answer.sinks:
             console.line(f"sink      {sink.name}: {_how_far(sink)}")
+        console.line(f"people    {recorded(answer.people)}")
         console.line(f"sessions  {answer.open_sessions} open")
         console.line(f"kernels   {answer.kernels}")
         console.line(f"now       {answer.running} running, {answer.queued} waiting")
         console.line(f"ledger    {answer.ledger.length} entries, head {answer.ledger.head}")
     return exit_codes.OK
+
+
+def recorded(people: models.PeopleRecorded) -> str:
+    """Return whether users' own code is recorded."""
+    if people.what == "off":
+        return "what users run themselves is not recorded"
+    what = "the source" if people.what == "source" else "the source and outputs"
+    where = "in ALL kernels" if people.everywhere else "in kernels that agents are attached to"
+    return f"{what} of what users run is recorded, {where}"
 
 
 def _how_far(sink: models.SinkStatus) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidRequest
 from ..kernels.kernel import Kernel
-from ..models import Caps
-from ..types import RecordChanges, RecordPeople
+from ..models import Caps, PeopleRecorded
+from ..types import RecordChanges
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +40,8 @@ class Settings:
     session_idle_timeout: float
     """Seconds after which a session that nobody uses is closed; 0 for never."""
     allowed_env: frozenset[str]
-    record_people: RecordPeople
-    """How much to record of the code that users run in kernels they share with agents."""
+    people: PeopleRecorded
+    """How much to record of the code that users run."""
     default_wait: float
     max_wait: float
     max_held: int

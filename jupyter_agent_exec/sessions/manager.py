@@ -26,7 +26,7 @@ from ..journal.history import History
 from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
-from ..models import GiveInput, OpenSession, ServerStatus, Session
+from ..models import GiveInput, OpenSession, PeopleRecorded, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
@@ -297,7 +297,13 @@ class AgentSessions:
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
             sinks=self._journals.followers.status() if with_sinks else [],
+            people=self.people,
         )
+
+    @property
+    def people(self) -> PeopleRecorded:
+        """Whether users' own code is recorded."""
+        return self._settings.people
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Run something that blocks on the disk."""

@@ -66,10 +66,12 @@ class ProgramKernels:
     async def record(self, kernel_id: str, caller: Caller, request: SentRequest) -> None:
         """Record a user's request before the kernel gets it; return when it is on disk.
 
+        If the disk is full, the entry is kept in memory until there is room.
+
         Raises
         ------
         AgentExecError
-            It is not recorded.
+            It is not recorded, because the kernel has no session and none can be opened.
         """
         live = self._owner(kernel_id)
         if live is None:
@@ -88,8 +90,7 @@ class ProgramKernels:
             via="websocket",
             expressions=None if request.expressions is None else payloads[1].digest,
         )
-        await live.write(entry, payloads)
-        live.person_ran()
+        await live.person_runs(entry, payloads)
 
     async def stop(self) -> None:
         """Wait for pending work. The sessions have ended before."""

@@ -575,8 +575,12 @@ class LiveSession(ExecutionObserver):
         """Publish that the session has another kernel, or none."""
         self._activity.publish("kernel", self)
 
-    def person_ran(self) -> None:
-        """Publish that a user ran something in the kernel."""
+    async def person_runs(self, entry: Entry, payloads: Sequence[Payload]) -> None:
+        """Record and publish what a user runs in the kernel.
+
+        If it cannot be written now, the entry is kept in memory.
+        """
+        await self._queue.recorder.record(entry, payloads)
         self._activity.publish("person", self)
 
     def active(self) -> None:

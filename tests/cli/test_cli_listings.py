@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -12,7 +13,9 @@ import nbformat
 import pytest
 
 from jupyter_agent_exec.cli import exit_codes
+from jupyter_agent_exec.cli.listings import recorded
 from jupyter_agent_exec.client import AgentExecClient, Session
+from jupyter_agent_exec.models import PeopleRecorded
 from tests.cli.command import COMMAND, Cli, at_terminal
 from tests.real_server import RealServer
 
@@ -40,6 +43,18 @@ def test_status_is_told(cli: Cli, server: RealServer) -> None:
     assert status["history_available"] is True
     done = cli("status")
     assert "history   available" in done.stdout
+    assert "people    what users run themselves is not recorded" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("people", "words"),
+    [
+        (PeopleRecorded(what="source"), "the source of .*, in kernels that agents are attached to"),
+        (PeopleRecorded(what="outputs", everywhere=True), "the source and outputs .* ALL kernels"),
+    ],
+)
+def test_it_tells_whether_people_are_recorded(people: PeopleRecorded, words: str) -> None:
+    assert re.match(words, recorded(people))
 
 
 def test_the_guide_of_a_session_is_printed(cli: Cli, worked: Session) -> None:

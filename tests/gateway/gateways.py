@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.real_server import PROJECT, environment
 from tests.server_process import ServerProcess, server_process
 
 GATEWAY_TOKEN = "a-token-of-the-gateway"
+GATEWAY_HEADER = {"Authorization": f"token {GATEWAY_TOKEN}"}
 
 UNLIMITED = (
     "--ZMQChannelsWebsocketConnection.limit_rate=False",
@@ -57,7 +58,7 @@ class Gateway:
         self._arguments = [*command, f"--port={self.port}", *options]
         self.http = httpx2.Client(
             base_url=f"{self.url}/api/",
-            headers={"Authorization": f"token {GATEWAY_TOKEN}"},
+            headers=GATEWAY_HEADER,
             timeout=60,
             trust_env=False,
         )
@@ -180,14 +181,24 @@ def ended(server: ServerProcess, execution: str) -> dict[str, Any]:
 
 
 class Person:
-    """A person's page at a kernel: a bare WebSocket client of the gateway, which speaks JSON."""
+    """A person's page at a kernel: a bare WebSocket client, which speaks JSON and calls itself ada.
 
-    def __init__(self, gateway: Gateway, kernel_id: str) -> None:
+    Parameters
+    ----------
+    url
+        Address of a gateway or a server.
+    header
+        What its requests have to say who asks.
+    """
+
+    def __init__(
+        self, url: str, kernel_id: str, header: Mapping[str, str] = GATEWAY_HEADER
+    ) -> None:
         self._session = uuid4().hex
         self._socket = websocket.create_connection(
-            f"ws://127.0.0.1:{gateway.port}/api/kernels/{kernel_id}/channels"
+            f"{url.replace('http', 'ws', 1)}/api/kernels/{kernel_id}/channels"
             f"?session_id={self._session}",
-            header={"Authorization": f"token {GATEWAY_TOKEN}"},
+            header=dict(header),
             http_no_proxy=["*"],
             timeout=60,
         )
@@ -200,6 +211,16 @@ class Person:
 
     def begins(self, source: str) -> str:
         """Run a cell; return the id of its request once the kernel has begun with it."""
+        msg_id = self.sends(source)
+        self.until("execute_input", msg_id)
+        return msg_id
+
+    def has_run(self, source: str) -> str:
+        """Run a cell to its end; return how it ended."""
+        return str(self.until("execute_reply", self.sends(source))["status"])
+
+    def sends(self, source: str) -> str:
+        """Send a cell; return the id of its request."""
         msg_id = uuid4().hex
         header = {
             "msg_id": msg_id,
@@ -212,7 +233,6 @@ class Person:
         content = {"code": source, "silent": False, "store_history": True, "allow_stdin": False}
         request = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         self._socket.send(json.dumps({**request, "channel": "shell", "buffers": []}))
-        self.until("execute_input", msg_id)
         return msg_id
 
     def until(self, msg_type: str, msg_id: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_code_whose_end_was_lost_is_settled_by_asking_the_kernel(
     kernel = far.server.get(f"sessions/{session}")["kernel"]["id"]
     gate.until_it_is_here()
     until_printed(far, ran, "before")
-    with Person(far.gateway, kernel):  # with another client there, a gateway holds nothing back
+    with Person(far.gateway.url, kernel):  # with another client there, a gateway holds nothing back
         far.network.cut()
         gate.let_it_on()
         lost.until_it_is_here()
@@ -135,7 +135,8 @@ def test_an_agent_waits_for_a_persons_cell_across_a_break(far: Far, tmp_path: Pa
     notebook = {"kind": "notebook", "path": "shared.ipynb", "create": True}
     session = far.server.open(target=notebook)
     assert far.server.run(session, "1", wait=60).json()["status"] == "ok"
-    with Person(far.gateway, far.server.get(f"sessions/{session}")["kernel"]["id"]) as person:
+    kernel = far.server.get(f"sessions/{session}")["kernel"]["id"]
+    with Person(far.gateway.url, kernel) as person:
         cell = person.begins(f"{gate.here}{gate.wait}mine = 1")
         gate.until_it_is_here()
         far.network.cut()

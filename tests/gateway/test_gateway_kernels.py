@@ -173,7 +173,7 @@ def test_an_agent_waits_for_a_persons_cell_and_shares_its_variables(there: There
     session = there.server.open(target={"kind": "notebook", "path": "shared.ipynb"})
     ran(there, session, "from_agent = 1")
     kernel = kernel_of(there, session)
-    with Person(there.gateway, kernel) as person:
+    with Person(there.gateway.url, kernel) as person:
         cell = person.begins(
             "import time\nwhile not from_agent: time.sleep(0.01)\ntime.sleep(2)\nmine = 2"
         )
@@ -226,3 +226,41 @@ def test_the_folder_is_passed_on_as_jupyter_does(there: There) -> None:
     done = ran(there, session, "import os\nos.environ['KERNEL_WORKING_DIR']")
     assert done["text"].strip("'").endswith("/root/work")
     there.server.ask("POST", f"sessions/{session}/close")
+
+
+RECORDED = (
+    "--ServerApp.identity_provider_class=tests.sessions.test_people_in_all_kernels.NamedProvider",
+    "--AgentExecApp.record_people=outputs",
+    "--AgentExecApp.record_people_in=all",
+)
+
+
+def test_what_people_run_there_is_recorded_with_who_was_signed_in(
+    there: There, tmp_path: Path
+) -> None:
+    with server_at(there.gateway.url, tmp_path, *RECORDED) as server:
+        url = server.api.partition("/api/")[0]
+        kernel = server.ask("POST", "../kernels", {"name": "python3"}).json()["id"]
+        with (
+            Person(url, kernel, {"X-Test-User": "ada"}) as ada,
+            Person(url, kernel, {"X-Test-User": "bob"}) as bob,
+        ):
+            assert ada.has_run("print('a')") == "ok"
+            assert bob.has_run("1 / 0  # 'b'") == "error"
+        (session,) = server.get("sessions")["sessions"]
+        while len(ran := events(server, session["id"])) < 4:
+            pass
+        server.ask("DELETE", f"../kernels/{kernel}")
+    found = [(e["source_text"], e["by"]["username"], e.get("via"), e.get("status")) for e in ran]
+    assert sorted(found, key=str) == [
+        ("1 / 0  # 'b'", "bob", "websocket", None),
+        ("1 / 0  # 'b'", "bob", None, "error"),
+        ("print('a')", "ada", "websocket", None),
+        ("print('a')", "ada", None, "ok"),
+    ]
+
+
+def events(server: ServerProcess, session: str) -> list[dict[str, Any]]:
+    """Return what the record of a session has of people's code."""
+    told = server.get(f"sessions/{session}/notebook")["metadata"]["agent_exec"]["events"]
+    return [event for event in told if event["type"] == "person_ran"]

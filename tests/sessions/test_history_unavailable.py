@@ -20,6 +20,8 @@ import httpx2
 import pytest
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.gateway.gateways import Person
+from tests.real_server import TOKEN
 from tests.server_process import Gate, ServerProcess, server_process
 
 OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
@@ -235,6 +237,27 @@ def test_nothing_runs_when_its_record_may_not_grow(
         assert journal.read_bytes() == before, "half a line was left"
     runs_again(server, session, history)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_people_run_on_a_full_disk_is_recorded_when_there_is_room(
+    tmp_path: Path, history: Path
+) -> None:
+    options = ("--AgentExecApp.record_people=source", "--AgentExecApp.record_people_in=all")
+    with server_process(tmp_path, *options) as server:
+        url = server.api.partition("/api/")[0]
+        kernel = server.ask("POST", "../kernels", {"name": "python3"}).json()["id"]
+        with Person(url, kernel, {"Authorization": f"token {TOKEN}"}) as person:
+            assert person.has_run("'before'") == "ok"
+            (session,) = server.get("sessions")["sessions"]
+            journal = history / "sessions" / session["id"] / "journal.jsonl"
+            with files_up_to(server, journal.stat().st_size + 10):
+                assert person.has_run("'on a full disk'") == "ok"
+                assert b"on a full disk" not in journal.read_bytes()
+            assert person.has_run("'after'") == "ok"
+        while (text := journal.read_text()).count('"type":"person_ran"') < 6:
+            pass
+    assert [text.count(f"'{each}'") for each in ("before", "on a full disk", "after")] == [2, 2, 2]
+    assert verify_history(history).outcome is Outcome.WHOLE
 
 
 class files_up_to:  # noqa: N801 - read as a sentence where it is used

@@ -1,28 +1,41 @@
-"""What people run in any kernel of the server is recorded, with who was signed in."""
+"""What people run in any kernel of the server is recorded, with who was signed in.
+
+The environment sets how much: `AGENT_EXEC_PEOPLE_CELLS=2500`, of each of four clients.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import nbformat
 import pytest
 from jupyter_server.auth import IdentityProvider, User
 from jupyter_server.services.kernels.connection.base import (
+    BaseKernelWebsocketConnection,
     deserialize_msg_from_ws_v1,
     serialize_msg_to_ws_v1,
 )
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from nbclient import NotebookClient
 
-from jupyter_agent_exec.people_websockets import Senders
+from jupyter_agent_exec.auth.scopes import Caller
+from jupyter_agent_exec.errors import KernelUnavailable
+from jupyter_agent_exec.people_websockets import People, Senders, recording
+from jupyter_agent_exec.sessions.program_kernels import SentRequest
 from tests.asking import Agent
 from tests.sessions.living_notebook import Desk
 from tests.sessions.test_programs import session_of
 
-CELLS = 20
+CELLS = int(os.environ.get("AGENT_EXEC_PEOPLE_CELLS", "20"))
+"""How many cells each client runs."""
 V1 = "v1.kernel.websocket.jupyter.org"
 
 
@@ -120,11 +133,30 @@ async def entries(agent: Agent, kernel_id: str, count: int, via: str) -> list[di
     """Wait until there are so many entries about people's code in a kernel; return all of them."""
     session = await session_of(agent, kernel_id)
     while True:
+        chain = (await agent.get(f"sessions/{session['id']}")).json["chain"]
+        if chain["length"] <= count:
+            continue
         exported = (await agent.get(f"sessions/{session['id']}/notebook")).json
         events = exported["metadata"]["agent_exec"]["events"]
         ran = [event for event in events if event["type"] == "person_ran"]
         if sum(event.get("via", "kernel") == via for event in ran) >= count:
             return ran
+
+
+async def run_by_nbclient(desk: Desk, kernel_id: str, sources: list[str]) -> None:
+    """Run cells with nbclient, which talks to the kernel itself, under a forged name."""
+    manager = desk.server.kernel_manager.get_kernel(kernel_id)
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    client = NotebookClient(notebook, km=manager)
+    client.kc = manager.client()
+    client.kc.session.username = "ada"
+    client.kc.start_channels()
+    try:
+        await client.kc.wait_for_ready(timeout=60)
+        for index, cell in enumerate(notebook.cells):
+            await client.async_execute_cell(cell, index)
+    finally:
+        client.kc.stop_channels()
 
 
 async def test_nobody_is_missing_and_nobody_is_taken_for_another(
@@ -146,11 +178,20 @@ async def test_nobody_is_missing_and_nobody_is_taken_for_another(
             await client.send(f"'{name} {number}'")
         assert await client.replies(CELLS) == ["ok"] * CELLS
 
-    await asyncio.gather(*(work(*each) for each in clients.items()))
-    total = 3 * CELLS + 2
-    ran = await entries(agent, kernel_id, total, "kernel")
+    unnamed = {f"'ada, says nbclient {number}'" for number in range(CELLS)}
+    await asyncio.gather(
+        *(work(*each) for each in clients.items()),
+        run_by_nbclient(desk, kernel_id, sorted(unnamed)),
+    )
+    sent_by_people = 3 * CELLS + 2
+    ran = await entries(agent, kernel_id, sent_by_people + CELLS, "kernel")
+    at_the_kernel = [event for event in ran if event["source_text"] in unnamed]
+    assert sorted(event["source_text"] for event in at_the_kernel) == sorted(unnamed)
+    for event in at_the_kernel:
+        assert (event["by"].get("username"), event.get("via")) == (None, None)
+    ran = [event for event in ran if event["source_text"] not in unnamed]
     sent = [event for event in ran if event.get("via") == "websocket"]
-    assert len(sent) == total
+    assert (len(sent), len(ran)) == (sent_by_people, 2 * sent_by_people)
     assert Counter(event["by"]["username"] for event in sent) == {
         "ada": CELLS + 1,
         "bob": CELLS,
@@ -159,13 +200,13 @@ async def test_nobody_is_missing_and_nobody_is_taken_for_another(
     for event in ran:
         author = event["source_text"].strip("'").partition(" ")[0].rstrip(",")
         assert event["by"].get("username") == author
-    first_seen = [event["msg_id"] for event in ran if event["msg_id"] != stolen]
+    places: dict[str, list[str]] = {}
+    for event in ran:
+        places.setdefault(event["msg_id"], []).append(event.get("via", "kernel"))
     for event in ran:  # each was on disk before the kernel had it
         if event.get("via") != "websocket" and event["msg_id"] != stolen:
-            same = [e for e in ran if e["msg_id"] == event["msg_id"]]
-            assert [e.get("via", "kernel") for e in same] == ["websocket", "kernel"]
-    assert first_seen
-    assert OperatorsConnection.seen[kernel_id] >= total
+            assert places[event["msg_id"]] == ["websocket", "kernel"]
+    assert OperatorsConnection.seen[kernel_id] >= sent_by_people
 
 
 async def test_what_the_kernel_does_not_report_is_recorded_too(
@@ -226,3 +267,72 @@ def test_an_id_of_two_senders_names_neither() -> None:
     assert senders.take("2", "b") is None
     senders.note("3", "a", "ada")
     assert (senders.take("3", "a"), senders.take("3", "a")) == ("ada", None)
+
+
+@pytest.mark.parametrize(
+    "agent_exec_config", [{"record_people": "outputs", "record_people_in": "all"}]
+)
+async def test_outputs_are_recorded_too_if_the_operator_wants(
+    agent: Agent, desk: Desk, connect: Connect
+) -> None:
+    kernel_id = (await desk.ask("POST", "kernels"))["id"]
+    ada = await connect(kernel_id, "ada")
+    await ada.send("print('pri' + 'nted')")
+    await ada.send("1 / 0")
+    await ada.replies(2)
+    ran = await entries(agent, kernel_id, 2, "kernel")
+    ended = [event for event in ran if "via" not in event]
+    assert [(event["by"]["username"], event["status"]) for event in ended] == [
+        ("ada", "ok"),
+        ("ada", "error"),
+    ]
+    session = await session_of(agent, kernel_id)
+    journal = (await agent.get(f"sessions/{session['id']}/journal")).body.decode()
+    assert "printed" in journal
+    assert "ZeroDivisionError" in journal
+
+
+class Wire(BaseKernelWebsocketConnection):
+    """A connection without a kernel; `sent` has what the kernel would get."""
+
+    websocket_handler = SimpleNamespace(current_user=User(username="ada"))
+    kernel_id = "k"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.sent: asyncio.Queue[str] = asyncio.Queue()
+
+    def handle_incoming_message(self, incoming_msg: str) -> None:
+        self.sent.put_nowait(incoming_msg)
+
+
+def message(msg_type: str, msg_id: str) -> str:
+    header = {"msg_type": msg_type, "msg_id": msg_id}
+    return json.dumps({"header": header, "content": {"code": "1"}, "channel": "shell"})
+
+
+async def test_a_recording_that_takes_long_or_fails_holds_nobody_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    may_record = asyncio.Event()
+    recorded: list[str] = []
+
+    async def record(_kernel_id: str, _caller: Caller, request: SentRequest) -> None:
+        if request.msg_id == "fails":
+            raise KernelUnavailable("It does not answer.")
+        await may_record.wait()
+        recorded.append(request.msg_id)
+
+    people = People(lambda *_: None, record, Senders(), logging.getLogger("tests"))
+    connection = recording(Wire, people)()
+    sent = [message("execute_request", id) for id in ("late", "fails")]
+    sent.insert(1, message("comm_msg", "after"))
+    for each in sent:
+        connection.handle_incoming_message(each)
+    assert connection.sent.empty(), "it waits for the record"
+    assert [await connection.sent.get() for _ in sent] == sent
+    assert recorded == []
+    may_record.set()
+    while recorded != ["late"]:
+        await asyncio.sleep(0)
+    assert "What ada runs in kernel k is not recorded: It does not answer." in caplog.text

@@ -313,7 +313,8 @@ export class FakeServer implements IAgentExecApi {
     },
     paused: null,
     needs_passphrase: false,
-    sinks: []
+    sinks: [],
+    people: { what: 'off', everywhere: false }
   };
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */

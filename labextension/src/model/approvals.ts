@@ -67,6 +67,11 @@ export class ApprovalsModel extends Listening {
     return this._needsPassphrase;
   }
 
+  /** Whether users' own code is recorded; null until the server has told. */
+  get people(): IApprovalList['people'] | null {
+    return this._people;
+  }
+
   /** What the user is about to approve instead; undefined if nothing else. */
   draftOf({ id, source_sha256 }: IExecution): string | undefined {
     return this._drafts.get(`${id} ${source_sha256}`);
@@ -227,7 +232,8 @@ export class ApprovalsModel extends Listening {
   }
 
   private _take(told: IApprovalList): void {
-    const { executions, needs_passphrase, paused, policy, sinks } = told;
+    const { executions, needs_passphrase, paused, people, policy, sinks } =
+      told;
     if (this.isDisposed) {
       return;
     }
@@ -235,6 +241,7 @@ export class ApprovalsModel extends Listening {
     this._asking = executions.filter(({ id }) => !this._gone.has(id));
     this._paused = paused;
     this._needsPassphrase = needs_passphrase;
+    this._people = people;
     this._policy = policy;
     this._sinks = sinks;
     const listed = new Set(executions.map(({ id }) => id));
@@ -264,6 +271,7 @@ export class ApprovalsModel extends Listening {
   private _later: ReturnType<typeof setTimeout> | undefined;
   private _paused: IApprovalList['paused'] = null;
   private _needsPassphrase = false;
+  private _people: IApprovalList['people'] | null = null;
   private _policy: IApprovalPolicy | null = null;
   private _retry = 0;
   private _sinks: IApprovalList['sinks'] = [];

@@ -1,4 +1,4 @@
-/** Shows which agents are at work, and stops them. */
+/** Shows which agents are at work, and stops them; shows that users are recorded. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -21,12 +21,13 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IAgent } from '../tokens';
-import { AtWorkItem } from '../widgets/atwork';
+import { AtWorkItem, RecordedItem } from '../widgets/atwork';
 import { stoppedText, stopText } from '../widgets/atworkwording';
 import { labelled, reporter, takes, watchSelected } from './commands';
 
-/** The status bar item's id, and its place: after the kernels. */
+/** The status bar items' ids, and their place: after the kernels. */
 const ITEM = 'jupyter-agent-exec:at-work';
+const RECORDED = 'jupyter-agent-exec:recorded';
 const RANK = 5;
 
 /** What can be stopped. */
@@ -170,7 +171,8 @@ function createModel(
 /** The agents at work in the status bar, and the command that stops one. */
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
-  description: 'Shows the agents at work in the status bar, and stops them.',
+  description:
+    'Shows in the status bar the agents at work, which it stops, and whether your code is recorded.',
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel],
@@ -196,6 +198,19 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
       isActive: () => atWork.agents.length > 0,
       activeStateChanged: atWork.changed
     });
+    if (approvals) {
+      statusBar?.registerStatusItem(RECORDED, {
+        item: new RecordedItem(
+          approvals,
+          trans,
+          commands.execute.bind(commands)
+        ),
+        align: 'left',
+        rank: RANK,
+        isActive: () => approvals.people?.everywhere ?? false,
+        activeStateChanged: approvals.changed
+      });
+    }
     return atWork;
   }
 };

@@ -20,7 +20,7 @@ import type {
 import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from './icons';
-import { firstLine, plainName, shortText } from './notebookwording';
+import { firstLine, peopleText, plainName, shortText } from './notebookwording';
 import {
   credentialWord,
   needsApprovalText,
@@ -29,7 +29,7 @@ import {
   whoText
 } from './wording';
 
-/** A list of all that asks; it takes no room while nothing does. */
+/** A list of all that asks, and what a user has to know; it may take no room. */
 export class AskingList extends ReactWidget {
   constructor(private readonly _props: IProps) {
     super();
@@ -43,6 +43,7 @@ export class AskingList extends ReactWidget {
           <>
             <Paused {...this._props} />
             <Sinks {...this._props} />
+            <People {...this._props} />
             <UseSignal signal={this._props.approvals.edited}>
               {() => (
                 <UseSignal signal={this._props.model.changed}>
@@ -127,6 +128,13 @@ function Sinks({ approvals, trans }: IProps): JSX.Element {
       ))}
     </div>
   );
+}
+
+/** Whether the user's own code is recorded. */
+function People({ approvals, trans }: IProps): JSX.Element | null {
+  const { people } = approvals;
+  const text = people && peopleText(people, trans);
+  return text ? <div className="jp-AgentExecAsking-people">{text}</div> : null;
 }
 
 function Asking(props: IProps): JSX.Element {

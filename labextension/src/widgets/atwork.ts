@@ -1,11 +1,12 @@
-/** The status bar's item: how many agents are at work. */
+/** The status bar's items: how many agents are at work, and that the user is recorded. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type { Execute, IAgentsAtWork } from '../tokens';
+import type { Execute, IAgentsAtWork, IApprovalsModel } from '../tokens';
 import { asking, atWorkText, atWorkTitle } from './atworkwording';
 import { element } from './elements';
 import { activityIcon, statusIcons } from './icons';
+import { peopleText } from './notebookwording';
 
 /** A button that leads to what asks, or to what runs. */
 export class AtWorkItem extends Widget {
@@ -50,4 +51,30 @@ export class AtWorkItem extends Widget {
   private readonly _button = element('button', 'jp-AgentExecAtWork-button');
   private readonly _icon = element('span', 'jp-AgentExec-icon');
   private readonly _text = element('span', '');
+}
+
+/** That what the user runs is recorded everywhere: a button that leads to the panel. */
+export class RecordedItem extends Widget {
+  constructor(
+    private readonly _approvals: IApprovalsModel,
+    private readonly _trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this._button.type = 'button';
+    this._button.textContent = _trans.__('Your code is recorded');
+    this._button.addEventListener('click', () => {
+      void execute(CommandIDs.openPanel, {});
+    });
+    this.node.append(this._button);
+    _approvals.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  private _onChanged(): void {
+    const { people } = this._approvals;
+    this._button.title = people ? peopleText(people, this._trans) : '';
+  }
+
+  private readonly _button = element('button', 'jp-AgentExecAtWork-button');
 }

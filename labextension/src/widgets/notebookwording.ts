@@ -2,6 +2,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isFinal } from '../tokens';
 import type {
+  IApprovalList,
   IAttachedSession,
   ICellRecord,
   IDocument,
@@ -151,7 +152,34 @@ export function attachedText(
   return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
 }
 
-/** What is recorded of what people run; empty for nothing. */
+/** What is recorded of what people run on the whole server. */
+export function peopleText(
+  { everywhere, what }: IApprovalList['people'],
+  trans: TranslationBundle
+): string {
+  switch (what) {
+    case 'source':
+      return everywhere
+        ? trans.__(
+            'The history records the source of the code that you run, in all kernels of this server.'
+          )
+        : trans.__(
+            'The history records the source of the code that you run in kernels that agents are attached to.'
+          );
+    case 'outputs':
+      return everywhere
+        ? trans.__(
+            'The history records the source and outputs of the code that you run, in all kernels of this server.'
+          )
+        : trans.__(
+            'The history records the source and outputs of the code that you run in kernels that agents are attached to.'
+          );
+    default:
+      return '';
+  }
+}
+
+/** What is recorded of what people run in a kernel with an agent. */
 export function recordPeopleText(
   recorded: RecordPeople,
   trans: TranslationBundle
@@ -166,7 +194,9 @@ export function recordPeopleText(
         'The history records the source and outputs of the code that you run here.'
       );
     default:
-      return '';
+      return trans.__(
+        'The history does not record the code that you run here.'
+      );
   }
 }
 

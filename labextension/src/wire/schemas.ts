@@ -62,6 +62,13 @@ export type Schemas = {
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
     sinks: Schemas['SinkStatus'][];
+    /**
+     * @default {
+     * "what": "off",
+     * "everywhere": false
+     * }
+     */
+    people: Schemas['PeopleRecorded'];
   };
   /** The limits of an agent token; null is the server's own limit. */
   Caps: {
@@ -366,6 +373,11 @@ export type Schemas = {
   Pause: {
     by: string;
     at: string;
+  };
+  /** Whether the record also has the code that users run themselves. */
+  PeopleRecorded: {
+    what: 'off' | 'outputs' | 'source';
+    everywhere: boolean;
   };
   /** The place of an execution's cell in the notebook: one of `after`, `before` and `cell`. */
   Placement: {

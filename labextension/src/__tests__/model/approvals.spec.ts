@@ -92,6 +92,15 @@ describe('ApprovalsModel', () => {
     expect(model.sinks).toEqual([sink]);
   });
 
+  it('knows whether people are recorded', async () => {
+    const { model, server } = await open();
+    expect(model.people).toEqual({ what: 'off', everywhere: false });
+    server.approvals.people = { what: 'source', everywhere: true };
+    server.emit(2, { action: 'approvals', session_id: undefined });
+    await settle();
+    expect(model.people?.everywhere).toBe(true);
+  });
+
   it('looks again when an event was missed', async () => {
     const { server } = await open();
     server.emit(7, { action: 'kernel' });

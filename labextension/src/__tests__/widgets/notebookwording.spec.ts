@@ -17,6 +17,7 @@ import {
   heldText,
   ownerText,
   plainName,
+  peopleText,
   recordPeopleText,
   shortText,
   waitingText
@@ -207,9 +208,19 @@ describe('doingText and attachedText', () => {
 
 describe('recordPeopleText', () => {
   it('tells people what is recorded of them', () => {
-    expect(recordPeopleText('off', trans)).toBe('');
+    expect(recordPeopleText('off', trans)).toMatch(/does not record the code/);
     expect(recordPeopleText('source', trans)).toMatch(/the source of the code/);
     expect(recordPeopleText('outputs', trans)).toMatch(/and outputs/);
+  });
+
+  it.each([
+    ['source', true, /the source of the code .* all kernels of this server/],
+    ['source', false, /the source of the code .* agents are attached to/],
+    ['outputs', true, /source and outputs .* all kernels of this server/],
+    ['outputs', false, /source and outputs .* agents are attached to/],
+    ['off', false, /^$/]
+  ] as const)('tells of %s, everywhere: %s', (what, everywhere, sentence) => {
+    expect(peopleText({ what, everywhere }, trans)).toMatch(sentence);
   });
 });
 
