@@ -57,9 +57,15 @@ FRAMEWORKS := lagent autogen pantheon
 # The frameworks that have an executor of their own.
 COMPARED := lagent autogen autogen02 pantheon
 
-test: test-python test-lab test-ui test-some-frameworks ## run all tests: Python, TypeScript, JupyterLab in a browser
+TEST_SET_UP := .make/lab .make/ui-tests .make/mcp-clients .make/hub .make/bubblewrap .make/far-sides \
+	$(addprefix .make/,$(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
 
-test-python: .make/lab .make/enterprise-gateway/done .make/mcp-clients .make/mcp-1/done .make/mcp-early/done .make/hub .make/bubblewrap .make/far-sides ## test the Python package, with real servers and kernels
+# Most of the set-up waits for downloads and disks: two steps run at a time.
+test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
+	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP)
+	$(MAKE) --no-print-directory test-python test-lab test-ui test-some-frameworks
+
+test-python: $(TEST_SET_UP) ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
 
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
@@ -229,9 +235,9 @@ clean: ## remove everything that make has made, including the demo's output
 	@touch $@
 
 # Other machines' programs, which tests start themselves. Tests are skipped where apt cannot install
-# them. The services of sshd and Prometheus are masked, so nothing listens for logins. moto, an S3
-# server, has an environment of its own because it needs an older python-dateutil.
-.make/far-sides: scripts/apt-install .make/venv
+# them; one apt runs at a time. The services of sshd and Prometheus are masked, so nothing listens for
+# logins. moto, an S3 server, has an environment of its own: it needs an older python-dateutil.
+.make/far-sides: scripts/apt-install .make/venv | .make/bubblewrap
 	@mkdir -p .make
 	{ ls /usr/lib/postgresql/*/bin/postgres && ls /usr/lib/*/rsyslog/lmnsd_gtls.so; } >/dev/null 2>&1 \
 		|| scripts/apt-install postgresql rsyslog rsyslog-gnutls \
