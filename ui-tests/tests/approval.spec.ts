@@ -10,6 +10,8 @@ import { test as trustTest } from './trust';
 
 const test = mergeTests(approvalTest, trustTest);
 
+test.use({ samePage: true });
+
 test('the panel leads to what asks, and it runs when it is approved', async ({
   page,
   panel,
@@ -372,6 +374,7 @@ test.describe('without approval', () => {
 
 test.describe('with a setting of the person', () => {
   test.use({
+    samePage: false,
     policy: {},
     mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'rules' } }
   });

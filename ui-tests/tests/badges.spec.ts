@@ -175,6 +175,8 @@ const it = started.extend<{
   }
 });
 
+it.use({ samePage: true });
+
 it('a badge tells whose a cell is, when it ran and how it ended', async ({
   opened
 }) => {
@@ -433,7 +435,7 @@ it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => 
   const agent = await attach(path);
   await agent.run(
     'from IPython.display import Javascript, display\n' +
-      'display(Javascript("window.fired = 1"))'
+      'display(Javascript("window.copied = 1"))'
   );
   await expect(opened.badge(1)).toContainText('Done');
   await opened.command('notebook:copy-cell', 1);
@@ -441,7 +443,7 @@ it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => 
   const copy = opened.badge(2);
   await copy.getByRole('button', { name: 'Show', exact: true }).click();
   await expect(page.getByText('This cell is a copy.')).toBeVisible();
-  expect(await page.evaluate(() => 'fired' in window)).toBe(false);
+  expect(await page.evaluate(() => 'copied' in window)).toBe(false);
 });
 
 it('a badge leads to its entry, and the entry to its cell', async ({

@@ -13,6 +13,8 @@ async function openNotebook(page: Page): Promise<void> {
   );
 }
 
+test.use({ samePage: true });
+
 test('a running cell streams its outputs, and a click interrupts it', async ({
   panel,
   newAgent
@@ -176,62 +178,6 @@ test('the chosen session is there again after a reload', async ({
   await expect(panel.cell(1)).toContainText('the first');
 });
 
-test('a server that cannot be reached is told, and then reached again', async ({
-  page,
-  panel,
-  newAgent
-}) => {
-  const agent = await newAgent('After the storm');
-  await agent.run('"calm"');
-  await page.route('**/api/agent-exec/**', route => route.abort());
-  await panel.open();
-  const alert = panel.region.getByRole('alert');
-  await expect(alert).toContainText('The server cannot be reached');
-  await page.unroute('**/api/agent-exec/**');
-  await alert.getByRole('button', { name: 'Try again' }).click();
-  await panel.session('After the storm').click();
-  await expect(panel.cell(1)).toContainText('calm');
-  await expect(alert).toHaveCount(0);
-});
-
-test('a server without the extension says how to enable it', async ({
-  page,
-  panel
-}) => {
-  await page.route('**/api/agent-exec/sessions?**', route =>
-    route.fulfill({ status: 404, body: 'Not Found' })
-  );
-  await panel.open();
-  await expect(panel.region.getByRole('alert')).toContainText(
-    'jupyter server extension enable jupyter_agent_exec'
-  );
-});
-
-test('an action that the server refuses says why', async ({
-  page,
-  panel,
-  newAgent
-}) => {
-  await newAgent('Refused');
-  await panel.open();
-  await panel.session('Refused').click();
-  await page.route('**/notebook**', route =>
-    route.fulfill({
-      status: 503,
-      json: {
-        message: 'The record cannot be read.',
-        reason: null,
-        code: 'history_unavailable',
-        detail: {}
-      }
-    })
-  );
-  await openNotebook(page);
-  await expect(
-    page.getByText('The server refused the request. The record cannot be read.')
-  ).toBeVisible();
-});
-
 /** Press a key until something has the focus in it; what is before it may vary. */
 async function reach(
   page: Page,
@@ -326,4 +272,66 @@ test('the panel opens from the palette and the menu', async ({
   });
   expect(ids).toContain('agent-exec:open-panel');
   expect(undescribed).toEqual([]);
+});
+
+test.describe('with routes of its own', () => {
+  test.use({ samePage: false });
+
+  test('a server that cannot be reached is told, and then reached again', async ({
+    page,
+    panel,
+    newAgent
+  }) => {
+    const agent = await newAgent('After the storm');
+    await agent.run('"calm"');
+    await page.route('**/api/agent-exec/**', route => route.abort());
+    await panel.open();
+    const alert = panel.region.getByRole('alert');
+    await expect(alert).toContainText('The server cannot be reached');
+    await page.unroute('**/api/agent-exec/**');
+    await alert.getByRole('button', { name: 'Try again' }).click();
+    await panel.session('After the storm').click();
+    await expect(panel.cell(1)).toContainText('calm');
+    await expect(alert).toHaveCount(0);
+  });
+
+  test('a server without the extension says how to enable it', async ({
+    page,
+    panel
+  }) => {
+    await page.route('**/api/agent-exec/sessions?**', route =>
+      route.fulfill({ status: 404, body: 'Not Found' })
+    );
+    await panel.open();
+    await expect(panel.region.getByRole('alert')).toContainText(
+      'jupyter server extension enable jupyter_agent_exec'
+    );
+  });
+
+  test('an action that the server refuses says why', async ({
+    page,
+    panel,
+    newAgent
+  }) => {
+    await newAgent('Refused');
+    await panel.open();
+    await panel.session('Refused').click();
+    await page.route('**/notebook**', route =>
+      route.fulfill({
+        status: 503,
+        json: {
+          message: 'The record cannot be read.',
+          reason: null,
+          code: 'history_unavailable',
+          detail: {}
+        }
+      })
+    );
+    await openNotebook(page);
+    await expect(
+      page.getByText(
+        'The server refused the request. The record cannot be read.'
+      )
+    ).toBeVisible();
+  });
 });

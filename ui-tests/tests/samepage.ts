@@ -41,17 +41,28 @@ export class SamePage {
       null
     );
     await page.goto('?reset');
+    page.on('load', () => (this._loadedAgain = true));
+    this._loadedAgain = false;
     this._page = page;
     return page;
   }
 
-  /** Close what a test has opened, and end the kernels that it has left. */
+  /**
+   * Close what a test has opened, and end the kernels that it has left.
+   *
+   * JupyterLab restores what was open when it is loaded again, some of it late: the page is given
+   * up then.
+   */
   async reset(
     request: APIRequestContext,
     baseURL: string,
     wait: Wait
   ): Promise<void> {
     const page = this._page!;
+    if (this._loadedAgain) {
+      await this.close();
+      return;
+    }
     await page.evaluate(async () => {
       const { commands, shell } = window.jupyterapp;
       for (const widget of Array.from(shell.widgets('main'))) {
@@ -74,6 +85,7 @@ export class SamePage {
   }
 
   private _file = '';
+  private _loadedAgain = false;
   private _page: IJupyterLabPageFixture | null = null;
 }
 
