@@ -58,7 +58,7 @@ FRAMEWORKS := lagent autogen pantheon
 COMPARED := lagent autogen autogen02 pantheon
 
 TEST_SET_UP := .make/lab .make/ui-tests .make/mcp-clients .make/hub .make/bubblewrap .make/far-sides \
-	$(addprefix .make/,$(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
+	$(addprefix .make/,nbdime $(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
 
 # Most of the set-up waits for downloads and disks: two steps run at a time.
 test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
@@ -216,6 +216,12 @@ clean: ## remove everything that make has made, including the demo's output
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet mcp==1.8.1 'pydantic<2.12'
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
 		--target .make/mcp-early/1.6.0 mcp==1.6.0
+	@touch $@
+
+# Apart from `.venv`, where nbdime's own extensions would load in each server.
+.make/nbdime: .make/venv
+	$(PIP) install --quiet --no-deps --upgrade --target $@ \
+		nbdime==4.0.4 colorama==0.4.6 GitPython==3.2.1 gitdb==4.0.12 smmap==5.0.3 jupyter_server_mathjax==0.2.6
 	@touch $@
 
 # Enterprise Gateway needs older versions of Jupyter's packages than everything else here. On Python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -37,6 +38,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--timeout", type=seconds, metavar="SECONDS", help="for each cell; else as before"
     )
     parser.add_argument(
+        "--save",
+        metavar="DIR",
+        help="write before.ipynb and now.ipynb in this folder, for nbdiff and nbdiff-web",
+    )
+    parser.add_argument(
         "--ignore",
         action="append",
         default=[],
@@ -58,6 +64,8 @@ def rerun(arguments: Namespace, console: Console) -> int:
     with connected(arguments, console) as client:
         started = decided(client, console, lambda: client.start_rerun(request))
         told = _followed(client, started, console, is_shown=not arguments.json)
+        if arguments.save is not None:
+            _save(Path(arguments.save), request, told, client)
     if arguments.json:
         console.json(told)
     else:
@@ -121,6 +129,33 @@ def _show(number: int, cell: RerunCell, total: int, console: Console) -> None:
         console.line(f"    {difference.what}")
         for changed in difference.diff.split("\n") if difference.diff else ():
             console.text(f"      {changed}\n")
+
+
+def _save(folder: Path, request: RunAgain, told: Rerun, client: AgentExecClient) -> None:
+    """Write what ran as a notebook with the outputs from before, and as one with those now.
+
+    Raises
+    ------
+    UsageError
+        The folder cannot be written.
+    """
+    before = request.notebook
+    if before is None:
+        before = client.session(told.of or "").export(clean=True)
+    now = copy.deepcopy(before)
+    cells = [cell for cell in now["cells"] if cell["cell_type"] == "code"]
+    for cell, rerun in zip(cells, told.cells, strict=False):
+        if rerun.execution_id is not None:
+            fresh = client.execution(rerun.execution_id).cell
+            cell["outputs"], cell["execution_count"] = fresh["outputs"], fresh["execution_count"]
+            cell["metadata"].pop("agent_exec", None)  # it is about the outputs before
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, notebook in (("before", before), ("now", now)):
+            text = json.dumps(notebook, ensure_ascii=False, indent=1)
+            (folder / f"{name}.ipynb").write_text(f"{text}\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"--save: {folder} cannot be written: {error.strerror}.") from error
 
 
 def _words(verdict: str) -> str:

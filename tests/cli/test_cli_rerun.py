@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import nbformat
 import pytest
 
 from tests.cli.command import Cli
+from tests.real_server import PROJECT
 
 
 @pytest.fixture
@@ -30,6 +34,24 @@ def notebook(tmp_path: Path) -> Path:
     return path
 
 
+SAVED = ("before.ipynb", "now.ipynb")
+
+
+def nbdiff(folder: Path) -> str:
+    """Return what nbdime says about the saved notebooks."""
+    script = "import sys; from nbdime.nbdiffapp import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "--no-color", "--no-git", "--no-use-diff", "-D"]
+    done = subprocess.run(
+        [*command, *SAVED],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PROJECT / ".make" / "nbdime")},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return done.stdout
+
+
 def test_outputs_as_before_are_exit_code_0(cli: Cli, notebook: Path) -> None:
     done = cli("rerun", "analysis.ipynb")
     assert done.returncode == 0, done.stderr
@@ -44,8 +66,13 @@ def test_a_difference_is_shown_and_is_exit_code_1(cli: Cli, notebook: Path, tmp_
     assert "-3 rows" in done.stdout
     assert "+4 rows" in done.stdout
     assert done.stdout.splitlines()[-1] == "1 same, 1 differs"
-    ignored = cli("rerun", "analysis.ipynb", "--ignore", r"\d rows")
+    ignored = cli("rerun", "analysis.ipynb", "--ignore", r"\d rows", "--save", "saved")
     assert ignored.returncode == 0
+    shown = nbdiff(tmp_path / "saved")
+    assert [line for line in shown.splitlines() if line[:1] in "+-"][2:] == [
+        "-  3 rows",
+        "+  4 rows",
+    ]
 
 
 def test_a_session_runs_again(cli: Cli, tmp_path: Path) -> None:
@@ -58,13 +85,17 @@ def test_a_session_runs_again(cli: Cli, tmp_path: Path) -> None:
     done = cli("rerun", ran["session_id"])
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "uploaded file sales.csv  changed"
-    told = json.loads(cli("rerun", ran["session_id"], "--json").stdout)
+    told = json.loads(cli("rerun", ran["session_id"], "--save", "saved", "--json").stdout)
     assert [(cell["of"], cell["verdict"]) for cell in told["cells"]] == [
         (ran["id"], "same"),
         (changed["id"], "same"),
     ]
     assert told["of"] == ran["session_id"]
     assert [file["verdict"] for file in told["inputs"]] == ["changed"]
+    notebooks = [nbformat.read(tmp_path / "saved" / name, 4) for name in SAVED]
+    assert [[cell.id for cell in each.cells] for each in notebooks] == 2 * [
+        [ran["id"], changed["id"]]
+    ]
 
 
 def test_what_is_neither_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:

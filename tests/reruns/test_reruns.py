@@ -207,6 +207,60 @@ async def test_files_that_were_uploaded_are_compared_and_the_session_lists_its_r
         assert [each["id"] for each in sessions] == listed
 
 
+SOURCES = (
+    "print(sum(data))",
+    "sum(data) / len(data)",
+    "{'n': len(data), 'sum': sum(data)}",
+    "import statistics; print(f'mean {statistics.mean(data):.3f}')",
+    "import pandas; pandas.DataFrame({'x': data, 'y': [x / 7 for x in data]})",
+    "print(object()); print(*data, sep='\\n')",
+    "import time; print(time.strftime('%Y-%m-%d %H:%M:%S'), max(data))",
+    "import uuid; print(uuid.uuid4(), min(data))",
+    "import tempfile; print(f'{tempfile.mkdtemp()}/plot.png', sorted(data))",
+    "import time; start = time.time(); print('took', time.time() - start, 's'); print(data)",
+    "import random; random.seed(1); print(random.random() * data[0])",
+    "import datetime; print(datetime.date(2020, 1, data[0]))",
+    "[][data[0]]",
+    "import sys; print('to stderr', file=sys.stderr); print(data)",
+    "from PIL import Image; Image.new('L', (40, 40), 8 * data[0])",
+)
+"""What notebooks do with their data; most print something too that is never the same."""
+
+DRIFTED = (0, 1, 2, 3, 4, 5, 6, 8, 11, 14)
+"""The notebooks of a second round whose data change."""
+
+
+async def test_of_thirty_notebooks_ten_drifts_are_told_and_nothing_else(
+    agent: Agent, jp_root_dir: Path
+) -> None:
+    session = await agent.open()
+    notebooks = []
+    for number, source in enumerate(2 * SOURCES):
+        path = jp_root_dir / f"{number}.json"
+        path.write_text("[3, 1, 2]")
+        load = f"import json; data = json.load(open({path.name!r}))"
+        cells = []
+        for code in (load, source):
+            done = (await agent.run(session, code))["cell"]
+            cells.append(
+                nbformat.from_dict(done | {"metadata": {}, "id": f"{number}-{len(cells)}"})
+            )
+        notebooks.append(nbformat.v4.new_notebook(cells=cells))
+    for number in DRIFTED:
+        (jp_root_dir / f"{number + len(SOURCES)}.json").write_text("[4, 1, 2]")
+    kernels = asyncio.Semaphore(3)
+
+    async def drifts(notebook: Any) -> bool:
+        async with kernels:
+            told = await rerun(agent, notebook=json.loads(nbformat.writes(notebook)))
+        return {cell["verdict"] for cell in told["cells"]} != {"same"}
+
+    found = await asyncio.gather(*map(drifts, notebooks))
+    assert [number for number, drifted in enumerate(found) if drifted] == [
+        number + len(SOURCES) for number in DRIFTED
+    ]
+
+
 class Broken:
     """Stands where nothing works any more."""
 
