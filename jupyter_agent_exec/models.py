@@ -606,6 +606,13 @@ class Omitted(Answer, frozen=True, kw_only=True):
     """Whole outputs."""
 
 
+class RestoredVariables(Answer, frozen=True, kw_only=True):
+    """The variables of an earlier kernel, by name."""
+
+    back: list[str]
+    missing: list[str]
+
+
 class ExecutionState(Answer, frozen=True, kw_only=True):
     """The fields of an execution that the record and the answer share."""
 
@@ -656,6 +663,8 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     approval: Approval | None = None
     """Null if it needed no approval."""
     revises: ExecutionId | None = None
+    restores: ExecutionId | None = None
+    """The earlier execution that it runs again, to restore the state of a kernel that ended."""
     claim: Claim | None = None
     """What the agent says about it."""
     review: Review | None = None
@@ -664,6 +673,9 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     decided_edits: list[DecidedEdit] = field(default_factory=list)
     """What became of the session's proposed edits since its last answer; only in the answer to the
     request that runs the code."""
+    restored: RestoredVariables | None = None
+    """What was restored in its kernel since the last answer; only in the answer to the request that
+    runs the code."""
 
 
 class Execution(ExecutionState, frozen=True, kw_only=True):
@@ -1013,6 +1025,52 @@ class Rerun(Answer, frozen=True, kw_only=True):
     """The number of all cells."""
     inputs: list[RerunInput] = field(default_factory=list)
     """The files that were uploaded to the session whose code it repeats, by path."""
+
+
+class Restore(Request, frozen=True, kw_only=True):
+    """Run again what made the state of a session's last kernel."""
+
+    also: Annotated[list[ExecutionId], Meta(max_length=1000)] = field(default_factory=list)
+    """Executions that run although they would be left out, also those of earlier kernels."""
+    everything: bool = False
+    """Whether code runs too that wrote files, ran programs, installed packages or used the
+    network."""
+    dry_run: bool = False
+    """Only tell what would run."""
+    wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
+    """Seconds to hold the answer until all has run; null is the server's default."""
+
+
+class RestoredCell(Answer, frozen=True, kw_only=True):
+    """An execution that made the state of an earlier kernel."""
+
+    of: ExecutionId
+    seq: int
+    """Its number in its session."""
+    source: str
+    """The first line of its source."""
+    does: list[str]
+    """What it does beyond the kernel, such as to write files, each as the end of a sentence."""
+    left_out: str | None
+    """Why it does not run, in a sentence."""
+    execution_id: ExecutionId | None
+    """The execution that runs it again."""
+    status: Status | None
+    """Of that execution."""
+
+
+class Restoration(Answer, frozen=True, kw_only=True):
+    """What runs again to restore the state of a kernel that ended."""
+
+    session_id: SessionId
+    """Where it runs: the session, or a new one if it is closed."""
+    of: SessionId
+    status: Literal["planned", "running", "finished", "stopped"]
+    """`stopped`: an execution failed, and those after it did not run."""
+    cells: list[RestoredCell]
+    """In order."""
+    variables: RestoredVariables | None
+    """Null before it has ended, or if the record does not know the variables."""
 
 
 class Erase(Request, frozen=True, kw_only=True):

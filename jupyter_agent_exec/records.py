@@ -178,6 +178,8 @@ class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
     placement: Placement | Literal["end", "none"] | None = None
     """The place of its cell; null if the session's target is not a notebook."""
     revises: ExecutionId | None = None
+    restores: ExecutionId | None = None
+    """The execution of an earlier kernel that it runs again."""
     claim: Claim | None = None
     values: Digest | None = None
     """JSON: the expressions to evaluate after the code, by name; null for none."""
@@ -682,6 +684,27 @@ class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):
     """JSON array of `RerunDifference`; null if there are none."""
 
 
+class RestoreBegun(Entry, frozen=True, kw_only=True, tag="restore_begun"):
+    """What made the state of an earlier kernel is about to run again."""
+
+    of: SessionId
+    """The session in which it ran; the same, unless that was closed."""
+    of_chain: Chain
+    """The end of that session's journal."""
+    executions: tuple[ExecutionId, ...]
+    """What runs again, in order."""
+    left_out: tuple[ExecutionId, ...] = ()
+
+
+class RestoreEnded(Entry, frozen=True, kw_only=True, tag="restore_ended"):
+    """All of it has run again, or an execution failed and those after it did not run."""
+
+    failed: ExecutionId | None = None
+    """The execution that did not end with `ok`."""
+    variables: Digest | None = None
+    """JSON of `RestoredVariables`; null if it is not known which there were."""
+
+
 class Erased(Entry, frozen=True, kw_only=True, tag="erased"):
     """A user erased payloads of earlier entries, with their salts."""
 
@@ -745,6 +768,8 @@ JournalEntry = (
     | EditsDecided
     | RerunBegun
     | CellRerun
+    | RestoreBegun
+    | RestoreEnded
     | Recovered
     | Erased
     | Migrated

@@ -54,6 +54,7 @@ from .observability.metrics import Metrics
 from .observability.tracing import make_tracing
 from .people_websockets import People, Senders, recording
 from .reruns.manager import Reruns
+from .reruns.restores import Restores
 from .server import (
     ContentsEvents,
     KernelEvents,
@@ -268,6 +269,7 @@ class Services:
             self.manager, self.history, self._policy, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
+        self.restores = Restores(self.manager, self._settings, self._log)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
@@ -326,6 +328,7 @@ class Services:
                 approvals=self.approvals,
                 inspection=self.inspection,
                 files=self.files,
+                restores=self.restores,
                 access=self.access,
                 kernel_names=self._contents.kernel_names,
                 settings=self._settings,
@@ -357,6 +360,7 @@ class Services:
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
             "reruns": self.reruns,
+            "restores": self.restores,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
             "sign_in": self.sign_in,
@@ -421,6 +425,7 @@ class Services:
         if self._signer is not None:
             await asyncio.to_thread(self._signer.stop)
         await self.reruns.stop()
+        await self.restores.stop()
         await self._program_kernels.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()

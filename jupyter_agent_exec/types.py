@@ -92,9 +92,10 @@ CodeKind: TypeAlias = Literal[
     "variables",
     "dynamic",
     "unknown",
+    "restore",
 ]
 """The same, with the kinds that always need approval: code that builds or reaches other code
-(`dynamic`), and code that the rules do not know (`unknown`)."""
+(`dynamic`), code that the rules do not know (`unknown`), and the cells of a restore (`restore`)."""
 
 EditMode: TypeAlias = Literal["apply", "propose"]
 """What becomes of an agent's edits of a notebook: they are made at once, or they are proposed to

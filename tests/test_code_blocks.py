@@ -33,6 +33,7 @@ REQUESTS = {
     "Approve before it runs": models.Approve,
     "Review": models.SetReview,
     "Run again and compare": models.RunAgain,
+    "Restore a kernel that ended": models.Restore,
     "Read and edit a notebook": models.EditNotebook,
 }
 """Of which model the requests in api.md are, by the heading above them."""

@@ -295,6 +295,7 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("POST", "erasures", {"text": "for n in", "dry_run": True})
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")
+    await ask("POST", f"{at}/restore", {"dry_run": True})
     await ask("GET", f"{at}/executions", outputs="brief")
     for path in (
         "sessions",

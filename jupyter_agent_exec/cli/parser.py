@@ -18,6 +18,7 @@ from . import (
     listings,
     mcp,
     rerun,
+    restore,
     rules,
     run,
     user_decisions,
@@ -147,6 +148,8 @@ def make_parser() -> ArgumentParser:
             epilog=_RERUN_EPILOG,
         )
     )
+    summary = "run again what made the state of a session's last kernel"
+    restore.add_arguments(_add(commands, "restore", restore.restore, summary))
     _add_verify(commands)
     _add_mcp(commands)
     _add_hub(commands)

@@ -155,6 +155,7 @@ class Session(Blocking[AsyncSession]):
     complete = blocking(AsyncSession.complete)
     inspect = blocking(AsyncSession.inspect)
     packages = blocking(AsyncSession.packages)
+    restore = blocking(AsyncSession.restore)
     requirements = blocking(AsyncSession.requirements)
     grant_approval = blocking(AsyncSession.grant_approval)
     review = blocking(AsyncSession.review)

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
-from ..types import FINAL_STATUSES, Digest, ProposedEditId, SessionId, Verdict
+from ..types import FINAL_STATUSES, Digest, ExecutionId, ProposedEditId, SessionId, Verdict
 from .connection import Backoff, Connection, Request, json_request
 from .display import waiting
 from .errors import ClientError, ConnectionLost, ServerUnreachable
@@ -60,6 +60,7 @@ _PARTIAL: Final = 206
 _execution = msgspec.json.Decoder(models.Execution)
 _steps = msgspec.json.Decoder(models.Steps)
 _executions = msgspec.json.Decoder(models.ExecutionList)
+_restoration = msgspec.json.Decoder(models.Restoration)
 _session = msgspec.json.Decoder(models.Session)
 _guide = msgspec.json.Decoder(models.Guide)
 _notebook: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
@@ -587,6 +588,40 @@ class AsyncSession:
             return await self._save(self._connection.pieces(route), Path(path))
         content = b"".join([piece async for piece in self._connection.pieces(route)])
         return read(Reply(200, content), _notebook)
+
+    async def restore(
+        self,
+        *,
+        also: Iterable[str] = (),
+        everything: bool = False,
+        dry_run: bool = False,
+        wait: float = WAIT_SECONDS,
+    ) -> models.Restoration:
+        """Run again what made the state of the session's last kernel, in order.
+
+        If the session is closed, it runs in a new one: see `session_id` of the answer. Code that
+        wrote files, ran programs, installed packages or used the network is left out, unless it is
+        named in `also` or `everything` is true.
+
+        Parameters
+        ----------
+        also
+            Ids of executions that run although they would be left out.
+        dry_run
+            Only return what would run.
+        wait
+            Seconds to wait until all has run.
+        """
+        request = models.Restore(
+            also=[ExecutionId(id) for id in also],
+            everything=everything,
+            dry_run=dry_run,
+            wait=wait,
+        )
+        sent = json_request(
+            "POST", f"{self._path}/restore", request, read_timeout=wait + ANSWER_SECONDS
+        )
+        return read(await self._connection.send(sent), _restoration)
 
     async def requirements(self) -> str:
         """Return what was installed where the session's code ran last, as a `requirements.txt`.

@@ -18,7 +18,7 @@ from typing import Final, Protocol, cast
 import msgspec
 
 from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
-from ..models import Approval, Approve, Pause, Target, WaitingFor
+from ..models import Approval, ApprovalReason, Approve, Pause, Target, WaitingFor
 from ..records import (
     ApprovalAsked,
     ApprovalGranted,
@@ -234,6 +234,7 @@ class ApprovalGate:
         self._code_rules = SessionCodeRules(self._session, incarnations)
         self._reading = asyncio.Lock()  # keeps the order of executions that the rules read
         self._approved_incarnation: int | None = None  # the last with an approved execution
+        self._approved_restores: dict[ExecutionId, int] = {}  # by the first execution of each
         self._granted_until: datetime | None = None
         self.init_waits = asyncio.Event()
         """Set while an init source waits for a user's decision."""
@@ -322,8 +323,10 @@ class ApprovalGate:
         if execution.mode == "none" or execution.reasons == ():
             return True
         lives = [execution.state.approved_incarnation]
-        if _follows(execution):
+        if execution.mode == "first" and not execution.spec.init:
             lives.append(self._approved_incarnation)
+        if _is_restored(execution):
+            lives.append(self._approved_restores.get(_first(execution)))
         return self._incarnation in lives or self._is_granted
 
     def is_allowed(self, execution: LiveExecution) -> bool:
@@ -426,6 +429,8 @@ class ApprovalGate:
                 source = execution.source
             elif redacted and marks_in(source):
                 raise InvalidRequest(REDACTED, field="source")
+            if _is_restored(execution):
+                self._approved_restores[_first(execution)] = approval.incarnation
             await self._approve([(execution, source)], by)
             self._approved_incarnation = approval.incarnation
 
@@ -490,7 +495,7 @@ class ApprovalGate:
             incarnation=self._incarnation,
             expires_at=timestamp(now + timedelta(seconds=timeout)),
             before=None if before is None else before.digest,
-            reasons=execution.reasons or (),
+            reasons=(*self._also_lets_run(execution), *(execution.reasons or ())),
         )
         approval = Approval(
             status="asked",
@@ -499,7 +504,7 @@ class ApprovalGate:
             kernel_id=entry.kernel_id,
             incarnation=entry.incarnation,
             before=revised,
-            reasons=list(entry.reasons),
+            reasons=[*self._also_lets_run(execution, with_source=True), *(execution.reasons or ())],
         )
         execution.apply(ApprovalRequested(approval))
         execution.decided = self._loop.create_future()
@@ -507,6 +512,21 @@ class ApprovalGate:
         for future in (execution.decided, execution.withdrawn):
             future.add_done_callback(lambda _: expiry.cancel())
         return entry, [source] if before is None else [source, before]
+
+    def _also_lets_run(
+        self, execution: LiveExecution, *, with_source: bool = False
+    ) -> Iterator[ApprovalReason]:
+        """Yield what else an approval lets run: the cells behind in the same restore.
+
+        An entry has no sources, because nothing of an entry can be erased.
+        """
+        if not _is_restored(execution):
+            return
+        for each in self._executions:
+            if each.seq > execution.seq and _first(each) == _first(execution):
+                source = f": {each.source.strip()}" if with_source else ""
+                text = f"begins a restore, and the approval also lets {each.id} run{source}"
+                yield ApprovalReason(line=1, kind="restore", text=text)
 
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
         """Ask the user for approval, unless that has happened, and wait for the decision."""
@@ -554,7 +574,17 @@ class ApprovalGate:
 
 def _follows(execution: LiveExecution) -> bool:
     """Return whether another execution's approval covers this one; never for init sources."""
-    return execution.mode == "first" and not execution.spec.init
+    is_first_mode = execution.mode == "first" and not execution.spec.init
+    return is_first_mode or _is_restored(execution)
+
+
+def _is_restored(execution: LiveExecution) -> bool:
+    return execution.spec.restores is not None
+
+
+def _first(execution: LiveExecution) -> ExecutionId:
+    """Return the first execution of the same request."""
+    return execution.id if execution.step is None else execution.step.first
 
 
 def _check_awaits_approval(execution: LiveExecution) -> Approval:

@@ -507,6 +507,7 @@ class LiveExecution:
             body_sha256=None if body is None else body.digest,
             placement=placement,
             revises=spec.revises,
+            restores=spec.restores,
             claim=spec.claim,
             values=None if values is None else values.digest,
             step=self.step,
@@ -555,6 +556,7 @@ class LiveExecution:
             step=self.step,
             approval=None if approval is None else _shown(approval, redactor),
             revises=self.spec.revises,
+            restores=self.spec.restores,
             claim=None if claim is None else redactor.struct(claim),
             chain=self.executions.journal.signed_head,
         )

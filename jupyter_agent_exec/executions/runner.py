@@ -210,7 +210,7 @@ class Runner:
         """
         sent: asyncio.Future[None] = self._loop.create_future()
         spec = execution.spec
-        restarted = None if spec.init else self._incarnations.untold
+        restarted = self._incarnations.untold if spec.reports_restart else None
         execution.apply(DispatchStarted())
         self.execution = execution
         self.recorder.own.add(execution.id)
@@ -250,7 +250,7 @@ class Runner:
             self.limit_time(execution)
         try:
             await execution.unless_failed(sent)
-            if not execution.spec.init:
+            if execution.spec.reports_restart:
                 self._incarnations.untold = None
             await execution.unless_failed(execution.finished)
             self._look_for_files(execution)

@@ -42,6 +42,8 @@ class ExecutionSpec:
     """The execution that it revises."""
     before: str | None = None
     """The source that it revises."""
+    restores: ExecutionId | None = None
+    """The execution of an earlier kernel that it runs again."""
     claim: Claim | None = None
     """What the agent says about it."""
     traceparent: str | None = None
@@ -49,6 +51,11 @@ class ExecutionSpec:
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
+
+    @property
+    def reports_restart(self) -> bool:
+        """Whether its answer says that variables were lost: it is code that the agent runs now."""
+        return not self.init and self.restores is None
 
     @classmethod
     def init_source(
@@ -76,6 +83,7 @@ class ExecutionSpec:
         in_notebook: bool,
         nested: bool,
         revision: tuple[ExecutionId | None, str | None],
+        restores: ExecutionId | None,
         traceparent: str | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
@@ -103,6 +111,7 @@ class ExecutionSpec:
             place=place,
             revises=revision[0],
             before=revision[1],
+            restores=restores,
             claim=_traced(request.claim, traceparent),
             traceparent=traceparent,
             idempotency_key=idempotency_key,

@@ -47,6 +47,8 @@ from ..records import (
     PersonRan,
     Rejected,
     RerunBegun,
+    RestoreBegun,
+    RestoreEnded,
     Reviewed,
 )
 from ..types import Digest
@@ -132,6 +134,8 @@ def _said_in(entry: JournalEntry) -> Digest | None:
         return entry.differences
     if isinstance(entry, PackagesChanged):
         return entry.packages
+    if isinstance(entry, RestoreEnded):
+        return entry.variables
     return entry.value if isinstance(entry, InputGiven) else None
 
 
@@ -148,7 +152,7 @@ def _text_of(entry: JournalEntry) -> str | None:
         return entry.path
     if isinstance(entry, ApprovalGranted):
         return entry.until
-    if isinstance(entry, RerunBegun):
+    if isinstance(entry, (RerunBegun, RestoreBegun)):
         return entry.of
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"

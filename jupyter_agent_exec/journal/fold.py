@@ -253,6 +253,7 @@ def execution_record(
         step=accepted.step,
         approval=approval.state(folded.text),
         revises=accepted.revises,
+        restores=accepted.restores,
         claim=accepted.claim,
         review=_review(state, accepted.seq, _last(Reviewed, lines)),
         changes=_changes(finished, _last(FilesWritten, lines), folded),

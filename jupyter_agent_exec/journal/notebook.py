@@ -107,6 +107,8 @@ def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
         metadata["reason"] = record.reason
     if record.revises is not None:
         metadata["revises"] = record.revises
+    if record.restores is not None:
+        metadata["restores"] = record.restores
     if record.claim is not None:
         metadata["claim"] = msgspec.to_builtins(record.claim)
     if record.approval is not None:

@@ -358,6 +358,7 @@ _PAYLOAD_FIELDS = {
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
     "cell_rerun": ("differences",),
+    "restore_ended": ("variables",),
 }
 
 

@@ -413,6 +413,7 @@ class _Journal:
             "outputs_complete": False,
             "init": True if entry.get("init") else None,
             "revises": entry.get("revises"),
+            "restores": entry.get("restores"),
             "claim": entry.get("claim"),
             "omitted": {},
             "redacted": None,

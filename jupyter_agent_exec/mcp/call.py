@@ -15,6 +15,7 @@ from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
 from ..notebooks.proposals import Proposals
+from ..reruns.restores import Restores
 from ..sessions.kernel_inspection import KernelInspection
 from ..sessions.manager import AgentSessions
 from ..tasks import first_of
@@ -242,6 +243,7 @@ class Managers:
     inspection: KernelInspection
     files: SessionFiles
     """The files in a session's folder."""
+    restores: Restores
     access: AccessControl
     kernel_names: Callable[[], Awaitable[list[str]]]
     """Returns the names of the kernels that can be started."""

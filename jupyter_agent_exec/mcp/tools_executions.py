@@ -143,7 +143,7 @@ async def _run(
         )
         await ask_person(call, record)
         record = await until_finished(call, record.id, settings.wait(asked.wait))
-    answered = await _answer(call, manager.with_decided_edits(record), prefix)
+    answered = await _answer(call, manager.with_news(record), prefix)
     if asked.session_id is None:
         told = replace(answered.structured, session_id=session_id)
         answered = Answered(content=answered.content, structured=told)

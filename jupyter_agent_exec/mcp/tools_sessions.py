@@ -18,14 +18,17 @@ from ..models import (
     NotebookTarget,
     OpenSession,
     Request,
+    Restore,
     ScratchTarget,
     Seconds,
     Session,
     Target,
     derive,
 )
+from ..sessions.answers import restored_note
 from ..sessions.queries import SessionsQuery
 from ..types import ApprovalMode, ExecutionId, SessionId, SessionStatus
+from . import budget
 from .call import Call
 from .results import cut, execution_answer, fitting, notebook_uri
 from .tool import READS, Answered, Hints, Tool
@@ -111,6 +114,13 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     timeout: Annotated[Seconds | None, Meta(description="Seconds that each execution may run.")] = (
         None
     )
+    restore: Annotated[
+        SessionId | None,
+        Meta(
+            description="A session whose kernel ended: run again what made its variables, in it, "
+            "or in a new one if it is closed."
+        ),
+    ] = None
 
 
 async def open_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
@@ -127,7 +137,23 @@ async def open_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]
     return await call.managers.sessions.open(wanted, call.caller)
 
 
+async def _restore(call: Call, session_id: SessionId) -> Answered:
+    await call.reach_session("exec", session_id)
+    told = await call.managers.restores.restore(session_id, Restore(), call.caller)
+    session = await call.managers.sessions.history.session(told.session_id)
+    lines = [_line(session), f"Restore: {told.status}."]
+    for cell in told.cells:
+        ran = f"{cell.execution_id} {cell.status}" if cell.execution_id else cell.left_out
+        lines.append(cut(f"#{cell.seq} {cell.source}: {ran}"))
+    if told.variables is not None:
+        lines.append(restored_note(told.variables))
+    text = cut("\n".join(lines), budget.TEXT)
+    return Answered(content=[TextContent(text=text)], structured=session_answer(session))
+
+
 async def _open(call: Call, asked: OpenArguments) -> Answered:
+    if asked.restore is not None:
+        return await _restore(call, asked.restore)
     session, is_new = await open_session(call, asked)
     text = "\n".join([_line(session), *about_session(session)])
     return Answered(

@@ -8,10 +8,11 @@ from msgspec import Meta
 from tornado import web
 
 from ..auth.operations import requires
-from ..models import Request, Rerun, RunAgain
+from ..models import Request, Rerun, Restoration, Restore, RunAgain
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase
 from .manager import Reruns
+from .restores import Restores
 
 
 class RerunQuery(Request, frozen=True, kw_only=True):
@@ -27,6 +28,7 @@ class RerunsBase(SessionsBase):
     """Base of the handlers below."""
 
     reruns: Reruns
+    restores: Restores
 
 
 class RerunsHandler(RerunsBase):
@@ -55,7 +57,24 @@ class RerunHandler(RerunsBase):
         self.answer(rerun)
 
 
+class RestoreHandler(RerunsBase):
+    """A session whose kernel ended, restored."""
+
+    @web.authenticated
+    @requires("exec", body=Restore, answers={200: Restoration, 201: Restoration, 202: Restoration})
+    async def post(self, session_id: str, body: Restore) -> None:
+        """Run again what made the state of its last kernel; 202 while it goes on."""
+        with self.manager.holding(self.caller, body.wait):
+            told = await self.restores.restore(session_id, body, self.caller)
+        self.check_token()
+        location = f"{self.public_path}{NAMESPACE}/sessions/{told.session_id}"
+        ran = any(cell.execution_id is not None for cell in told.cells)
+        status = 202 if told.status == "running" else 201 if ran else 200
+        self.answer(told, status, location=location)
+
+
 ROUTES: list[tuple[str, type[RerunsBase]]] = [
     ("/reruns", RerunsHandler),
     ("/reruns/{session_id}", RerunHandler),
+    ("/sessions/{session_id}/restore", RestoreHandler),
 ]

@@ -65,7 +65,7 @@ class ExecutionsHandler(SessionsBase):
             record = await self.manager.submission.execute(
                 session_id, body, self.caller, self.idempotency_key
             )
-        await self.answer_execution(self.manager.with_decided_edits(record), asked=True)
+        await self.answer_execution(self.manager.with_news(record), asked=True)
 
 
 class ExecutionHandler(SessionsBase):
@@ -165,7 +165,7 @@ class StepsHandler(SessionsBase):
                 session_id, body, self.caller, self.idempotency_key
             )
         self.check_token()
-        records[0] = self.manager.with_decided_edits(records[0])
+        records[0] = self.manager.with_news(records[0])
         finished = all(record.status in FINAL_STATUSES for record in records)
         self.set_status(201 if finished else 202)
         await self.answer_large(records, lambda told: Steps(executions=told, finished=finished))

@@ -268,12 +268,13 @@ class AgentSessions:
         await session.give_input(execution, given, caller.by())
         return await self.execution(id, given.wait)
 
-    def with_decided_edits(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return an execution with what became of its session's proposed edits meanwhile."""
+    def with_news(self, record: ExecutionRecord) -> ExecutionRecord:
+        """Return an execution with what users did in its session meanwhile."""
         live = self._open.get(record.session_id)
-        if live is None or not live.decided_edits:
+        if live is None or not (live.decided_edits or live.restored):
             return record
-        return replace(record, decided_edits=live.take_decided_edits())
+        restored, live.restored = live.restored, None
+        return replace(record, decided_edits=live.take_decided_edits(), restored=restored)
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an unfinished execution with its session; None if it has finished."""

@@ -29,7 +29,15 @@ from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
 from ..kernels.inspection import AT_AGENTS_CODE, is_nested
 from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
-from ..models import Chain, DecidedEdit, Execute, GiveInput, ScratchTarget, Session
+from ..models import (
+    Chain,
+    DecidedEdit,
+    Execute,
+    GiveInput,
+    RestoredVariables,
+    ScratchTarget,
+    Session,
+)
 from ..records import (
     SERVER,
     By,
@@ -119,6 +127,8 @@ class LiveSession(ExecutionObserver):
         self._last_used = self._loop.time()
         self.proposed = 0
         """How many of its proposed edits are open."""
+        self.restored: RestoredVariables | None = None
+        """Which variables were restored in its kernel, as far as its agent does not know."""
         self.decided_edits: list[DecidedEdit] = []
         """What became of its proposed edits, as far as its agent does not know."""
         self.is_kept = False
@@ -282,6 +292,7 @@ class LiveSession(ExecutionObserver):
         traceparent: str | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
+        restores: ExecutionId | None = None,
     ) -> ExecutionSpec:
         """Return the specification of a request; the session's limits are the defaults.
 
@@ -289,6 +300,8 @@ class LiveSession(ExecutionObserver):
         ----------
         named_source
             The source of the execution that the request names in `revises`.
+        restores
+            The execution of an earlier kernel that the request runs again.
         """
         last_rejected = self._queue.executions.last_rejected
         return ExecutionSpec.of_request(
@@ -299,6 +312,7 @@ class LiveSession(ExecutionObserver):
             in_notebook=self._notebook is not None,
             nested=nested,
             revision=revision_of(request, named_source, place, last_rejected),
+            restores=restores,
             traceparent=traceparent,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,

@@ -85,6 +85,18 @@ class Submission:
             await live.cells.until_shown(execution, min(wait, DOCUMENT_WAIT))
         return live.execution_record(execution)
 
+    async def restore(
+        self, id: str, requests: Sequence[Execute], restores: Sequence[ExecutionId], caller: Caller
+    ) -> list[LiveExecution]:
+        """Submit what ran in an earlier kernel, and stop at the first that fails.
+
+        Errors are those of `execute`.
+        """
+        steps = RunSteps(steps=[])
+        _, executions = await self._take_steps(id, requests, steps, caller, None, None, restores)
+        await asyncio.shield(executions[0].accepted)
+        return executions
+
     async def run_steps(
         self, id: str, request: RunSteps, caller: Caller, key: str | None
     ) -> list[ExecutionRecord]:
@@ -175,6 +187,7 @@ class Submission:
         caller: Caller,
         key: str | None,
         body: Digest | None,
+        restores: Sequence[ExecutionId | None] = (),
     ) -> tuple[LiveSession, list[LiveExecution]]:
         """Submit steps, all or none; the first has the key."""
         live = await self._sessions.live_session(id)
@@ -196,6 +209,7 @@ class Submission:
                 traceparent=caller.traceparent,
                 idempotency_key=key if index == 0 else None,
                 body_sha256=body if index == 0 else None,
+                restores=restores[index] if restores else None,
             )
             for index, (step, place) in enumerate(zip(steps, places, strict=True))
         ]

@@ -68,6 +68,7 @@ PUT    approvals/pause                          400 403 400   403 403 403 403
 POST   executions/{execution_id}/approve        400 403 400   403 403 403 403
 POST   executions/{execution_id}/reject         400 403 400   403 403 403 403
 PUT    sessions/{session_id}/approval           400 403 400   403 403 403 403
+POST   sessions/{session_id}/restore            400 403 400   400 403 404 400
 POST   reruns                                   400 403 400   403 403 403 403
 GET    reruns/{session_id}                      404 404 404   404 404 404 404
 GET    tokens                                   200 200 200   403 403 403 403

@@ -112,6 +112,7 @@ ASKED_FOR = {
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
     "POST erasures": [EXECUTE],
     "POST reruns": [EXECUTE],
+    "POST sessions/{session_id}/restore": [EXECUTE],
     "GET reruns/{session_id}": [READ],
     "GET search": [READ],
     "GET sessions/{session_id}/guide": [READ],

@@ -12,8 +12,9 @@ from typing import Any
 import nbformat
 import pytest
 
+from jupyter_agent_exec.client import AgentExecClient
 from tests.cli.command import Cli
-from tests.real_server import PROJECT
+from tests.real_server import PROJECT, RealServer
 
 
 @pytest.fixture
@@ -96,6 +97,24 @@ def test_a_session_runs_again(cli: Cli, tmp_path: Path) -> None:
     assert [[cell.id for cell in each.cells] for each in notebooks] == 2 * [
         [ran["id"], changed["id"]]
     ]
+
+
+def test_a_closed_session_is_restored(cli: Cli, server: RealServer) -> None:
+    with (
+        AgentExecClient(server.url, server.token) as client,
+        client.open_session(agent="tester") as session,
+    ):
+        session.run("import math; x = 1")
+        session.run("open('made.txt', 'w').write('x')")
+    planned = cli("restore", session.id, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "would run  import math; x = 1" in planned.stdout
+    assert "name it to run it." in planned.stdout
+    done = cli("restore", session.id)
+    assert done.returncode == 0, done.stderr
+    assert "back      math, x" in done.stdout
+    assert f"session {session.id}" not in done.stderr
+    assert json.loads(cli("restore", session.id, "--json").stdout)["status"] == "finished"
 
 
 def test_what_is_neither_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:

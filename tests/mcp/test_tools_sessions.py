@@ -49,6 +49,18 @@ IN_NOTEBOOK = {"kind": "notebook", "path": NOTEBOOK}
 # -- sessions ----------------------------------------------------------------------------------
 
 
+async def test_a_session_that_lost_its_kernel_is_restored_by_opening_it(bench: Bench) -> None:
+    session = (await bench.call("open_session"))["session_id"]
+    await bench.run(session, "x = 1")
+    await bench.call("stop", session_id=session, restart=True)
+    text = await bench.text("open_session", restore=session)
+    assert text.startswith(f"{session}: open")
+    assert "Restore: finished." in text
+    assert re.search(r"#1 x = 1: x_\w+ ok", text)
+    assert "Back: x." in text
+    assert "Back: x." in (await bench.run(session, "x"))["text"]
+
+
 async def test_a_session_opens_and_says_what_is_special_about_it(bench: Bench) -> None:
     opened = await bench.call("open_session", agent="analyst", title="Sales", client_id="c")
     assert (opened["agent"], opened["title"], opened["status"]) == ("analyst", "Sales", "open")

@@ -159,6 +159,10 @@ async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
 
 
 async def entries(agent: Agent, session: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of a session's journal."""
+    """Return the entries of a session's journal.
+
+    Without the one that its kernel tells when it is idle, which may come at any time.
+    """
     answered = await agent.get(f"sessions/{session['id']}/journal")
-    return [json.loads(line)["entry"] for line in answered.body.decode().splitlines()]
+    told = [json.loads(line)["entry"] for line in answered.body.decode().splitlines()]
+    return [entry for entry in told if entry["type"] != "environment_found"]

@@ -60,7 +60,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     finished_at: '2026-01-02T03:04:06.000Z',
     duration: 1,
     timeout: null,
-    chain: { head: 'h', length: 1 },
+    chain: { head: 'h', length: 1, signature: null },
     input: null,
     step: null,
     outputs_complete: true,
@@ -73,10 +73,12 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     approval: null,
     claim: null,
     revises: null,
+    restores: null,
     review: null,
     changes: null,
     left_out: [],
     decided_edits: [],
+    restored: null,
     ...given
   };
 }
@@ -160,7 +162,7 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     opened_at: '2026-01-02T03:04:05.000Z',
     last_activity_at: '2026-01-02T03:04:05.000Z',
     closed_at: null,
-    chain: { head: 'h', length: 1 },
+    chain: { head: 'h', length: 1, signature: null },
     approval: 'none',
     show_outputs: false,
     approved_until: null,

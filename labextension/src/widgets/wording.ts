@@ -528,6 +528,8 @@ export function eventWord(
     erased: trans.__('Erased from the record'),
     rerun_begun: trans.__('Runs another session again'),
     cell_rerun: trans.__('Compared with before'),
+    restore_begun: trans.__('Restores an earlier kernel'),
+    restore_ended: trans.__('Restored'),
     file_uploaded: trans.__('File uploaded'),
     file_deleted: trans.__('File deleted')
   };

@@ -50,6 +50,7 @@ export type Schemas = {
       | 'network'
       | 'plot'
       | 'read'
+      | 'restore'
       | 'shell'
       | 'unknown'
       | 'variables';
@@ -207,10 +208,12 @@ export type Schemas = {
     chain: Schemas['Chain'];
     approval: Schemas['Approval'] | null;
     revises: string | null;
+    restores: string | null;
     claim: Schemas['Claim'] | null;
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];
+    restored: Schemas['RestoredVariables'] | null;
     source_sha256: string;
     cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
     text: string;
@@ -462,6 +465,11 @@ export type Schemas = {
     verdict: 'changed' | 'missing' | 'same' | 'unknown';
     sha256: string;
     now: string | null;
+  };
+  /** The variables of an earlier kernel, by name. */
+  RestoredVariables: {
+    back: string[];
+    missing: string[];
   };
   /** A user's review of an execution or of a session. */
   Review: {

@@ -1,0 +1,58 @@
+"""`jupyter agent-exec restore`: run again what made the state of a kernel that ended."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from ..client.display import one_line
+from ..models import Restoration
+from . import exit_codes
+from .command_client import connected
+from .console import Console
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of `restore`."""
+    parser.add_argument("session", metavar="SESSION", help="the session's id; open or closed")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would run")
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="EXECUTION",
+        help="run this execution too, although it would be left out; may be repeated",
+    )
+    parser.add_argument(
+        "--everything",
+        action="store_true",
+        help="also run code that wrote files, ran programs, installed packages or used the network",
+    )
+
+
+def restore(arguments: Namespace, console: Console) -> int:
+    """Restore a session, say what ran and what is back, and return the exit code."""
+    with connected(arguments, console, may_start=False) as client:
+        told = client.session(arguments.session).restore(
+            also=arguments.also, everything=arguments.everything, dry_run=arguments.dry_run
+        )
+    if arguments.json:
+        console.json(told)
+    else:
+        _show(told, console)
+    return exit_codes.FAILED if told.status == "stopped" else exit_codes.OK
+
+
+def _show(told: Restoration, console: Console) -> None:
+    for cell in told.cells:
+        state = cell.status or ("left out" if cell.left_out else "would run")
+        console.line(f"{cell.seq}  {cell.of}  {state}  {one_line(cell.source, 60)}")
+        for said in filter(None, (cell.left_out, None if cell.left_out else "; ".join(cell.does))):
+            console.line(f"    {one_line(said, 200)}")
+    if told.variables is not None:
+        console.line(f"back      {one_line(', '.join(told.variables.back) or '-', 200)}")
+        console.line(f"not back  {one_line(', '.join(told.variables.missing) or '-', 200)}")
+    if told.status == "running":
+        console.note("It goes on. Code that awaits approval: jupyter agent-exec approve")
+    if not told.cells:
+        console.note("No earlier kernel of the session has anything to run again.")
+    console.note(f"session {told.session_id}: {told.status}")

@@ -1,0 +1,246 @@
+"""Runs again what made the state of a kernel that ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from ..auth.scopes import Caller
+from ..errors import AgentExecError, KernelNotOwned
+from ..executions.execution import LiveExecution
+from ..executions.limits import Settings
+from ..journal.lines import lines
+from ..models import (
+    Execute,
+    OpenSession,
+    Restoration,
+    Restore,
+    RestoredCell,
+    RestoredVariables,
+    ScratchTarget,
+    Session,
+)
+from ..records import (
+    SERVER,
+    ExecutionRecord,
+    KernelStarted,
+    Payload,
+    RestoreBegun,
+    RestoreEnded,
+    timestamp,
+)
+from ..sessions.manager import AgentSessions
+from ..sessions.session import LiveSession
+from ..tasks import Tasks
+from ..types import FINAL_STATUSES, ExecutionId, Status
+from .restore_plan import CellToRestore, Plan, compared, first_line, life, plan, variables_after
+
+PAGE: Final = 100
+"""Executions that are read at a time."""
+
+NOT_OWNED: Final = (
+    "The kernel is a person's, and only they may restore it: ask them to, or run yourself what you "
+    "need."
+)
+
+
+class Restores:
+    """Restores the state of sessions whose kernel ended."""
+
+    def __init__(self, sessions: AgentSessions, settings: Settings, log: logging.Logger) -> None:
+        self._sessions = sessions
+        self._settings = settings
+        self._tasks = Tasks(log)
+        self._lock = asyncio.Lock()  # so that two requests do not run the same twice
+
+    async def stop(self) -> None:
+        """Wait for what runs. Its sessions are closed, so it ends soon. Idempotent."""
+        await self._tasks.end()
+
+    async def restore(self, session_id: str, request: Restore, caller: Caller) -> Restoration:
+        """Run again what made the state of a session's last kernel, in order, up to a failure.
+
+        A closed session is restored in a new one, which the same caller gets again.
+
+        Raises
+        ------
+        SessionNotFound, SessionElsewhere, KernelNotOwned, TooManyRequests, KernelUnavailable,
+        HistoryUnavailable, and those of opening a session
+            Nothing runs.
+        """
+        async with self._lock:
+            of = await self._sessions.history.session(session_id)
+            if caller.token is not None and not isinstance(of.target, ScratchTarget):
+                raise KernelNotOwned(NOT_OWNED)
+            live = await self._place(of, caller)
+            planned = await self._plan(of, live, request)
+            runs = [cell for cell in planned.cells if cell.left_out is None]
+            if request.dry_run or not runs:
+                where = of if live is None else live
+                told = _told(planned.cells, {})
+                return Restoration(
+                    session_id=where.id,
+                    of=of.id,
+                    status="planned" if request.dry_run else "finished",
+                    cells=told,
+                    variables=None,
+                )
+            live, executions = await self._submitted(of, live, runs, caller)
+            begun = RestoreBegun(
+                at=timestamp(),
+                by=caller.by(),
+                of=of.id,
+                of_chain=of.chain,
+                executions=tuple(cell.record.id for cell in runs),
+                left_out=tuple(cell.record.id for cell in planned.cells if cell.left_out),
+            )
+            await live.note(begun)
+        ended = self._tasks.start(self._ended(live, executions, planned), f"restore {of.id}")
+        await asyncio.wait({ended}, timeout=self._settings.wait(request.wait))
+        status: Literal["running", "finished", "stopped"] = "running"
+        if ended.done():
+            status = "finished" if _failed(executions) is None else "stopped"
+        by_original = {each.spec.restores: each for each in executions}
+        return Restoration(
+            session_id=live.id,
+            of=of.id,
+            status=status,
+            cells=_told(planned.cells, by_original),
+            variables=ended.result() if ended.done() else None,
+        )
+
+    async def _place(self, of: Session, caller: Caller) -> LiveSession | None:
+        """Return the open session in which to restore; None if it has to be opened."""
+        if of.status == "open":
+            return await self._sessions.live_session(of.id)  # or says where it is open
+        return self._sessions.session_of_client(_client_id(of), caller)
+
+    async def _plan(self, of: Session, live: LiveSession | None, request: Restore) -> Plan:
+        records = await self._records(of.id)
+        is_same = live is not None and live.id == of.id
+        there = records if is_same else [] if live is None else await self._records(live.id)
+        kernel = None if live is None else live.record().kernel
+        current = None if kernel is None else kernel.incarnation
+        done = {
+            record.restores
+            for record in there
+            if record.restores is not None
+            and (
+                record.status not in FINAL_STATUSES
+                or (record.status == "ok" and life(record) == current)
+            )
+        }
+        path = await self._sessions.history.journal(of.id)
+        return await self._sessions.in_thread(
+            partial(
+                plan,
+                records,
+                current=current if is_same else None,
+                done=done,
+                is_python=await self._sessions.in_thread(partial(_is_python, path)),
+                with_first_sources=not is_same,
+                also=request.also,
+                everything=request.everything,
+            )
+        )
+
+    async def _submitted(
+        self,
+        of: Session,
+        live: LiveSession | None,
+        runs: Sequence[CellToRestore],
+        caller: Caller,
+    ) -> tuple[LiveSession, list[LiveExecution]]:
+        requests = [
+            Execute(source=cell.record.source, timeout=cell.record.timeout, placement="none")
+            for cell in runs
+        ]
+        originals = [cell.record.id for cell in runs]
+        submit = self._sessions.submission.restore
+        if live is not None:
+            return live, await submit(live.id, requests, originals, caller)
+        opened = OpenSession(
+            agent=of.agent, target=of.target, title=of.title, client_id=_client_id(of)
+        )
+        session, _ = await self._sessions.open(opened, caller)
+        try:
+            executions = await submit(session.id, requests, originals, caller)
+        except AgentExecError:
+            await self._sessions.close(session.id, caller)
+            raise
+        return await self._sessions.live_session(session.id), executions
+
+    async def _ended(
+        self, live: LiveSession, executions: Sequence[LiveExecution], planned: Plan
+    ) -> RestoredVariables | None:
+        """Wait for the end, record it, and return which variables are back."""
+        await asyncio.wait([each.finished for each in executions])
+        number = max(life(each.finished.result()) for each in executions)
+        now = [each for each in await self._records(live.id) if life(each) == number]
+        variables = compared(planned.before, variables_after(now))
+        payloads = [] if variables is None else [Payload.of(msgspec.json.encode(variables))]
+        entry = RestoreEnded(
+            at=timestamp(),
+            by=SERVER,
+            failed=_failed(executions),
+            variables=payloads[0].digest if payloads else None,
+        )
+        if live.is_open:
+            live.restored = variables
+            await live.note(entry, payloads)
+        return variables
+
+    async def _records(self, id: str) -> list[ExecutionRecord]:
+        records: list[ExecutionRecord] = []
+        after: int | None = 0
+        while after is not None:
+            page, after = await self._sessions.history.executions(
+                id, after=after, before=None, limit=PAGE
+            )
+            records += page
+        return records
+
+
+def _client_id(of: Session) -> str:
+    return f"restore {of.id}"
+
+
+def _failed(executions: Sequence[LiveExecution]) -> ExecutionId | None:
+    """Return the first execution that did not end with `ok`; None if there is none."""
+    ended = (each.finished.result() for each in executions)
+    return next((record.id for record in ended if record.status != "ok"), None)
+
+
+def _told(
+    cells: Sequence[CellToRestore], again: Mapping[ExecutionId | None, LiveExecution]
+) -> list[RestoredCell]:
+    found = ((cell, again.get(cell.record.id)) for cell in cells)
+    return [
+        RestoredCell(
+            of=cell.record.id,
+            seq=cell.record.seq,
+            source=first_line(cell.record.source),
+            does=list(cell.does),
+            left_out=cell.left_out,
+            execution_id=None if execution is None else execution.id,
+            status=None if execution is None else _status(execution),
+        )
+        for cell, execution in found
+    ]
+
+
+def _status(execution: LiveExecution) -> Status:
+    finished = execution.finished
+    return finished.result().status if finished.done() else execution.status
+
+
+def _is_python(journal: Path) -> bool:
+    """Return whether a session's last kernel runs Python."""
+    started = [line.entry for line in lines(journal) if isinstance(line.entry, KernelStarted)]
+    return bool(started) and (started[-1].language_info or {}).get("name") == "python"

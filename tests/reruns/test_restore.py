@@ -1,0 +1,158 @@
+"""The state of a kernel that ended comes back: what made it runs again, once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from jupyter_agent_exec.journal.lines import lines
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.records import ApprovalAsked
+from tests.approvals.person_deciding import approve, set_policy
+from tests.asking import Agent, Send
+from tests.auth.minting import TokenAgent, mint
+
+
+async def restored(agent: Agent, session: dict[str, Any], **asked: Any) -> dict[str, Any]:
+    answered = await agent.ask("POST", f"sessions/{session['id']}/restore", {"wait": 60, **asked})
+    assert answered.status in (200, 201, 202), answered.body
+    assert answered.headers["Location"].endswith(answered.json["session_id"])
+    told: dict[str, Any] = answered.json
+    ran = [cell for cell in told["cells"] if cell["execution_id"]]
+    assert answered.status == (202 if told["status"] == "running" else 201 if ran else 200)
+    return told
+
+
+async def ended(agent: Agent, *sources: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Open a session, run sources, and give it a fresh kernel."""
+    session = await agent.open(target={"kind": "scratch", "own_folder": True})
+    ran = [await agent.run(session, source) for source in sources]
+    assert (await agent.ask("POST", f"sessions/{session['id']}/restart")).status == 200
+    return session, ran
+
+
+async def test_what_made_the_state_runs_again_once_and_the_next_answer_says_what_is_back(
+    agent: Agent, history_dir: Path
+) -> None:
+    session, ran = await ended(
+        agent,
+        "import math\na = [1]",
+        "a",
+        "open('made.txt', 'w').write('x'); c = 3",
+        "a.append(2)",
+        "1 / 0",
+        "def twice(x):\n    return 2 * x",
+        "b = twice(len(a))",
+    )
+    plan = await restored(agent, session, dry_run=True)
+    assert (plan["status"], plan["session_id"]) == ("planned", session["id"])
+    told = {cell["seq"]: (cell["source"], cell["left_out"]) for cell in plan["cells"]}
+    assert list(told) == [1, 2, 3, 4, 6, 7]
+    assert told[2] == ("a", "It only looked.")
+    assert told[3][1].startswith("It writes")
+    assert told[6] == ("def twice(x): (+1 lines)", None)
+
+    now = await restored(agent, session)
+    assert now["status"] == "finished"
+    again = [cell["execution_id"] for cell in now["cells"] if cell["execution_id"]]
+    assert [cell["status"] for cell in now["cells"] if cell["execution_id"]] == ["ok"] * 4
+    assert now["variables"] == {"back": ["a", "b", "math", "twice"], "missing": ["c"]}
+    executions = (await agent.get(f"sessions/{session['id']}/executions")).json["executions"]
+    links = {each["id"]: each["restores"] for each in executions if each["restores"]}
+    assert links == dict(zip(again, [ran[n]["id"] for n in (0, 3, 5, 6)], strict=True))
+
+    after = await agent.run(session, "print(a, b, math.pi > 3)")
+    assert after["kernel"]["restarted"]
+    assert after["restored"] == now["variables"]
+    assert "[1, 2] 4 True" in after["text"]
+    assert "Back: a, b, math, twice. Not back: c." in after["text"]
+    assert (await agent.run(session, "b"))["restored"] is None
+
+    once_more = await restored(agent, session)
+    assert [cell["execution_id"] for cell in once_more["cells"]] == [None] * 6
+    assert (await agent.run(session, "a"))["text"] == "[1, 2]"
+    named = await restored(agent, session, also=[ran[2]["id"]])
+    assert [c["seq"] for c in named["cells"] if c["execution_id"]] == [3]
+    events = (await agent.get(f"sessions/{session['id']}/events")).json["events"]
+    kinds = [each["type"] for each in events if each["type"].startswith("restore")]
+    assert kinds == ["restore_begun", "restore_ended"] * 2
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    report = await asyncio.to_thread(verify_history, history_dir, head=None, patience=5)
+    assert report.outcome == Outcome.WHOLE, report.findings
+
+
+async def test_a_failure_stops_and_the_rest_runs_when_it_is_asked_for_again(agent: Agent) -> None:
+    session, ran = await ended(
+        agent, "w = 0", "open('made.txt', 'w').write('x'); c = 3", "x = c + 1", "y = x + 1"
+    )
+    stopped = await restored(agent, session)
+    assert stopped["status"] == "stopped"
+    assert [cell["status"] for cell in stopped["cells"]] == ["ok", None, "error", "cancelled"]
+    assert stopped["variables"] == {"back": ["w"], "missing": ["c", "x", "y"]}
+    more = await restored(agent, session, also=[ran[1]["id"]])
+    assert [cell["status"] for cell in more["cells"]] == [None, "ok", "ok", "ok"]
+    assert more["variables"] == {"back": ["c", "w", "x", "y"], "missing": []}
+
+
+async def test_a_closed_session_is_restored_in_a_new_one_and_only_once(agent: Agent) -> None:
+    session = await agent.open(init_source="first = 1", title="sums")
+    await agent.run(session, "second = first + 1")
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    told = await restored(agent, session)
+    assert told["session_id"] != session["id"]
+    assert [cell["status"] for cell in told["cells"]] == ["ok", "ok"]
+    assert told["variables"] == {"back": ["first", "second"], "missing": []}
+    new = (await agent.get(f"sessions/{told['session_id']}")).json
+    assert (new["title"], new["agent"]) == ("sums", session["agent"])
+    told_next = (await agent.run(new, "second"))["text"]
+    assert told_next == "2\n[Code of the earlier kernel ran again. Back: first, second.]"
+    again = await restored(agent, session)
+    assert again["session_id"] == new["id"]
+    assert [cell["left_out"] for cell in again["cells"]] == ["It ran again already."] * 2
+
+
+async def test_one_approval_lists_and_covers_all_that_runs_and_nothing_else(
+    agent: Agent, history_dir: Path
+) -> None:
+    session, ran = await ended(agent, "x = 1", "y = x + 1", "z = y + 1")
+    await set_policy(agent, scratch="always")
+    told = await restored(agent, session, wait=0)
+    assert told["status"] == "running"
+    listed = (await agent.get("approvals")).json["executions"]
+    [asking] = listed
+    assert asking["restores"] == ran[0]["id"]
+    reasons = " ".join(reason["text"] for reason in asking["approval"]["reasons"])
+    assert "run: y = x + 1" in reasons
+    assert "run: z = y + 1" in reasons
+    other = await agent.run(session, "x = 5", wait=0)
+    assert (await approve(agent, asking)).status == 200
+    ids = [cell["execution_id"] for cell in told["cells"]]
+    done = [(await agent.get(f"executions/{id}", wait=30)).json for id in ids]
+    assert [each["status"] for each in done] == ["ok"] * 3
+    waits = (await agent.get(f"executions/{other['id']}")).json
+    assert waits["status"] == "awaiting_approval"
+    await agent.ask("POST", f"executions/{other['id']}/cancel")
+
+    journal = history_dir / "sessions" / session["id"] / "journal.jsonl"
+    asked = [e for line in lines(journal) if isinstance(e := line.entry, ApprovalAsked)]
+    assert "y = x + 1" not in str([entry.reasons for entry in asked])  # nobody could erase it
+
+
+async def test_an_agent_may_not_run_code_again_in_a_persons_kernel(
+    agent: Agent, ask: Send, jp_root_dir: Path
+) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), jp_root_dir / "work.ipynb")
+    token = TokenAgent(ask, (await mint(agent, "exec:notebook:*", approval="none"))[1])
+    target = {"kind": "notebook", "path": "work.ipynb"}
+    session = await token.open(target=target)
+    await token.run(session, "x = 1")
+    await token.ask("POST", f"sessions/{session['id']}/close")
+    refused = await token.ask("POST", f"sessions/{session['id']}/restore")
+    assert (refused.status, refused.json["code"]) == (409, "kernel_not_owned")
+    cells = len(nbformat.read(jp_root_dir / "work.ipynb", 4).cells)
+    told = await restored(agent, session)
+    assert [cell["status"] for cell in told["cells"]] == ["ok"]
+    assert len(nbformat.read(jp_root_dir / "work.ipynb", 4).cells) == cells
