@@ -15,7 +15,7 @@ from .. import models
 from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, person, placed, quoted, size
 from ..models import NotebookCell, OpenNotebook, Variable
-from . import exit_codes
+from . import exit_codes, provenance
 from .check import search_central
 from .command_client import connected
 from .console import Console
@@ -174,6 +174,8 @@ def search(arguments: Namespace, console: Console) -> int:
 
 def export(arguments: Namespace, console: Console) -> int:
     """Write a session's notebook to a file, and what the options name beside it."""
+    if arguments.format != "notebook":
+        return _export_provenance(arguments, console)
     piped = arguments.output == "-"
     notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
     journal = _writable(arguments.journal) if arguments.journal else None
@@ -204,6 +206,25 @@ def export(arguments: Namespace, console: Console) -> int:
     for kind, path in written.items():
         console.line(f"{kind}  {path}")
     console.note(f"chain head {chain.head}, {chain.length} entries: `verify --head` takes it")
+    return exit_codes.OK
+
+
+def _export_provenance(arguments: Namespace, console: Console) -> int:
+    """Write a session in a format for archives."""
+    if arguments.output == "-" or arguments.clean:
+        raise UsageError("--format: only notebooks can be clean, or go to standard output.")
+    ending = ".zip" if arguments.format == "ro-crate" else ".prov.json"
+    path = _writable(arguments.output or f"{arguments.session}{ending}")
+    if path.exists() and not arguments.force:
+        question = f"Overwrite {path}?"
+        if not console.confirmed(question, f"{path} exists; --force overwrites it."):
+            return exit_codes.STOPPED
+    with connected(arguments, console) as client:
+        provenance.write(path, client.session(arguments.session), arguments.format)
+    if arguments.json:
+        console.json({"session_id": arguments.session, arguments.format: str(path)})
+    else:
+        console.line(f"{arguments.format}  {path}")
     return exit_codes.OK
 
 

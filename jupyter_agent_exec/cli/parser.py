@@ -600,6 +600,13 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument("--journal", metavar="FILE", help="also write the raw record to this file")
     parser.add_argument(
+        "--format",
+        choices=("notebook", "ro-crate", "prov"),
+        default="notebook",
+        help="ro-crate: all of it for an archive, in a .zip or a folder; prov: PROV-JSON. Both "
+        "need jupyter-agent-exec[provenance]",
+    )
+    parser.add_argument(
         "--requirements",
         metavar="FILE",
         help="also write the packages that its kernel had to this file, such as requirements.txt",

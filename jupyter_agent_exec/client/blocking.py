@@ -156,6 +156,7 @@ class Session(Blocking[AsyncSession]):
     inspect = blocking(AsyncSession.inspect)
     packages = blocking(AsyncSession.packages)
     restore = blocking(AsyncSession.restore)
+    blob = blocking(AsyncSession.blob)
     requirements = blocking(AsyncSession.requirements)
     grant_approval = blocking(AsyncSession.grant_approval)
     review = blocking(AsyncSession.review)

@@ -644,6 +644,17 @@ class AsyncSession:
             return await self._save(pieces, Path(path))
         return b"".join([piece async for piece in pieces])
 
+    async def blob(self, digest: str) -> bytes:
+        """Return a large payload that the raw record names, such as an image.
+
+        Raises
+        ------
+        BlobNotFound
+            It was erased.
+        """
+        pieces = self._connection.pieces(f"/blobs/{segment(digest)}")
+        return b"".join([piece async for piece in pieces])
+
     # -- files -------------------------------------------------------------------------------------
 
     async def files(

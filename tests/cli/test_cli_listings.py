@@ -11,6 +11,8 @@ from typing import Any
 
 import nbformat
 import pytest
+from prov.model import ProvActivity, ProvCommunication, ProvDelegation, ProvDocument
+from rocrate.rocrate import ROCrate
 
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.cli.listings import recorded
@@ -135,6 +137,37 @@ def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> No
     assert (cli.folder / f"{worked.id}.ipynb").is_file()
     piped = cli("export", worked.id, "-o", "-")
     assert len(json.loads(piped.stdout)["cells"]) == 3
+
+
+def test_archives_get_a_crate_that_is_verified_where_it_is_and_prov(
+    cli: Cli, worked: Session
+) -> None:
+    done = cli("export", worked.id, "--format", "ro-crate", "-o", "work")
+    assert done.returncode == 0, done.stderr
+    crate = ROCrate(cli.folder / "work")
+    actions = {each["name"]: each for each in crate.root_dataset["mentions"]}
+    assert list(actions) == ["Execution 1: ok", "Execution 2: error", "Execution 3: ok"]
+    first = actions["Execution 1: ok"]
+    executions = list(worked.executions())
+    assert first["startTime"] == executions[0].execution.started_at
+    assert first["object"]["text"] == executions[0].execution.source
+    assert first["agent"]["name"] == worked.info.username
+    assert {each["name"].split()[0] for each in first["instrument"]} == {"CPython", "surveyor"}
+    assert crate.root_dataset["identifier"]["value"] == worked.info.chain.head
+    assert first["result"][0].id == "session.ipynb"
+    nbformat.validate(nbformat.read(cli.folder / "work" / "session.ipynb", as_version=4))
+    assert "ipykernel==" in (cli.folder / "work" / "requirements.txt").read_text()
+    journal = "work/journal.jsonl"
+    for what in ((journal,), ("work/session.ipynb", "--journal", journal)):
+        checked = cli("verify", *what)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+
+    assert cli("export", worked.id, "--format", "prov").returncode == 0
+    document = ProvDocument.deserialize(cli.folder / f"{worked.id}.prov.json", format="json")
+    activities = list(document.get_records(ProvActivity))
+    assert [str(each.identifier.localpart) for each in activities] == [e.id for e in executions]
+    assert len(list(document.get_records(ProvCommunication))) == 2
+    assert len(list(document.get_records(ProvDelegation))) == 1
 
 
 def test_no_file_is_overwritten_by_accident(cli: Cli, worked: Session) -> None:
