@@ -860,6 +860,25 @@ class SigningKey(Entry, frozen=True, kw_only=True, tag="signing_key"):
     """In DER, in base64."""
 
 
+class SessionRemoved(Entry, frozen=True, kw_only=True, tag="session_removed"):
+    """The journal of a closed session was removed by a rule of the operator's."""
+
+    session_id: SessionId
+    chain: Chain
+    """The end that the journal had."""
+    reason: str
+
+
+class HoldSet(Entry, frozen=True, kw_only=True, tag="hold_set"):
+    """A user put a session, an agent's or a user's sessions on hold, or released them."""
+
+    held: bool
+    session_id: SessionId | None = None
+    agent: str | None = None
+    username: str | None = None
+    reason: str | None = None
+
+
 class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 
@@ -927,6 +946,8 @@ LedgerEntry = (
     | SessionClosed
     | SessionAmended
     | SigningKey
+    | SessionRemoved
+    | HoldSet
     | PolicySet
     | TokenMinted
     | TokenRenewed

@@ -30,6 +30,7 @@ from .gateway.kernels import server_kernels
 from .journal.heads import PRIVATE_KEY
 from .journal.history import History
 from .journal.ledger import TokenEntries
+from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter
@@ -117,6 +118,7 @@ class Services:
             log=log,
             sinks=make_sinks(traits.sinks),
             redactor=traits.redactor(),
+            retention=make_rules(traits.retention),
         )
         self.history.root_dir = serverapp.root_dir
         self._signer = self._make_signer() if traits.sign_heads else None

@@ -28,6 +28,7 @@ from .auth.unlocks import is_slow_hash
 from .code_rules.classifier import DEFAULT_ALLOWED
 from .executions.limits import SessionLimits, Settings
 from .files.manager import SessionFiles
+from .journal.retention import make_rules
 from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
@@ -99,6 +100,24 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         if proposal.value and not Path(proposal.value).is_file():
             raise TraitError(f"signing_key: there is no file {proposal.value}.")
         return str(proposal.value)
+
+    retention = List(
+        Dict(),
+        config=True,
+        help="""Which closed sessions are removed from the record when no code runs: a list of
+        rules, such as `{"days": 90, "target": ["scratch"], "status": ["ok"]}` (closed for 90 days,
+        and all executions ended so) or `{"max_bytes": 50_000_000_000}` (the oldest, while all
+        sessions together are larger). A session goes if all that a rule says is true of it, unless
+        it is on hold. Default: nothing is removed.""",
+    )
+
+    @validate("retention")
+    def _check_retention(self, proposal: Bunch) -> list[dict[str, object]]:
+        try:
+            make_rules(proposal.value)
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+        return list(proposal.value)
 
     session_manager_class = Type(
         AgentSessions,

@@ -44,7 +44,9 @@ def verify_archive(archive: Archive) -> Report:
         checked, place = _check(archive.journal(name), report)
         for unsaid in compare_session(place, name, checked, listed, report):
             report.add(Outcome.MISSING, place, unsaid.length or None, unsaid.message)
-    for session_id in sorted(listed.sessions.keys() - set(sessions)):
+    for session_id, said in sorted(listed.removed.items()):
+        report.erased.append(f"{session_id}: {said}")
+    for session_id in sorted(listed.sessions.keys() - set(sessions) - listed.removed.keys()):
         message = "A ledger lists this session; its journal has not arrived."
         report.add(Outcome.MISSING, Path(session_id), None, message)
     return report

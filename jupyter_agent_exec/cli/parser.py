@@ -19,6 +19,7 @@ from . import (
     mcp,
     rerun,
     restore,
+    retain,
     rules,
     run,
     user_decisions,
@@ -138,6 +139,7 @@ def make_parser() -> ArgumentParser:
     _add_token(commands)
     _add_review(commands)
     _add_erase(commands)
+    _add_retain(commands)
     _add_export(commands)
     rerun.add_arguments(
         _add(
@@ -582,6 +584,28 @@ def _add_erase(commands: Any) -> None:
     parser.add_argument("--reason", metavar="TEXT", help="why; it is recorded")
     parser.add_argument("--dry-run", action="store_true", help="only show what would go")
     parser.add_argument("-y", "--yes", action="store_true", help="erase without asking")
+
+
+def _add_retain(commands: Any) -> None:
+    parser = _add(
+        commands,
+        "retain",
+        retain.retain,
+        "remove the closed sessions that the server's rules of retention let go",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    parser.add_argument("-y", "--yes", action="store_true", help="remove without asking")
+    parser = _add(
+        commands,
+        "hold",
+        retain.hold,
+        "put sessions on hold, so that nothing removes or erases them",
+    )
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="the session's id")
+    parser.add_argument("--agent", metavar="NAME", help="all sessions of agents with this name")
+    parser.add_argument("--user", metavar="NAME", help="all sessions of a user")
+    parser.add_argument("--release", action="store_true", help="release it")
+    parser.add_argument("--reason", metavar="TEXT", help="why; it is recorded")
 
 
 def _add_export(commands: Any) -> None:

@@ -265,6 +265,8 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     resume = blocking(AsyncAgentExecClient.resume)
     review = blocking(AsyncAgentExecClient.review)
     erase = blocking(AsyncAgentExecClient.erase)
+    retain = blocking(AsyncAgentExecClient.retain)
+    hold = blocking(AsyncAgentExecClient.hold)
     text = blocking(AsyncAgentExecClient.text)
     notebooks = blocking(AsyncAgentExecClient.notebooks)
     cells = blocking(AsyncAgentExecClient.cells)

@@ -59,6 +59,8 @@ _unlocked = msgspec.json.Decoder(models.Unlocked)
 _minted = msgspec.json.Decoder(models.MintedToken)
 _token = msgspec.json.Decoder(models.Token)
 _erasure = msgspec.json.Decoder(models.Erasure)
+_retention = msgspec.json.Decoder(models.Retention)
+_holds = msgspec.json.Decoder(models.HoldList)
 _tokens = msgspec.json.Decoder(models.TokenList)
 
 
@@ -540,6 +542,41 @@ class AsyncAgentExecClient:
             dry_run=dry_run,
         )
         return await self._connection.send_model("POST", "/erasures", request, _erasure)
+
+    async def retain(self, *, dry_run: bool = False) -> models.Retention:
+        """Remove what the server's rules of retention let go, as a user.
+
+        Parameters
+        ----------
+        dry_run
+            Only tell what would go.
+        """
+        request = models.Retain(dry_run=dry_run)
+        return await self._connection.send_model("POST", "/retention", request, _retention)
+
+    async def hold(
+        self,
+        *,
+        session_id: str | None = None,
+        agent: str | None = None,
+        username: str | None = None,
+        held: bool = True,
+        reason: str | None = None,
+    ) -> list[models.Hold]:
+        """Put something on hold, as a user, or release it; return all that is on hold.
+
+        Parameters
+        ----------
+        session_id, agent, username
+            A session, or all sessions of an agent or a user. Name one.
+        held
+            False releases it.
+        """
+        request = models.SetHold(
+            session_id=session_id, agent=agent, username=username, held=held, reason=reason
+        )
+        answer = await self._connection.send_model("PUT", "/holds", request, _holds)
+        return answer.holds
 
     @overload
     async def text(

@@ -95,6 +95,15 @@ class Follower:
         if not self._wake.is_set():
             self._wake.set()
 
+    def has(self, path: Path) -> bool:
+        """Return whether the sink has all of a journal."""
+        with self._lock:
+            return self._scanned and path not in self._pending
+
+    def forget(self, path: Path) -> None:
+        """Remove the cursor of a journal that was removed."""
+        (self._cursors / path.parent.name).unlink(missing_ok=True)
+
     def rescan(self) -> None:
         """Look at all journals again."""
         self._must_scan = True
@@ -297,6 +306,20 @@ class Followers:
         """Look at all journals again."""
         for follower in self._followers:
             follower.rescan()
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are sinks."""
+        return bool(self._followers)
+
+    def have(self, path: Path) -> bool:
+        """Return whether all sinks have all of a journal."""
+        return all(follower.has(path) for follower in self._followers)
+
+    def forget(self, path: Path) -> None:
+        """Remove what is kept about a journal that was removed."""
+        for follower in self._followers:
+            follower.forget(path)
 
     def erasing(self) -> list[str]:
         """Return what the sinks do with what a user erases, in sentences."""

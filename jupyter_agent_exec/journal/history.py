@@ -9,39 +9,54 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..durability import Reserve, make_folder, sync_folder
-from ..errors import HistoryUnavailable
-from ..models import Chain, Erase, ErasedSession, Erasure
+from ..errors import HistoryUnavailable, InvalidRequest
+from ..models import (
+    Chain,
+    Erase,
+    ErasedSession,
+    Erasure,
+    HoldList,
+    Retain,
+    Retention,
+    RetiredSession,
+    SetHold,
+)
 from ..records import (
     SERVER,
     By,
     Closed,
     Entry,
+    HoldSet,
     LedgerEntry,
     Opened,
     Payload,
     SessionAmended,
     SessionClosed,
     SessionOpened,
+    SessionRemoved,
     timestamp,
 )
 from ..redaction import Redactor
 from ..types import Digest, SessionId
+from . import query
 from .blobs import BlobStore
 from .chain import GENESIS
 from .erasure import Found, check_wanted, erase, find, marked, resume, unfinished
 from .followers import Followers
 from .ids import check_session_id
 from .index import Index
-from .journal import Grown, Journal, SessionJournal, amend_session, redacted
+from .journal import Grown, Journal, SessionJournal, amend_session, amending, redacted
 from .ledger import Ledger, Owner, owner_of
 from .reader import HistoryReader
 from .recovery import Recovery
+from .retention import Due, Kept, RetentionRule, due, held, holds_in, removed_in, size_of
 from .sink import Sink
 
 
@@ -64,6 +79,8 @@ class History(HistoryReader):
         Places that get a copy of the record.
     redactor
         Replaces secrets in what is recorded; by default, agent tokens.
+    retention
+        Which closed sessions go.
     """
 
     def __init__(
@@ -74,11 +91,13 @@ class History(HistoryReader):
         log: logging.Logger,
         sinks: Sequence[Sink] = (),
         redactor: Redactor | None = None,
+        retention: Sequence[RetentionRule] = (),
     ) -> None:
         super().__init__(folder, Index(folder, log))
         self._version = version
         self._log = log
         self.redactor = redactor or Redactor()
+        self._retention = retention
         self.address: str | None = None
         """The address of this server; other servers on the same history show it to clients."""
         self.root_dir: str | None = None
@@ -282,6 +301,7 @@ class History(HistoryReader):
             found = self._find(wanted)
             going = {id: each for id, each in found.items() if each.is_closed and each.entries}
             if going and not wanted.dry_run:
+                self._check_not_held(going)
                 self._erase(going, wanted.reason, by)
         except OSError as error:
             raise self._unavailable(error) from error
@@ -290,6 +310,128 @@ class History(HistoryReader):
             sessions=[_erased_session(each) for each in found.values()],
             remains=[*_REMAINS, *self.followers.erasing()],
         )
+
+    def retain(self, wanted: Retain, by: By, may_go_on: Callable[[], bool]) -> Retention:
+        """Remove the sessions that the rules let go, or tell which would; durable on return.
+
+        What sinks have of them is erased before, so a session waits until all sinks know.
+
+        Parameters
+        ----------
+        may_go_on
+            Called before each session; False ends it early.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If it is not complete. What was begun is completed at the next start.
+        """
+        try:
+            holds = holds_in(self.folder)
+            going = due(self._retention, self._kept(), holds, datetime.now(UTC))
+            told = [] if wanted.dry_run else self._retire(going, by, may_go_on)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        return Retention(
+            dry_run=wanted.dry_run,
+            rules=[rule.said for rule in self._retention],
+            sessions=[_retired(each, None) for each in going] if wanted.dry_run else told,
+            holds=holds,
+        )
+
+    def hold(self, wanted: SetHold, by: By) -> HoldList:
+        """Put a session, an agent or a user on hold, or release it; durable on return.
+
+        Raises
+        ------
+        InvalidRequest, SessionNotFound, HistoryUnavailable
+        """
+        names = {"session_id": wanted.session_id, "agent": wanted.agent}
+        names["username"] = wanted.username
+        if sum(name is not None for name in names.values()) != 1:
+            raise InvalidRequest("Name one of session_id, agent, username.", field="session_id")
+        if wanted.session_id is not None:
+            self.session(wanted.session_id)
+        self.note(
+            HoldSet(
+                at=timestamp(),
+                by=by,
+                held=wanted.held,
+                session_id=None if wanted.session_id is None else SessionId(wanted.session_id),
+                agent=wanted.agent,
+                username=wanted.username,
+                reason=wanted.reason,
+            )
+        )
+        try:
+            return HoldList(holds=holds_in(self.folder))
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _kept(self) -> list[Kept]:
+        statuses = self._index.ask(query.statuses)
+        return [
+            Kept(each, size_of(self._session_folder(each.id)), statuses.get(each.id, frozenset()))
+            for each in self._index.ask(query.all_sessions)
+        ]
+
+    def _retire(
+        self, going: Sequence[Due], by: By, may_go_on: Callable[[], bool]
+    ) -> list[RetiredSession]:
+        if self.followers.exist:
+            self._erase_due(going, by, may_go_on)
+        told: list[RetiredSession] = []
+        with ExitStack() as marks:
+            for each in going:
+                if not may_go_on():
+                    break
+                folder = self._session_folder(each.session.id)
+                if not self.followers.have(folder / "journal.jsonl"):
+                    told.append(_retired(each, "Sinks have to erase it first."))
+                    continue
+                marks.enter_context(marked(folder))
+                self._note_removed(folder, each, by)
+                _remove_journal(folder)
+                self.followers.forget(folder / "journal.jsonl")
+                self._proposals.pop(each.session.id, None)
+                told.append(_retired(each, None))
+            gone = [each.session_id for each in told if each.waits is None]
+            if gone:
+                self._index.purge(gone)
+        return told
+
+    def _erase_due(self, going: Sequence[Due], by: By, may_go_on: Callable[[], bool]) -> None:
+        """Erase all payloads of the sessions that go, so that the sinks do."""
+        for reason in dict.fromkeys(each.reason for each in going):
+            erasing: dict[SessionId, Found] = {}
+            for id in (each.session.id for each in going if each.reason == reason):
+                found = find(self._session_folder(id), Erase(session_id=id))
+                if found is not None and found.entries:
+                    erasing[id] = found
+            if erasing and may_go_on():
+                self._erase(erasing, reason, by)
+
+    def _note_removed(self, folder: Path, going: Due, by: By) -> None:
+        with self._lock, amending(folder) as path:
+            journal, _ = Journal.resume(path)
+            journal.close()
+            entry = SessionRemoved(
+                at=timestamp(),
+                by=by,
+                session_id=going.session.id,
+                chain=journal.head,
+                reason=going.reason,
+            )
+            self.note(entry)
+
+    def _check_not_held(self, sessions: Iterable[SessionId]) -> None:
+        holds = holds_in(self.folder)
+        on_hold = [id for id in sessions if holds and held(self.session(id), holds)]
+        if on_hold:
+            raise InvalidRequest(
+                f"On hold: {', '.join(on_hold)}. Nothing was erased. Release it first.",
+                field="session_id",
+            )
 
     def _find(self, wanted: Erase) -> dict[SessionId, Found]:
         if wanted.execution_id is not None:
@@ -315,14 +457,19 @@ class History(HistoryReader):
 
     def _finish_erasures(self) -> None:
         """Complete what a server that died was erasing. The index is made again after that."""
-        for id in unfinished(self.folder):
+        begun = unfinished(self.folder)
+        removed = removed_in(self.folder) if begun else set()
+        for id in begun:
             folder = self._session_folder(id)
             try:
                 with marked(folder):
-                    chain = resume(folder)
-                    self.note_owed(
-                        SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
-                    )
+                    if id in removed:
+                        _remove_journal(folder)
+                    else:
+                        chain = resume(folder)
+                        self.note_owed(
+                            SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
+                        )
                     for name in ("index.sqlite", "index.sqlite-journal"):
                         (self.folder / name).unlink(missing_ok=True)
             except (OSError, HistoryUnavailable) as error:
@@ -468,6 +615,27 @@ def _erased_session(found: Found) -> ErasedSession:
         bytes=found.bytes,
         facts=found.facts,
     )
+
+
+def _retired(going: Due, waits: str | None) -> RetiredSession:
+    session = going.session
+    return RetiredSession(
+        session_id=session.id,
+        agent=session.agent.name,
+        title=session.title,
+        closed_at=session.closed_at,
+        bytes=going.bytes,
+        reason=going.reason,
+        waits=waits,
+    )
+
+
+def _remove_journal(folder: Path) -> None:
+    """Remove a session's files, the journal first: what is left is then no session."""
+    (folder / "journal.jsonl").unlink(missing_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    sync_folder(folder.parent)
 
 
 def _new_journal(

@@ -395,6 +395,21 @@ def sessions(connection: sqlite3.Connection, wanted: Filters, limit: int) -> lis
     ]
 
 
+def all_sessions(connection: sqlite3.Connection) -> list[Session]:
+    """Return all sessions."""
+    rows = connection.execute("SELECT record FROM sessions WHERE record IS NOT NULL").fetchall()
+    return [msgspec.json.decode(record, type=Session) for (record,) in rows]
+
+
+def statuses(connection: sqlite3.Connection) -> dict[SessionId, frozenset[str]]:
+    """Return the statuses that each session's executions have."""
+    rows = connection.execute("SELECT DISTINCT session_id, status FROM executions")
+    found: dict[SessionId, set[str]] = {}
+    for session_id, status in rows:
+        found.setdefault(session_id, set()).add(status)
+    return {id: frozenset(each) for id, each in found.items()}
+
+
 def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
     """Return the sessions that have open proposed edits, the oldest first."""
     rows = connection.execute("SELECT record FROM sessions WHERE proposed > 0 ORDER BY id")

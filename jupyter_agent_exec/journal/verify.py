@@ -117,6 +117,8 @@ class Listed:
     """The last entry of each token about a new secret."""
     revoked: set[str] = field(default_factory=set)
     policies: list[dict[str, Any]] = field(default_factory=list)
+    removed: dict[str, str] = field(default_factory=dict)
+    """Who removed which session's journal, when and why, in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +169,9 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
         path = folder / "sessions" / session_id / "journal.jsonl"
-        if not path.is_file():  # otherwise the session was opened just now
+        if session_id in listed.removed:
+            report.erased.append(f"{path}: {listed.removed[session_id]}")
+        elif not path.is_file():  # otherwise the session was opened just now
             message = "A ledger lists this session; its journal is gone."
             report.add(Outcome.MISSING, path, None, message)
     _look_again(folder, unsaid, patience, report)
@@ -197,6 +201,9 @@ def verify_session(
     report = Report()
     listed = _read_ledgers(folder, report)
     path = folder / "sessions" / session_id / "journal.jsonl"
+    if not path.is_file() and session_id in listed.removed:
+        report.erased.append(f"{path}: {listed.removed[session_id]}")
+        return report
     if not path.is_file():
         told = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
         report.add(Outcome.MISSING, path, None, f"{told} journal is not there.")
@@ -515,7 +522,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
 def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
     """Add what a ledger's entry says to `listed`; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
-    if kind in ("session_opened", "session_closed", "session_amended"):
+    if kind in ("session_opened", "session_closed", "session_amended", "session_removed"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
             return False
         known = listed.sessions.setdefault(session_id, None)
@@ -525,6 +532,8 @@ def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
                 return False
             if known is None or known.length < end.length:
                 listed.sessions[session_id] = end
+            if kind == "session_removed":
+                listed.removed[session_id] = _removal(entry, end)
     elif kind in ("token_minted", "token_renewed", "token_revoked"):
         if not isinstance(token_id, str):
             return False
@@ -542,6 +551,15 @@ def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
             return False
         listed.policies.append({**policy, "allow": entry.get("allow")})
     return True
+
+
+def _removal(entry: dict[str, Any], end: End) -> str:
+    by = entry.get("by")
+    who = by.get("display_name") or by.get("username") if isinstance(by, dict) else None
+    return (
+        f"{shown(who or 'the server')} removed its {end.length} entries up to {shown(end.head)} at "
+        f"{shown(entry.get('at'))}: {shown(entry.get('reason'))}"
+    )
 
 
 def end_in(chain: object) -> End | None:

@@ -12,9 +12,13 @@ from ..models import (
     PIECE_BYTES,
     Erase,
     Erasure,
+    HoldList,
     ImageList,
     JournalEventList,
+    Retain,
+    Retention,
     SearchResults,
+    SetHold,
 )
 from .answers import recorded_image
 from .handlers import SessionsBase
@@ -110,6 +114,28 @@ class ErasuresHandler(SessionsBase):
         self.answer(await self.manager.history.erase(body, self.caller))
 
 
+class RetentionHandler(SessionsBase):
+    """What the operator's rules let go."""
+
+    @web.authenticated
+    @requires("decide", body=Retain, answers={200: Retention}, without_passphrase=True)
+    async def post(self, body: Retain) -> None:
+        """Remove the sessions that the rules of retention let go, or tell which would go."""
+        if not body.dry_run:
+            self.check_unlocked()
+        self.answer(await self.manager.history.retain(body, self.caller.by()))
+
+
+class HoldsHandler(SessionsBase):
+    """What is on hold."""
+
+    @web.authenticated
+    @requires("decide", body=SetHold, answers={200: HoldList})
+    async def put(self, body: SetHold) -> None:
+        """Put a session, an agent or a user on hold, or release it."""
+        self.answer(await self.manager.history.hold(body, self.caller))
+
+
 class EventsHandler(SessionsBase):
     """The events of a session outside of its executions."""
 
@@ -152,5 +178,7 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/blobs/{digest}", BlobHandler),
     ("/search", SearchHandler),
     ("/erasures", ErasuresHandler),
+    ("/retention", RetentionHandler),
+    ("/holds", HoldsHandler),
     ("/images", ImagesHandler),
 ]

@@ -66,7 +66,7 @@ class AgentSessions:
         self._disk = disk
         self._open: dict[SessionId, LiveSession] = {}
         self._tasks = Tasks(log)
-        self.history = SessionHistory(history, self._open, disk=disk, tasks=self._tasks)
+        self.history = SessionHistory(history, self._open, disk=disk, tasks=self._tasks, log=log)
         """The sessions and executions of this server and of others on the same history."""
         self.lifetimes = SessionLifetimes(self, tokens, settings.session_idle_timeout, log)
         self._clients = Clients()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
@@ -17,7 +19,13 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from ..auth.scopes import Caller
-from ..errors import HistoryUnavailable, ServerStopping, SessionElsewhere, SessionNotFound
+from ..errors import (
+    AgentExecError,
+    HistoryUnavailable,
+    ServerStopping,
+    SessionElsewhere,
+    SessionNotFound,
+)
 from ..journal.history import History
 from ..journal.outputs import brief
 from ..journal.query import Criteria
@@ -25,14 +33,18 @@ from ..journal.reader import ImagePage
 from ..models import (
     Erase,
     Erasure,
+    HoldList,
     JournalEventList,
+    Retain,
+    Retention,
     SearchResults,
     Session,
     SessionList,
+    SetHold,
     Text,
     TextMatches,
 )
-from ..records import Entry, ExecutionRecord, Payload
+from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
@@ -41,6 +53,9 @@ from .session import LiveSession, find_execution
 from .text_ranges import grep, read_range
 
 T = TypeVar("T")
+
+RETENTION_INTERVAL: Final = 3600.0
+"""Seconds between two times that the rules of retention are applied."""
 
 SETTLE_INTERVAL: Final = 60.0
 """Seconds between two checks for other servers that have died, and for entries that could not be
@@ -69,11 +84,13 @@ class SessionHistory:
         *,
         disk: Executor,
         tasks: Tasks,
+        log: logging.Logger,
     ) -> None:
         self._history = history
         self._open = open_sessions
         self._disk = disk
         self._tasks = tasks
+        self._log = log
         self.long_reads = LongReads()
         self._started: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
@@ -121,10 +138,13 @@ class SessionHistory:
         return await self.in_thread(call)
 
     async def _settle_regularly(self) -> None:
-        """End the sessions of dead servers, even if nobody requests them."""
+        """End the sessions of dead servers, even if nobody requests them, and apply retention."""
+        retain_at = 0.0
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
             await self.read(self._history.settle)
+            if time.monotonic() >= retain_at:
+                retain_at = time.monotonic() + await self._retain_when_quiet()
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -400,6 +420,30 @@ class SessionHistory:
     async def erase(self, wanted: Erase, caller: Caller) -> Erasure:
         """Erase payloads from closed sessions; errors as for `History.erase`."""
         return await self.read(partial(self._history.erase, wanted, caller.by()))
+
+    async def retain(self, wanted: Retain, by: By) -> Retention:
+        """Remove what the rules let go; errors as for `History.retain`."""
+        return await self.read(partial(self._history.retain, wanted, by, lambda: True))
+
+    async def hold(self, wanted: SetHold, caller: Caller) -> HoldList:
+        """Put something on hold, or release it; errors as for `History.hold`."""
+        return await self.read(partial(self._history.hold, wanted, caller.by()))
+
+    def _is_quiet(self) -> bool:
+        return not self._stopping and not any(each.unfinished for each in list(self._open.values()))
+
+    async def _retain_when_quiet(self) -> float:
+        """Remove what the rules let go, if no code runs; return the seconds until the next time."""
+        if not self._is_quiet():
+            return SETTLE_INTERVAL
+        retain = partial(self._history.retain, Retain(), SERVER, self._is_quiet)
+        try:
+            told = await self.read(retain)
+        except (AgentExecError, OSError) as error:
+            self._log.warning("Retention is not complete: %s", error)
+            return RETENTION_INTERVAL
+        waits = any(each.waits for each in told.sessions)
+        return SETTLE_INTERVAL if waits or not self._is_quiet() else RETENTION_INTERVAL
 
 
 class LongReads:

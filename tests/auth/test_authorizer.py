@@ -111,6 +111,8 @@ ASKED_FOR = {
     "POST sessions/{session_id}/proposals/keep": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
     "POST erasures": [EXECUTE],
+    "POST retention": [EXECUTE],
+    "PUT holds": [EXECUTE],
     "POST reruns": [EXECUTE],
     "POST sessions/{session_id}/restore": [EXECUTE],
     "GET reruns/{session_id}": [READ],

@@ -44,6 +44,10 @@ def answers(request: httpx2.Request) -> bytes:
         return msgspec.json.encode(models.Approvals(executions=[], policy=policy, paused=None))
     if path.endswith("/erasures"):
         return msgspec.json.encode(models.Erasure(dry_run=False, sessions=[], remains=[]))
+    if path.endswith("/retention"):
+        return msgspec.json.encode(models.Retention(dry_run=False, rules=[], sessions=[], holds=[]))
+    if path.endswith("/holds"):
+        return msgspec.json.encode(models.HoldList(holds=[]))
     if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
         return msgspec.json.encode(execution())
     return msgspec.json.encode(msgspec.structs.replace(session(), path=PATH))
@@ -78,6 +82,8 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.notebooks()
         client.review("x_1", "flagged", comment="why?")
         client.erase(agent="a", reason="why")
+        client.retain(dry_run=True)
+        client.hold(agent="a", held=False)
         session.review("approved")
         client.approvals()
         client.approve("x_1", DIGEST, source="2")
@@ -108,6 +114,8 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.notebooks()
         await client.review("x_1", "flagged", comment="why?")
         await client.erase(agent="a", reason="why")
+        await client.retain(dry_run=True)
+        await client.hold(agent="a", held=False)
         await session.review("approved")
         await client.approvals()
         await client.approve("x_1", DIGEST, source="2")
@@ -139,6 +147,8 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("GET", "/notebooks"),
         ("PUT", "/executions/x_1/review"),
         ("POST", "/erasures"),
+        ("POST", "/retention"),
+        ("PUT", "/holds"),
         ("PUT", "/sessions/s_1/review"),
         ("GET", "/approvals"),
         ("POST", "/executions/x_1/approve"),

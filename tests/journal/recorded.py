@@ -147,9 +147,9 @@ def lose_lines(ledger: Path, count: int) -> None:
     ledger.with_suffix(".head").unlink()
 
 
-def new_history(folder: Path, sinks: Sequence[Sink] = ()) -> History:
+def new_history(folder: Path, sinks: Sequence[Sink] = (), **options: Any) -> History:
     log = logging.getLogger("test.history")
-    history = History(folder, version="1.2.3", log=log, sinks=sinks)
+    history = History(folder, version="1.2.3", log=log, sinks=sinks, **options)
     history.start()
     return history
 

@@ -1,0 +1,165 @@
+"""Which closed sessions the configured rules let go, and which are on hold. It removes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..models import Hold, Session
+from ..records import HoldSet, SessionRemoved, timestamp
+from ..types import SessionId, Status, TargetKind
+from .ledger import ledger_paths
+from .lines import ledger_entries
+
+
+class RetentionRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of the trait `retention`. A session goes if all that a rule says is true of it."""
+
+    days: Annotated[float, Meta(ge=0)] | None = None
+    """It was closed at least so many days ago."""
+    max_bytes: Annotated[int, Meta(ge=0)] | None = None
+    """All sessions together are larger. Of those that the rule is about, the oldest go first."""
+    target: tuple[TargetKind, ...] = ()
+    """Its target is one of these; empty for any."""
+    status: tuple[Status, ...] = ()
+    """All of its executions have one of these statuses; empty for any."""
+
+    @property
+    def said(self) -> str:
+        """The rule, for the record."""
+        fields = msgspec.structs.asdict(self)
+        told = {name: value for name, value in fields.items() if value not in (None, ())}
+        return "retention: " + ", ".join(
+            f"{name} {value if isinstance(value, int | float) else '/'.join(value)}"
+            for name, value in told.items()
+        )
+
+
+def make_rules(configured: Iterable[dict[str, Any]]) -> list[RetentionRule]:
+    """Return the rules of a configuration.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be understood; the message names the field.
+    """
+    rules = []
+    for index, each in enumerate(configured):
+        try:
+            rule = msgspec.convert(each, RetentionRule)
+        except msgspec.ValidationError as error:
+            why, _, path = str(error).partition(" - at `$")
+            raise ValueError(f"retention[{index}]{path.rstrip('`')}: {why}.") from None
+        if rule.days is None and rule.max_bytes is None:
+            raise ValueError(f"retention[{index}]: give days or max_bytes.")
+        rules.append(rule)
+    return rules
+
+
+class Kept(NamedTuple):
+    """A session of the history."""
+
+    session: Session
+    bytes: int
+    statuses: frozenset[str]
+    """Those of its executions."""
+
+
+class Due(NamedTuple):
+    """A session that goes."""
+
+    session: Session
+    bytes: int
+    reason: str
+
+
+def due(
+    rules: Sequence[RetentionRule], kept: Sequence[Kept], holds: Sequence[Hold], now: datetime
+) -> list[Due]:
+    """Return the sessions that go, the one first that was closed first; open ones never go."""
+    total = sum(each.bytes for each in kept)
+    may_go = [each for each in kept if each.session.closed_at and not held(each.session, holds)]
+    may_go.sort(key=lambda each: each.session.closed_at or "")
+    going: dict[SessionId, Due] = {}
+    for rule in sorted(rules, key=lambda rule: rule.max_bytes is not None):
+        for session, size, statuses in may_go:
+            if session.id in going or not _is_about(rule, session, statuses, now):
+                continue
+            if rule.max_bytes is not None and total <= rule.max_bytes:
+                break
+            going[session.id] = Due(session, size, rule.said)
+            total -= size
+    return sorted(going.values(), key=lambda each: each.session.closed_at or "")
+
+
+def _is_about(
+    rule: RetentionRule, session: Session, statuses: frozenset[str], now: datetime
+) -> bool:
+    days = rule.days
+    return (
+        (days is None or (session.closed_at or "") <= timestamp(now - timedelta(days=days)))
+        and (not rule.target or session.target.__struct_config__.tag in rule.target)
+        and (not rule.status or statuses <= set(rule.status))
+    )
+
+
+def held(session: Session, holds: Iterable[Hold]) -> bool:
+    """Return whether a session is on hold."""
+    return any(
+        hold.session_id == session.id
+        or hold.agent == session.agent.name
+        or hold.username == session.username
+        for hold in holds
+    )
+
+
+def holds_in(folder: Path) -> list[Hold]:
+    """Return what is on hold, by the last entry of any ledger about each.
+
+    Raises
+    ------
+    OSError
+        If a ledger cannot be read.
+    """
+    entries = [
+        entry
+        for path in ledger_paths(folder)
+        for entry in ledger_entries(path)
+        if isinstance(entry, HoldSet)
+    ]
+    last = {
+        (entry.session_id, entry.agent, entry.username): entry
+        for entry in sorted(entries, key=lambda entry: entry.at)
+    }
+    return [
+        Hold(
+            session_id=entry.session_id,
+            agent=entry.agent,
+            username=entry.username,
+            at=entry.at,
+            by=entry.by.named,
+            reason=entry.reason,
+        )
+        for entry in last.values()
+        if entry.held
+    ]
+
+
+def removed_in(folder: Path) -> set[SessionId]:
+    """Return the sessions that ledgers list as removed; OSError if one cannot be read."""
+    return {
+        entry.session_id
+        for path in ledger_paths(folder)
+        for entry in ledger_entries(path)
+        if isinstance(entry, SessionRemoved)
+    }
+
+
+def size_of(session: Path) -> int:
+    """Return the bytes of a session's files."""
+    return sum(path.lstat().st_size for path in session.rglob("*") if path.is_file())

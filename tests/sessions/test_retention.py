@@ -1,0 +1,56 @@
+"""What the operator's rules let go is removed by the server itself, when no code runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.sessions import session_history
+from tests.asking import Agent
+from tests.real_server import Gate, gate
+
+__all__ = ["gate"]
+
+
+@pytest.fixture
+def agent_exec_config(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(session_history, "SETTLE_INTERVAL", 0.05)
+    monkeypatch.setattr(session_history, "RETENTION_INTERVAL", 0.05)
+    return {"retention": [{"max_bytes": 0}]}
+
+
+async def ended(agent: Agent) -> str:
+    session = await agent.open()
+    await agent.run(session, "1 + 1")
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    return str(session["id"])
+
+
+async def test_a_session_goes_when_no_code_runs_and_not_while_it_is_on_hold(
+    agent: Agent, gate: Gate, history_dir: Path
+) -> None:
+    busy = await agent.open()
+    running = await agent.run(busy, gate.source, wait=0)
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    goes, stays = await ended(agent), await ended(agent)
+    told = await agent.ask("POST", "retention", {"dry_run": True})
+    assert [each["session_id"] for each in told.json["sessions"]] == [goes, stays]
+    holds = await agent.ask("PUT", "holds", {"session_id": stays, "reason": "A lawsuit."})
+    assert [each["session_id"] for each in holds.json["holds"]] == [stays]
+    for _ in range(5):  # the rules are looked at many times meanwhile
+        assert (await agent.get(f"sessions/{goes}")).status == 200
+        await agent.run(await agent.open(), "1")
+    await asyncio.to_thread(gate.let_it_go_on)
+    await agent.get(f"executions/{running['id']}", wait=60)
+    async with asyncio.timeout(30):
+        while (await agent.get(f"sessions/{goes}")).status != 404:
+            pass
+    assert (await agent.get(f"sessions/{stays}")).status == 200
+    now = await agent.ask("POST", "retention")
+    assert (now.json["sessions"], now.json["rules"]) == ([], ["retention: max_bytes 0"])
+    assert [each["reason"] for each in now.json["holds"]] == ["A lawsuit."]
+    assert verify_history(history_dir, patience=5).outcome is Outcome.WHOLE
