@@ -45,6 +45,8 @@ if "AGENT_EXEC_UI_PASSPHRASE" in os.environ:
 if "AGENT_EXEC_UI_RECORD_PEOPLE" in os.environ:
     c.AgentExecApp.record_people = os.environ["AGENT_EXEC_UI_RECORD_PEOPLE"]
     c.AgentExecApp.record_people_in = "all"
+if "AGENT_EXEC_UI_APPROVAL_TIMEOUT" in os.environ:
+    c.AgentExecApp.approval_timeout = float(os.environ["AGENT_EXEC_UI_APPROVAL_TIMEOUT"])
 # Small, so that a test can reach it.
 c.AgentExecApp.max_output_bytes = 100_000
 

@@ -68,12 +68,13 @@ test('a line of the panel says what asks and where, and approves or rejects it',
   const ran = await scratch.ask('print("ran", 6 * 7)');
   const long = await there.ask('y = 2\nz = 3\nprint(y)');
   const alike = await scratch.ask('\u0440rint("alike")');
+  const wide = await scratch.ask(`wide = 1; ${' '.repeat(90)} hidden = 2`);
   const lines = panel.region.locator('.jp-AgentExecAsking-line');
   const line = (text: string) => lines.filter({ hasText: text });
   const button = (text: string, name: string) =>
     line(text).getByRole('button', { name, exact: true });
   await page.sidebar.setWidth(560, 'right');
-  await expect(lines).toHaveCount(3);
+  await expect(lines).toHaveCount(4);
   await expect(line('print("ran", 6 * 7)')).toContainText('Scratch kernel');
   await expect(line('y = 2')).toContainText('+2 lines');
   await expect(line('y = 2')).toContainText('notebook.ipynb');
@@ -83,8 +84,16 @@ test('a line of the panel says what asks and where, and approves or rejects it',
   expect(Math.max(...heights)).toBeLessThan(32);
   await page.screenshot({ path: 'test-results/asking.png' });
 
-  // What the user makes of it in the notebook is what runs.
+  // What cannot be seen here is approved only where it can be seen.
+  for (const text of ['y = 2', 'wide = 1', 'alike']) {
+    await expect(button(text, 'View code')).toBeVisible();
+    await expect(button(text, 'Approve')).toHaveCount(0);
+  }
   const question = Question.in(new Person(page).cell(0));
+  await button('y = 2', 'View code').click();
+  await expect(question.node).toBeFocused();
+
+  // What the user makes of it in the notebook is what runs.
   await question.button('Edit').click();
   await question.source.press('ControlOrMeta+a');
   await question.source.pressSequentially('print("edited")');
@@ -95,13 +104,20 @@ test('a line of the panel says what asks and where, and approves or rejects it',
     text: 'edited\n'
   });
 
-  // Letters that are not what they look like are shown before that.
+  // A line that is whole can be approved, however narrow the panel is.
+  const whole = line('print("ran"').locator('code');
+  await page.sidebar.setWidth(251, 'right');
+  expect(
+    await whole.evaluate(code => code.scrollWidth <= code.clientWidth)
+  ).toBe(true);
   await button('print("ran"', 'Approve').click();
   expect((await scratch.read(ran, 30)).text).toContain('ran 42');
-  await button('alike', 'Approve').click();
+  await button('alike', 'View code').click();
   const marked = Question.in(panel.cell(2));
   await expect.poll(() => marked.lines()).toEqual(['U+0440rint("alike")']);
   expect((await scratch.read(alike)).status).toBe('awaiting_approval');
+  await button('wide = 1', 'Reject').click();
+  expect((await scratch.read(wide, 30)).status).toBe('rejected');
   await button('alike', 'Reject').click();
   expect((await scratch.read(alike, 30)).status).toBe('rejected');
   await expect(lines).toHaveCount(0);

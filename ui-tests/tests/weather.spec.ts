@@ -8,6 +8,7 @@ import { errorsOfOurs, openLab, test as base } from './lab';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
 import { OwnServer } from './ownserver';
 import { Person } from './person';
+import { ProposingAgent, ShownProposals } from './proposing';
 
 /** Prints for as long as nobody stops it. */
 const ENDLESS =
@@ -23,7 +24,9 @@ const test = base.extend<{ gate: Gate; ownServer: OwnServer }>({
     gate.remove();
   },
   ownServer: async ({}, use) => {
-    const server = await OwnServer.prepare();
+    const server = await OwnServer.prepare({
+      AGENT_EXEC_UI_APPROVAL_TIMEOUT: '15'
+    });
     await use(server);
     await server.remove();
   }
@@ -195,6 +198,10 @@ for (const [signal, reason, status] of [
     await expect(
       page.getByRole('button', { name: '2 agents at work' })
     ).toBeVisible();
+    const proposing = await ProposingAgent.open(request, url, path);
+    await proposing.propose({ op: 'replace', cell_id: 'mine', source: 'x = 2' });
+    const shown = new ShownProposals(page);
+    await expect(shown.edits).toHaveCount(1);
 
     await ownServer.stop(signal);
     await expect(panel.region.getByRole('alert').first()).toContainText(
@@ -202,6 +209,11 @@ for (const [signal, reason, status] of [
       BACK
     );
     await ownServer.start();
+    const server = new Server(request, url);
+    await server.setPolicy({ notebook: 'always' });
+    const asking = await askingIn(server, path, 'Nobody answers');
+    const asked = await asking.ask('print("never")');
+    await expect(Question.in(page).node).toBeVisible(BACK);
     await expect(panel.region).toContainText(reason, BACK);
     await expect(panel.region.getByRole('alert')).toHaveCount(0);
     await expect(panel.cell(1)).toContainText(status);
@@ -215,6 +227,26 @@ for (const [signal, reason, status] of [
     await after.run('print("a new start")');
     await expect(panel.cell(1)).toContainText('a new start');
     await after.close();
+
+    // What nobody decided about in time leaves nothing.
+    const expired = await asking.read(asked, 60);
+    expect(expired.approval?.status).toBe('expired');
+    await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
+    await person.select(0); // Control-S is for where the keyboard is
+    await notebook.save();
+    const everywhere = JSON.stringify([
+      await notebook.cells(),
+      await new Files(request, url).cells(path)
+    ]);
+    expect(everywhere).not.toContain('never');
+
+    // Proposed edits outlive the server; they are kept as before.
+    expect(await notebook.cells()).toMatchObject([{ source: 'x = 1' }, {}]);
+    await shown.click(shown.edit('Change this cell'), 'Keep');
+    await expect
+      .poll(() => notebook.cells())
+      .toMatchObject([{ source: 'x = 2' }, {}]);
+    await asking.close();
     expect(errors).toEqual([]);
   });
 }

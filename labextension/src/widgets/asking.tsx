@@ -9,7 +9,6 @@ import {
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { readSource } from '../model/plainsource';
-import type { Piece } from '../model/plainsource';
 import { CommandIDs, isProposed } from '../tokens';
 import type {
   Execute,
@@ -197,7 +196,7 @@ function Item(
     : session
       ? targetText(session, trans)
       : '';
-  const line = firstLine(source);
+  const whole = wholeLine(source);
   const more = source.trim().split('\n').length - 1;
   const show = () =>
     void (document && isProposed(execution)
@@ -206,15 +205,12 @@ function Item(
           path: document.path
         })
       : execute(CommandIDs.openPanel, { execution_id: id, session_id }));
-  // This line marks no look-alike letters: the editor does.
   const approve = () =>
-    readSource(source).some(({ pieces }) => pieces.some(isDisguised))
-      ? show()
-      : void execute(CommandIDs.approve, {
-          execution_id: id,
-          source_sha256,
-          source: draft
-        });
+    void execute(CommandIDs.approve, {
+      execution_id: id,
+      source_sha256,
+      source: draft
+    });
   const reject = () => void execute(CommandIDs.reject, { execution_id: id });
   const what = `jp-agent-exec-asking-${id}`;
   const answer = (label: string, act: () => void) => (
@@ -237,8 +233,8 @@ function Item(
         onClick={show}
       >
         <span className="jp-AgentExecAsking-what">
-          <code id={what} dir="ltr">
-            {line}
+          <code id={what} dir="ltr" data-whole={whole !== null}>
+            {whole ?? firstLine(source)}
           </code>
           {more > 0 && (
             <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
@@ -252,7 +248,9 @@ function Item(
           <bdi>{quoted(shortText(agent.name))}</bdi>
         </span>
       </button>
-      {answer(trans.__('Approve'), approve)}
+      {whole === null
+        ? answer(trans.__('View code'), show)
+        : answer(trans.__('Approve'), approve)}
       {answer(trans.__('Reject'), reject)}
     </li>
   );
@@ -272,9 +270,21 @@ function tooltip(
   ].join('\n');
 }
 
-/** Whether a part of a source is not what it looks like. */
-function isDisguised({ kind }: Piece): boolean {
-  return kind !== 'text';
+/**
+ * A source that this list can show as it is, to its last character; null for
+ * any other, which is approved only where it is all to be seen.
+ */
+function wholeLine(source: string): string | null {
+  const text = source.trim();
+  const [line, ...more] = readSource(text);
+  return more.length === 0 &&
+    text.length <= LONGEST_WHOLE &&
+    line.pieces.every(({ kind }) => kind === 'text')
+    ? text
+    : null;
 }
+
+/** Characters that are shown whole: they wrap where there is little room. */
+const LONGEST_WHOLE = 80;
 
 const HEADING = 'jp-agent-exec-asking';
