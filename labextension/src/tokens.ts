@@ -79,8 +79,6 @@ export namespace CommandIDs {
   export const tokens = 'agent-exec:tokens';
   export const runAgain = 'agent-exec:run-again';
   export const openNotebook = 'agent-exec:open-notebook';
-  export const openDocument = 'agent-exec:open-document';
-  export const moveInDocument = 'agent-exec:move-in-document';
   export const insertCells = 'agent-exec:insert-cells';
   export const copySource = 'agent-exec:copy-source';
   export const openText = 'agent-exec:open-text';

@@ -15,7 +15,7 @@ const THEMES = [
 /** What this extension draws, wherever it is. */
 const OURS =
   ':is([class^="jp-AgentExec"], [class*=" jp-AgentExec"])' +
-  ':not(.jp-AgentExecDocument, .jp-Cell, .lm-Menu)';
+  ':not(.jp-Cell, .lm-Menu)';
 
 /** What agents put out is theirs, and JupyterLab colours code. */
 const NOT_OURS = ['.jp-OutputArea-output', '.jp-AgentExecSource code'];

@@ -80,8 +80,8 @@ test('what an earlier release recorded is shown, found and reviewed', async ({
   ).toBeVisible();
   await leaveDialog(page);
 
-  await panel.button('Open Agent Session').click();
-  const shown = page.locator('.jp-AgentExecDocument:visible');
+  await panel.button('Open Agent Session as Notebook').click();
+  const shown = page.locator('.jp-NotebookPanel:visible');
   await expect(shown.locator('.jp-CodeCell')).toHaveCount(2);
 
   await panel.region.getByRole('textbox', { name: 'Search all' }).fill('plot');

@@ -4,14 +4,7 @@ import { INTERRUPT, test } from './panel';
 
 /** What the buttons are called. */
 const REFRESH = 'Refresh Agent Activity';
-const OPEN = 'Open Agent Session';
-
-/** Save the selected session as a notebook, and open that. */
-async function openNotebook(page: Page): Promise<void> {
-  await page.evaluate(() =>
-    window.jupyterapp.commands.execute('agent-exec:open-notebook')
-  );
-}
+const OPEN = 'Open Agent Session as Notebook';
 
 test.use({ samePage: true });
 
@@ -140,7 +133,7 @@ test('a session is opened as a notebook of one’s own', async ({
     'Agent session Kept a b.ipynb',
     'Agent session Kept a b (2).ipynb'
   ]) {
-    await openNotebook(page);
+    await panel.button(OPEN).click();
     await expect(
       page.getByRole('main').getByRole('tab', { name, exact: true })
     ).toBeVisible();
@@ -327,7 +320,7 @@ test.describe('with routes of its own', () => {
         }
       })
     );
-    await openNotebook(page);
+    await panel.button(OPEN).click();
     await expect(
       page.getByText(
         'The server refused the request. The record cannot be read.'

@@ -49,7 +49,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     }
     await panel.open();
     await panel.session(title).click();
-    await panel.button('Open Agent Session').click();
+    await panel.button('Open Agent Session as Notebook').click();
     await expect(page.getByRole('main')).toContainText('valeus');
     await page.sidebar.close('left');
     await page.sidebar.setWidth(460, 'right');

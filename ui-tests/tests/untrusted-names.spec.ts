@@ -114,16 +114,6 @@ async function lookAtCells(
   await page.keyboard.press('Escape');
 }
 
-/** Close the document of a session, once it is the one in front. */
-async function closeDocument(page: Page): Promise<void> {
-  await page.waitForFunction(() =>
-    window.jupyterapp.shell.currentWidget?.node.querySelector(
-      '.jp-AgentExecBanner'
-    )
-  );
-  await page.evaluate(() => window.jupyterapp.shell.currentWidget?.dispose());
-}
-
 /** Look at what a search finds, and at its images one by one. */
 async function lookAtHits(
   page: Page,
@@ -178,12 +168,6 @@ test('what agents are called, and call things, is only text in the panel', async
     const agent = await work(server, what, name);
     const { session } = agent;
     await lookAtCells(page, panel, watch, agent);
-    watch.at(`name ${what} in a document`);
-    await command(page, 'agent-exec:open-document', { session_id: session });
-    const banner = page.locator('.jp-AgentExecBanner:visible');
-    await expect(banner).toContainText('read-only');
-    await watch.lookAtNames();
-    await closeDocument(page);
     await server.send('post', `sessions/${session}/close`, {});
   }
   await lookAtHits(page, panel, watch, names.length);

@@ -187,14 +187,5 @@ test('nothing that an agent puts out is active, wherever it is looked at', async
     },
     open
   });
-  await command(page, 'agent-exec:open-document', { session_id: session });
-  const cells = page.locator('.jp-AgentExecDocument:visible .jp-Cell');
-  await expect(cells.first()).toBeVisible();
-  await lookThrough(watch, {
-    what: 'a document',
-    cell: index =>
-      cells.and(page.locator(`[data-windowed-list-index="${index}"]`)),
-    show: index => toCell(page, index)
-  });
   expect(await watch.end()).toEqual([]);
 });

@@ -120,7 +120,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
   expect(errors).toEqual([]);
 });
 
-test('a session is read as a notebook, and goes into one’s own', async ({
+test('a session opens as a notebook, and its cells go into one’s own', async ({
   baseURL,
   newAgent,
   page,
@@ -146,13 +146,15 @@ test('a session is read as a notebook, and goes into one’s own', async ({
     .toMatchObject([{ source: 'x = 1' }, { source: 'print("theirs")' }]);
   await expect(new Person(page).cell(1)).toContainText('analyst');
 
-  await panel.button('Open Agent Session').click();
-  const shown = page.locator('.jp-AgentExecDocument:visible');
-  await expect(shown.getByRole('note')).toContainText('read-only');
+  await panel.button('Open Agent Session as Notebook').click();
+  await expect(
+    page
+      .getByRole('main')
+      .getByRole('tab', { name: 'Agent session Taken over.ipynb' })
+  ).toBeVisible();
+  const shown = page.locator('.jp-NotebookPanel:visible');
+  await expect(shown.locator('.jp-CodeCell')).toHaveCount(1);
   await expect(shown).toContainText('theirs');
-  await agent.run('print("and more of it")');
-  await expect(shown.locator('.jp-CodeCell')).toHaveCount(2);
-  await expect(shown).toContainText('and more of it');
   expect(errors).toEqual([]);
 });
 

@@ -352,7 +352,7 @@ function disguised(): string[] {
       tell(node.getAttribute(name), node);
     }
   }
-  const boxes = '.jp-AgentExecPanel, .jp-AgentExecImage, .jp-AgentExecBanner';
+  const boxes = '.jp-AgentExecPanel, .jp-AgentExecImage';
   for (const box of document.querySelectorAll(boxes)) {
     const frame = box.getBoundingClientRect();
     for (const button of box.querySelectorAll('button, [role=button]')) {

@@ -4,7 +4,6 @@
  * `__tests__/model/workarounds.spec.ts` fails when one of them works no longer,
  * or is needed no longer.
  */
-import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
 import { MessageLoop } from '@lumino/messaging';
 import type { IMessageHandler, Message } from '@lumino/messaging';
@@ -51,17 +50,4 @@ export function drawLater(notebook: Notebook, change: () => void): boolean {
     );
   }
   return true;
-}
-
-/**
- * Let a document's tab have another label than the name of its file.
- *
- * JupyterLab takes a new label for a new name of the file, and renames it. Other
- * renames are left to it. See
- * https://github.com/jupyterlab/jupyterlab/issues/10856.
- */
-export function allowOtherTitle({ context, title }: IDocumentWidget): void {
-  const rename = context.rename.bind(context);
-  context.rename = name =>
-    name === title.label ? new Promise(() => undefined) : rename(name);
 }

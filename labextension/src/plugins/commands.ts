@@ -22,7 +22,6 @@ export function reporter(trans: TranslationBundle): (error: unknown) => void {
 /** The arguments that commands take, as JSON schemas; of strings, what they are. */
 const ARGUMENTS = {
   always: { type: 'boolean' },
-  back: { type: 'boolean', description: 'Go to the previous cell' },
   cell_id: 'ID of a cell in the notebook',
   chosen: {
     type: 'boolean',

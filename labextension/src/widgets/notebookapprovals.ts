@@ -23,7 +23,7 @@ export class NotebookApprovals implements IDisposable {
     const { approvals, attached } = _options;
     this._places = new CellNeighbours(content);
     approvals.changed.connect(this._update, this);
-    attached?.changed.connect(this._update, this);
+    attached.changed.connect(this._update, this);
     context.pathChanged.connect(this._update, this);
     content.model?.cells.changed.connect(this._update, this);
     this._update();
@@ -51,7 +51,7 @@ export class NotebookApprovals implements IDisposable {
     for (const execution of approvals.asking) {
       this._show(execution);
     }
-    for (const execution of attached?.approved ?? []) {
+    for (const execution of attached.approved) {
       if (!this._over.has(execution.id)) {
         this._show(execution);
       }
@@ -60,13 +60,8 @@ export class NotebookApprovals implements IDisposable {
 
   /** Where an execution is shown here; null if it is not. */
   private _placeOf(execution: IExecution): Place | null {
-    const { document: placed, id: cell, session_id } = execution;
-    const { content, context } = this._panel;
-    const { sessionId } = this._options;
-    if (sessionId) {
-      const isThere = content.widgets.some(({ model }) => model.id === cell);
-      return session_id === sessionId && isThere ? { cell } : null;
-    }
+    const { document: placed } = execution;
+    const { context } = this._panel;
     if (!placed?.placement || placed.path !== context.localPath) {
       return null;
     }
@@ -104,9 +99,7 @@ export class NotebookApprovals implements IDisposable {
 export namespace NotebookApprovals {
   /** What it is made of. */
   export interface IOptions extends ApprovalView.IOptions {
-    /** What is approved and waits; without it, only what needs approval. */
-    attached?: IAttachedSessions;
-    /** The session whose own cells these are, in its live document. */
-    sessionId?: string;
+    /** What is approved and waits. */
+    attached: IAttachedSessions;
   }
 }

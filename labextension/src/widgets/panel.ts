@@ -71,7 +71,7 @@ export class ActivityPanel extends SidePanel {
     this._addSection(this._sessions, [CommandIDs.refresh]);
     const toolbar = this._addSection(timeline, [
       // Tab stops at the first, or not at all if that is disabled.
-      CommandIDs.openDocument,
+      CommandIDs.openNotebook,
       CommandIDs.interrupt
     ]);
     toolbar.addItem('more', this._createMore());

@@ -1,16 +1,9 @@
-import { type DocumentRegistry, DocumentWidget } from '@jupyterlab/docregistry';
-import { createFileContextWithMockedServices } from '@jupyterlab/docregistry/lib/testutils';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook } from '@jupyterlab/notebook';
 import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
-import { ServiceManagerMock } from '@jupyterlab/services/lib/testutils';
 import { MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import {
-  allowOtherTitle,
-  cellPlaces,
-  drawLater
-} from '../../model/workarounds';
+import { cellPlaces, drawLater } from '../../model/workarounds';
 
 describe('cellPlaces', () => {
   // Yjs warns of each cell that JupyterLab makes before it is in a document.
@@ -71,47 +64,5 @@ describe('drawLater', () => {
     notebook.model!.sharedModel.addCell(cell);
     await Promise.resolve();
     expect(isUndrawn(notebook)).toContain(false);
-  });
-});
-
-describe('allowOtherTitle', () => {
-  let context: DocumentRegistry.Context;
-  let widget: DocumentWidget;
-  let renamed: string[];
-
-  beforeEach(async () => {
-    const manager = new ServiceManagerMock();
-    context = await createFileContextWithMockedServices(false, manager);
-    renamed = [];
-    manager.contents.fileChanged.connect((_, { type, newValue }) => {
-      if (type === 'rename') {
-        renamed.push(newValue!.path!);
-      }
-    });
-    widget = new DocumentWidget({ content: new Widget(), context });
-  });
-
-  afterEach(() => widget.dispose());
-
-  const settle = () => new Promise(resolve => setTimeout(resolve, 50));
-
-  it('keeps the file when its tab gets another label', async () => {
-    allowOtherTitle(widget);
-    widget.title.label = 'another';
-    await settle();
-    expect(renamed).toEqual([]);
-    expect(widget.title.label).toBe('another');
-  });
-
-  it('lets the user rename the file', async () => {
-    allowOtherTitle(widget);
-    await context.rename('renamed.txt');
-    expect(renamed).toEqual(['renamed.txt']);
-  });
-
-  it('is still needed', async () => {
-    widget.title.label = 'another';
-    await settle();
-    expect(renamed).toEqual(['another']);
   });
 });
