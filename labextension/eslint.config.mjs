@@ -118,10 +118,10 @@ export default tseslint.config(
             '../widgets/icons',
             '../widgets/menu',
             '../widgets/notebookapprovals',
+            '../widgets/hiddenoutputs',
             '../widgets/notebookwording',
             '../widgets/panel',
             '../widgets/review',
-            '../widgets/sandbox',
             '../widgets/toolbar',
             '../widgets/untrusted'
           ]

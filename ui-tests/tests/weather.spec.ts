@@ -232,8 +232,6 @@ for (const [signal, reason, status] of [
     const expired = await asking.read(asked, 60);
     expect(expired.approval?.status).toBe('expired');
     await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
-    await person.select(0); // Control-S is for where the keyboard is
-    await notebook.save();
     const everywhere = JSON.stringify([
       await notebook.cells(),
       await new Files(request, url).cells(path)

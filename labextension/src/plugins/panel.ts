@@ -36,12 +36,12 @@ import { AskingList, PauseButton } from '../widgets/asking';
 import { Clock } from '../widgets/clock';
 import { copyingPart, StopButton } from '../widgets/cellactions';
 import { SessionGrant } from '../widgets/grant';
+import { hiddenOutputsPart } from '../widgets/hiddenoutputs';
 import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
 import { reviewParts } from '../widgets/review';
-import { sandboxPart } from '../widgets/sandbox';
 import { labelled, openDocument, reporter, takes } from './commands';
 
 /** Where the panel stands among the others of its side. */
@@ -190,10 +190,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
           cell => new StopButton(cell, trans, execute)
         ],
         above: [...(asking?.above ?? [])],
-        below: [
-          sandboxPart({ api: model.api, trans, onError: report }),
-          reviews.cell
-        ]
+        below: [hiddenOutputsPart(trans), reviews.cell]
       },
       onError: report
     });
