@@ -402,3 +402,8 @@ class _Reader(HTMLParser):
             text = text.lstrip(" ")
         if text:
             line.append(text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, which takes an `s` unless there is one."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

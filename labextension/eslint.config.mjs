@@ -123,7 +123,6 @@ export default tseslint.config(
             '../widgets/panel',
             '../widgets/review',
             '../widgets/toolbar',
-            '../widgets/untrusted'
           ]
         }
       ]

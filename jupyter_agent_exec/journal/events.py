@@ -51,6 +51,7 @@ from ..records import (
     RestoreEnded,
     Reviewed,
 )
+from ..text import counted
 from ..types import Digest
 from .lines import Line
 from .outputs import ReadBlob
@@ -157,7 +158,9 @@ def _text_of(entry: JournalEntry) -> str | None:
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"
     if isinstance(entry, Erased):
-        return ": ".join(part for part in (f"{entry.payloads} payloads", entry.reason) if part)
+        return ": ".join(
+            part for part in (counted(entry.payloads, "payload"), entry.reason) if part
+        )
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return None

@@ -27,6 +27,7 @@ from ..models import (
 )
 from ..sessions.answers import restored_note
 from ..sessions.queries import SessionsQuery
+from ..text import counted
 from ..types import ApprovalMode, ExecutionId, SessionId, SessionStatus
 from . import budget
 from .call import Call
@@ -87,7 +88,7 @@ def _line(session: Session) -> str:
     asking = f", {session.asking} await approval" if session.asking else ""
     return (
         f"{session.id}: {session.status}, calls itself {session.agent.name!r}{title}, in {where} "
-        f"({state}), {session.executions} executions{asking}"
+        f"({state}), {counted(session.executions, 'execution')}{asking}"
     )
 
 
@@ -312,6 +313,7 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
     await call.reach_session("history:read", asked.session_id)
     history = call.managers.sessions.history
     session = await history.session(asked.session_id)
+    executions = counted(session.executions, "execution")
     if asked.path is not None:
         await call.reach_session("files", asked.session_id)
         if not asked.path.endswith(".ipynb"):
@@ -321,11 +323,11 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
         done = await call.managers.files.put(
             asked.session_id, asked.path, data, Conditions(), call.caller, is_export=True
         )
-        text = f"{done.file.path!r}: {session.executions} executions, {len(data):,} bytes"
+        text = f"{done.file.path!r}: {executions}, {len(data):,} bytes"
         return Answered(content=[TextContent(text=text)])
     uri = notebook_uri(session.id)
     url = f"{call.asker.api_path}/sessions/{session.id}/notebook"
-    text = f"{session.executions} executions as a notebook: resource {uri}, or over HTTP GET {url}"
+    text = f"{executions} as a notebook: resource {uri}, or over HTTP GET {url}"
     link = ResourceLink(
         name=f"{session.id}.ipynb",
         uri=uri,

@@ -114,11 +114,11 @@ async def test_a_session_is_exported(bench: Bench, jp_root_dir: Path) -> None:
     text, link = (await bench.whole("export_notebook", session_id=session)).content
     assert isinstance(text, TextContent)
     assert isinstance(link, ResourceLink)
-    assert text.text.startswith("1 executions")
+    assert text.text.startswith("1 execution as a notebook")
     assert text.text.endswith(f"/api/agent-exec/sessions/{session}/notebook")
     assert link.uri == f"jupyter-agent-exec://sessions/{session}/notebook"
     asked = {"session_id": session, "path": "made.ipynb"}
-    assert "1 executions" in await bench.text("export_notebook", **asked)
+    assert "1 execution," in await bench.text("export_notebook", **asked)
     notebook = nbformat.read(jp_root_dir / "made.ipynb", as_version=4)
     assert [cell.source for cell in notebook.cells] == ["1 + 1"]
     await bench.run(session, "2 + 2")

@@ -196,7 +196,7 @@ it('a badge tells whose a cell is, when it ran and how it ended', async ({
     '2026-01-02T03:04:05.000Z'
   );
   await expect(opened.badge(2)).toContainText('Error');
-  await expect(opened.badge(3)).toContainText('Not finished when saved');
+  await expect(opened.badge(3)).toContainText('Saved before it finished');
   await expect(opened.badge(5)).toContainText('“an\ufffdalyst” for ada');
   const edge = (index: number) =>
     opened.cell(index).evaluate(node => {

@@ -20,14 +20,16 @@ async function confirm(
   for (const line of no === null ? erasureLines(erasure, trans) : [no]) {
     body.node.append(element('p', '', line));
   }
-  const cancel = Dialog.cancelButton({ label: trans.__('Cancel') });
   const { button } = await showDialog({
     title: trans.__('Erase From the Record'),
     body,
     defaultButton: 0,
     buttons:
       no === null
-        ? [cancel, Dialog.warnButton({ label: trans.__('Erase') })]
+        ? [
+            Dialog.cancelButton(),
+            Dialog.warnButton({ label: trans.__('Erase') })
+          ]
         : [Dialog.okButton({ label: trans.__('Close') })]
   });
   return no === null && button.accept;

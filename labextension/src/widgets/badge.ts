@@ -165,7 +165,7 @@ export class Badge extends Widget {
     if (this.node.dataset.status !== status) {
       this.node.dataset.status = status;
       this._word.textContent = unknown
-        ? trans.__('Not finished when saved')
+        ? trans.__('Saved before it finished')
         : statusWord(this._record.status, trans);
       this._icon.replaceChildren();
       const icon = unknown ? unknownIcon : statusIcons[this._record.status];

@@ -1,6 +1,7 @@
 /** Words for what is erased from the record. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IErasure } from '../tokens';
+import { sizeText } from './wording';
 
 /** Why nothing can be erased; null if something can. */
 export function cannotErase(
@@ -24,10 +25,10 @@ export function erasureLines(
   const bytes = sessions.reduce((sum, each) => sum + each.bytes, 0);
   return [
     trans._n(
-      '%1 source, output, input or other content (%2 bytes) goes. This cannot be undone.',
-      '%1 sources, outputs, inputs and other contents (%2 bytes) go. This cannot be undone.',
+      'Erases %1 source, output or input (%2). This cannot be undone.',
+      'Erases %1 sources, outputs and inputs (%2). This cannot be undone.',
       payloads,
-      bytes
+      sizeText(bytes)
     ),
     ...remains
   ];

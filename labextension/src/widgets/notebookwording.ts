@@ -43,7 +43,7 @@ export function waitingText(
     case 'approval':
       return trans.__('Needs approval');
     case 'pause':
-      return trans.__('Waiting: all agents are paused');
+      return trans.__('Waiting until agents are resumed');
     default:
       return trans.__('Waiting for the kernel');
   }

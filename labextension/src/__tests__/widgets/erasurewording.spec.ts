@@ -21,10 +21,10 @@ function erasure(is_open: boolean, ...payloads: number[]): IErasure {
 describe('erasureLines', () => {
   it('counts what goes, and says what remains', () => {
     const [goes, ...remains] = erasureLines(erasure(false, 2, 1), trans);
-    expect(goes).toMatch(/^3 sources.*\(30 bytes\) go\./);
+    expect(goes).toMatch(/^Erases 3 sources.*\(30 bytes\)\./);
     expect(remains).toEqual(['Notebooks remain.']);
     expect(erasureLines(erasure(false, 1), trans)[0]).toMatch(
-      /^1 source.*goes/
+      /^Erases 1 source,/
     );
   });
 });

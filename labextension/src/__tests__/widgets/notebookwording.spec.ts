@@ -101,7 +101,7 @@ describe('waitingText', () => {
     ],
     [waiting({ who: 'kernel' }), 'Waiting for the kernel'],
     [waiting({ who: 'approval' }), 'Needs approval'],
-    [waiting({ who: 'pause' }), 'Waiting: all agents are paused']
+    [waiting({ who: 'pause' }), 'Waiting until agents are resumed']
   ])('says it of %j', (given, sentence) => {
     expect(waitingText(given, trans)).toBe(sentence);
   });
@@ -184,8 +184,8 @@ describe('doingText and attachedText', () => {
         started_at: null,
         waiting_for: waiting({ who: 'pause' })
       },
-      'Waiting: all agents are paused',
-      'Waiting: all agents are paused'
+      'Waiting until agents are resumed',
+      'Waiting until agents are resumed'
     ],
     [
       {
