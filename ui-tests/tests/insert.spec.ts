@@ -37,7 +37,7 @@ async function choose(
 ): Promise<void> {
   await panel
     .cell(seq)
-    .getByRole('button', { name: 'More actions for this cell' })
+    .getByRole('button', { name: 'More actions' })
     .click();
   await page.getByRole('menuitem', { name: item, exact: true }).click();
 }

@@ -94,7 +94,7 @@ test('long outputs are cut, and what the server left out is said', async ({
   await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
   await capped.getByRole('button', { name: 'Open full output' }).click();
   const viewer = page.getByRole('tabpanel', { name: 'Full output' });
-  const text = page.getByLabel('Full output of the cell');
+  const text = viewer.getByLabel('Full output');
   await expect(text).toContainText('many 0\n');
   const more = page.getByRole('button', { name: 'Show more' });
   while (await more.isVisible()) {

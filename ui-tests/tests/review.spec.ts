@@ -72,7 +72,10 @@ panelTest(
     await agent.run('1 / 0');
     await panel.open();
     await panel.session('Rolls a die').click();
-    await panel.button('More actions for this session').click();
+    await panel.region
+      .getByRole('toolbar')
+      .getByRole('button', { name: 'More actions' })
+      .click();
     await page
       .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Again' })
       .click();
@@ -131,7 +134,10 @@ panelTest(
     await panel.session('Printed a password').click();
     await expect(panel.cell(1)).toContainText('hunter2');
     const erase = async () => {
-      await panel.button('More actions for this session').click();
+      await panel.region
+        .getByRole('toolbar')
+        .getByRole('button', { name: 'More actions' })
+        .click();
       await page
         .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Erase' })
         .click();

@@ -372,6 +372,15 @@ test('what is accepted in a closed notebook is active when it is opened', async 
   await expect(outputs(page, 2)).toHaveCount(0);
 });
 
+/** A chart as Altair puts it out, without the library. */
+const VEGA = `from IPython.display import display
+display({"text/plain": "alt.Chart(...)", "application/vnd.vegalite.v5+json": {
+    "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+    "data": {"values": [{"a": "x", "b": 2}, {"a": "y", "b": 3}]},
+    "mark": "bar",
+    "encoding": {"x": {"field": "a"}, "y": {"field": "b", "type": "quantitative"}},
+}}, raw=True)`;
+
 test('a widget of an agent works once it is accepted', async ({
   desk,
   page
@@ -412,6 +421,8 @@ ipywidgets.VBox([slider, told])`;
   await desk.run(agent, markdown);
   await expect(shown(page, 3).getByRole('heading')).toHaveText(/^A title/);
   await expect(shown(page, 3).locator('mjx-container')).toBeVisible();
+  await desk.run(agent, VEGA);
+  await expect(shown(page, 4).locator('.vega-embed canvas')).toBeVisible();
   await shown(page, 1).locator('.noUi-handle').press('ArrowRight');
   await expect(shown(page, 1)).toContainText('moved to 4');
   await runAsPerson(notebook, 0);

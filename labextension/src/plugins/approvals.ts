@@ -42,7 +42,7 @@ function addCommands(
 ): void {
   const report = reporter(trans);
   commands.addCommand(CommandIDs.approve, {
-    label: trans.__('Approve Agent Execution'),
+    label: trans.__('Approve'),
     icon: checkIcon,
     describedBy: takes('execution_id!', 'source_sha256!', 'source'),
     execute: async ({ execution_id, source, source_sha256 }) => {
@@ -60,7 +60,7 @@ function addCommands(
     }
   });
   commands.addCommand(CommandIDs.reject, {
-    label: trans.__('Reject Agent Execution'),
+    label: trans.__('Reject'),
     icon: closeIcon,
     describedBy: takes('execution_id!', 'reason'),
     execute: async ({ execution_id, reason }) => {
@@ -75,20 +75,20 @@ function addCommands(
     }
   });
   commands.addCommand(CommandIDs.grant, {
-    label: labelled(trans.__('Approve All Executions of an Agent Session')),
+    label: labelled(trans.__('Approve all…')),
     describedBy: takes('session_id!', 'minutes!', 'label'),
     execute: ({ minutes, session_id }) =>
       approvals.grant(String(session_id), Number(minutes)).catch(report)
   });
   commands.addCommand(CommandIDs.pause, {
-    label: trans.__('Pause Agents'),
+    label: trans.__('Pause agents'),
     icon: pauseIcon,
     describedBy: takes(),
     isEnabled: () => approvals.paused === null,
     execute: () => approvals.setPaused(true).catch(report)
   });
   commands.addCommand(CommandIDs.resume, {
-    label: trans.__('Resume Agents'),
+    label: trans.__('Resume agents'),
     icon: runIcon,
     describedBy: takes(),
     isEnabled: () => approvals.paused !== null,

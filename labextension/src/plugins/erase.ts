@@ -58,10 +58,7 @@ export function addErase(
   trans: TranslationBundle
 ): void {
   app.commands.addCommand(CommandIDs.erase, {
-    label: ({ execution_id }) =>
-      typeof execution_id === 'string'
-        ? trans.__('Erase From the Record…')
-        : trans.__('Erase Session From the Record…'),
+    label: trans.__('Erase From the Record…'),
     describedBy: takes('session_id', 'execution_id'),
     isEnabled: ({ execution_id, session_id }) =>
       typeof (execution_id ?? session_id) === 'string' ||

@@ -66,7 +66,7 @@ function showInNotebooks(
   notebooks.forEach(show);
   notebooks.widgetAdded.connect((_, panel) => show(panel));
   commands.addCommand(CommandIDs.goToProposal, {
-    label: trans.__('Go to Proposed Cell in Notebook'),
+    label: trans.__('Go to Cell in Notebook'),
     describedBy: takes('path!', 'execution_id!'),
     execute: async ({ path, execution_id }) => {
       try {

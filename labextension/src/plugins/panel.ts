@@ -105,7 +105,7 @@ function addTextCommand(
   trans: TranslationBundle
 ): void {
   app.commands.addCommand(CommandIDs.openText, {
-    label: trans.__('Open Full Output'),
+    label: trans.__('Open full output'),
     describedBy: takes('execution_id!'),
     execute: args => {
       const executionId = String(args.execution_id);

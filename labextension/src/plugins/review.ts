@@ -107,7 +107,7 @@ export function addReviewCommands(
   const { commands } = app;
   const report = reporter(trans);
   commands.addCommand(CommandIDs.review, {
-    label: labelled(trans.__('Review Agent Execution')),
+    label: labelled(trans.__('Reviewed')),
     isToggled: ({ isGiven }) => isGiven === true,
     describedBy: takes(
       'session_id',
@@ -119,7 +119,7 @@ export function addReviewCommands(
     execute: args => review(model, args).catch(report)
   });
   commands.addCommand(CommandIDs.comment, {
-    label: labelled(trans.__('Comment on Agent Execution…')),
+    label: labelled(trans.__('Comment…')),
     icon: commentIcon,
     describedBy: takes('session_id', 'execution_id', 'label'),
     execute: args => comment(model, args, trans).catch(report)

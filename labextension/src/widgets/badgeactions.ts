@@ -42,7 +42,7 @@ export class BadgeActions extends Widget {
     );
     this._add(
       menuButton(
-        trans.__('More actions for this agent’s cell'),
+        trans.__('More actions'),
         () => this._menuItems(),
         _options.openMenu
       )

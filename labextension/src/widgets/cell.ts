@@ -147,7 +147,7 @@ function createFold(
     button.setAttribute('aria-expanded', String(!folded));
     button.textContent = folded
       ? trans.__('Show all %1 lines', lines)
-      : trans.__('Show fewer lines');
+      : trans.__('Show less');
   };
   fold(true);
   return button;

@@ -25,7 +25,7 @@ export function copyingPart(
     const widget = new Widget();
     widget.addClass('jp-AgentExecCell-more');
     widget.node.append(
-      menuButton(trans.__('More actions for this cell'), () => items, openMenu)
+      menuButton(trans.__('More actions'), () => items, openMenu)
     );
     return widget;
   };

@@ -200,7 +200,7 @@ export class ActivityPanel extends SidePanel {
   /** A button for what is decided about all of a session. */
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
-    const label = trans.__('More actions for this session');
+    const label = trans.__('More actions');
     const items: readonly MenuItem[] = [
       { command: CommandIDs.keep, args: {} },
       { command: CommandIDs.alwaysShowOutputs, args: {} },

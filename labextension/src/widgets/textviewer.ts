@@ -19,7 +19,7 @@ export class TextViewer extends Widget {
     super();
     this.addClass('jp-AgentExecText');
     this._text.tabIndex = 0;
-    this._text.setAttribute('aria-label', _trans.__('Full output of the cell'));
+    this._text.setAttribute('aria-label', _trans.__('Full output'));
     this._note.setAttribute('role', 'status');
     this._more.type = 'button';
     this._more.addEventListener('click', () => void this._read());
