@@ -361,7 +361,7 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   ]);
   const show = opened
     .badge(0)
-    .getByRole('button', { name: 'Show with styles' });
+    .getByRole('button', { name: 'Show with styles and scripts' });
   await opened.command('notebook:enter-command-mode', 0);
   await expect(show).toHaveAttribute('tabindex', '0');
   await opened.cell(0).focus();

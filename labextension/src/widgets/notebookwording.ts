@@ -92,7 +92,7 @@ export function showText(
   trans: TranslationBundle
 ): string {
   return held.every(each => each === 'text/html')
-    ? trans.__('Show with styles')
+    ? trans.__('Show with styles and scripts')
     : trans.__('Show');
 }
 
