@@ -29,7 +29,7 @@ import { keyIcon, sessionIcons } from './icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, IndexingNote, Message } from './message';
 import { MoreButton } from './more';
-import { accessText, accessWord } from './tokenwording';
+import { accessWord } from './tokenwording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
@@ -288,12 +288,7 @@ function SessionItem(props: {
       className="jp-AgentExecSession"
       data-id={session.id}
       data-state={stateOf(session)}
-      title={[
-        title,
-        whoText(session, trans),
-        target,
-        accessText(session, trans)
-      ].join('\n')}
+      title={[title, whoText(session, trans), target].join('\n')}
       onClick={props.onSelect}
     >
       <span className="jp-AgentExecSession-title">{title}</span>
