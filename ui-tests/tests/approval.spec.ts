@@ -99,6 +99,7 @@ test('a line of the panel says what asks and where, and approves or rejects it',
   expect(
     await whole.evaluate(code => code.scrollWidth <= code.clientWidth)
   ).toBe(true);
+  await page.sidebar.setWidth(560, 'right');
   await button('print("ran"', 'Approve').click();
   expect((await scratch.read(ran, 30)).text).toContain('ran 42');
   await button('alike', 'View code').click();
