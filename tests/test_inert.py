@@ -294,9 +294,7 @@ def test_html_that_shows_nothing_without_its_script_is_held() -> None:
     copy, held = of_data(
         {"application/vnd.plotly.v1+json": {}, "text/html": "<div id=a></div><script>p()</script>"}
     )
-    assert copy["data"] == {
-        "text/plain": "[Plotly chart, HTML hidden until you show the outputs]"
-    }
+    assert copy["data"] == {"text/plain": "[Plotly chart, HTML hidden until you show the outputs]"}
     assert held
 
 
