@@ -122,7 +122,7 @@ export default tseslint.config(
             '../widgets/notebookwording',
             '../widgets/panel',
             '../widgets/review',
-            '../widgets/toolbar',
+            '../widgets/toolbar'
           ]
         }
       ]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
 from ..records import By
-from ..types import Status
+from ..types import Status, is_made_up
 
 Phase: TypeAlias = Literal["waiting", "dispatching", "sent", "begun", "finished"]
 """The phase of an execution.
@@ -358,7 +358,8 @@ def _approval(
                 approval_now, status="rejected", decided_at=at, decided_by=by, reason=reason
             )
             words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
-            why = f"It was not run: {by} rejected it and {words}"
+            who = "the user" if is_made_up(by) else by
+            why = f"It was not run: {who} rejected it and {words}"
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
         case ApprovalExpired(expired, timeout):
             if expired is not approval_now:

@@ -35,10 +35,7 @@ async function choose(
   seq: number,
   item: string
 ): Promise<void> {
-  await panel
-    .cell(seq)
-    .getByRole('button', { name: 'More actions' })
-    .click();
+  await panel.cell(seq).getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: item, exact: true }).click();
 }
 

@@ -12,7 +12,7 @@ export function cannotErase(
     return null;
   }
   return sessions.some(each => each.is_open)
-    ? trans.__('The session is open. Close it, then erase.')
+    ? trans.__('The session is open. Erase it after the agent has closed it.')
     : trans.__('There is nothing to erase.');
 }
 
