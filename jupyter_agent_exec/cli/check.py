@@ -12,9 +12,10 @@ from jupyter_core.paths import jupyter_data_dir
 from ..central.archive import Archive, open_archive
 from ..central.search import search_archive
 from ..central.verify import verify_archive
+from ..central.witness import witnessed
 from ..client.display import quoted
 from ..journal.heads import key_id
-from ..journal.proofs import Held, export_claim, hold, hold_export
+from ..journal.proofs import Claim, Held, export_claim, hold, hold_export
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from ..journal.verify_notebook import verify_notebook
 from . import exit_codes
@@ -63,8 +64,8 @@ def verify(arguments: Namespace, console: Console) -> int:
     return int(outcome)
 
 
-def archive_at(place: str) -> Archive:
-    """Return the archive that ``--from`` names.
+def archive_at(place: str, option: str = "--from") -> Archive:
+    """Return the archive that an option names.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def archive_at(place: str) -> Archive:
     try:
         return open_archive(place)
     except (ImportError, OSError, ValueError) as error:
-        raise UsageError(f"--from: {error}") from error
+        raise UsageError(f"{option}: {error}") from error
 
 
 def search_central(arguments: Namespace, console: Console) -> int:
@@ -117,7 +118,7 @@ def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[R
         if path.suffix == ".ipynb" and path.is_file():
             return _checked_notebook(arguments, path, head, keys)
         report = _checked_history(arguments, head)
-        return report, hold(report, keys=keys)
+        return report, hold(report, keys=keys, claims=_witnessed(arguments, report))
     except ImportError as error:
         raise UsageError(
             "There are signatures, and what checks them is not installed: "
@@ -153,8 +154,19 @@ def _checked_notebook(
     known = _of_journal(journal, head)
     report.findings.extend(each for each in known.findings if each not in report.findings)
     report.journals, report.entries, report.chains = known.journals, known.entries, known.chains
+    claims = _witnessed(arguments, report)
     claim = export_claim(path, report)
-    return report, hold(report, keys=keys, claims=[] if claim is None else [claim])
+    return report, hold(report, keys=keys, claims=claims if claim is None else [*claims, claim])
+
+
+def _witnessed(arguments: Namespace, report: Report) -> list[Claim]:
+    """Return what the sink that ``--witness`` names has of the chains of a report."""
+    place: str | None = arguments.witness
+    if place is None:
+        return []
+    with archive_at(place, "--witness") as archive:
+        without_password = re.sub("//[^/@]*@", "//", place)
+        return witnessed(archive, without_password, report)
 
 
 def _of_journal(journal: Path, head: str | None) -> Report:

@@ -674,6 +674,12 @@ def _add_verify(commands: Any) -> None:
         help="a chain head that you kept elsewhere; proves that nothing is cut off",
     )
     parser.add_argument(
+        "--witness",
+        metavar="SINK",
+        help="a sink that got copies: compare the chains with what it has; postgresql://…, s3://…, "
+        "or a folder",
+    )
+    parser.add_argument(
         "--key",
         metavar="KEY",
         action="append",

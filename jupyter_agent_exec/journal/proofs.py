@@ -2,7 +2,8 @@
 
 A hash chain shows that single entries are as they were written. Whoever can write all files can
 write a whole history anew. So this compares the chains that `verify` has read with what others say
-of them: signatures of their heads, whose key the reader may know from elsewhere. Like `verify`, it
+of them: signatures of their heads, whose key the reader may know from elsewhere, and witnesses,
+which got copies. Like `verify`, it
 shares with the code that writes only the definition of what is signed.
 """
 
@@ -13,7 +14,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from .heads import (
     EXPORT,
@@ -27,7 +28,8 @@ from .heads import (
 )
 from .verify import Outcome, ReadChain, Report, end_in, shown
 
-Kind = Literal["signed"]
+Kind = Literal["signed", "witnessed"]
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _FIELDS: Final = ("format", "chain", "head", "at", "key", "public_key", "signature")
 
@@ -37,16 +39,24 @@ class Claim(NamedTuple):
 
     kind: Kind
     by: str
-    """The id of a key."""
+    """The id of a key, or the place of a witness."""
     chain: str
     length: int
     head: str
     at: str
+    """When it was said; for a witness, when the entry was written."""
+
+    @property
+    def by_whom(self) -> str:
+        """Who says it, in words."""
+        return f"key {short(self.by)}" if self.kind == "signed" else self.by
 
     @property
     def told(self) -> str:
         """What was said, for the end of a sentence."""
-        return f"key {short(self.by)} signed at {self.at}"
+        if self.kind == "witnessed":
+            return f"the witness {self.by} has"
+        return f"{self.by_whom} {self.kind} at {self.at}"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -79,29 +89,28 @@ class Held:
 
     def paragraph(self) -> str:
         """Return it in a few sentences."""
-        told = self._told("signed")
-        if told is None:
-            hashes_only = (
+        told = list(filter(None, map(self._told, _KINDS)))
+        if not told:
+            told = [
                 "Only hash chains hold it: they show whether single entries were changed, not "
                 "whether somebody wrote the whole history anew."
-            )
-            return " ".join([hashes_only, *self.notes])
-        return " ".join([told, *self._key_notes(), *self.notes, *self._unheld()])
+            ]
+            return " ".join([*told, *self.notes])
+        return " ".join([*told, *self._key_notes(), *self.notes, *self._unheld()])
 
     def _told(self, kind: Kind) -> str | None:
         claims = [chain.held[kind] for chain in self.chains if kind in chain.held]
         if not claims:
             return None
-        by = " and ".join(dict.fromkeys(f"key {short(claim.by)}" for claim in claims))
+        by = " and ".join(dict.fromkeys(claim.by_whom for claim in claims))
         last = max(claim.at for claim in claims)
         if len(self.chains) == 1:
-            entries = self.chains[0].entries
-            return f"Signed by {by} at {last}, until entry {claims[0].length - 1} of {entries - 1}."
-        ends = sum(1 for chain in self.chains if _length(chain, kind) == chain.entries)
-        return (
-            f"Signed by {by}: {len(claims)} of {len(self.chains)} chains, {ends} of them to their "
-            f"ends; the last at {last}."
-        )
+            reached = f"until entry {claims[0].length - 1} of {self.chains[0].entries - 1}"
+        else:
+            ends = sum(1 for chain in self.chains if _length(chain, kind) == chain.entries)
+            reached = f"{len(claims)} of {len(self.chains)} chains, {ends} of them to their ends"
+        when = "the last entry is of" if kind == "witnessed" else "the last time at"
+        return f"{kind.capitalize()} by {by}: {reached}; {when} {last}."
 
     def _key_notes(self) -> list[str]:
         used = {c.held["signed"].by for c in self.chains if "signed" in c.held}
@@ -132,7 +141,7 @@ class Held:
                 {
                     "chain": chain.name,
                     "entries": chain.entries,
-                    "signed": _claim_as_json(chain.held.get("signed")),
+                    **{kind: _claim_as_json(chain.held.get(kind)) for kind in _KINDS},
                     "unheld_since": chain.unheld_since,
                     "unheld_from": chain.held_entries if chain.unheld_since else None,
                 }
@@ -179,15 +188,25 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
                 good[chain.name].append(claim)
     known = _known_keys(good, chains.values(), keys)
     held = Held(keys=known)
-    best = {name: _furthest(each for each in good[name] if each.by in known) for name in good}
-    _add_closed(best, chains.values())
+    best: dict[Kind, dict[str, Claim | None]] = {}
+    for kind in _KINDS:
+        best[kind] = {
+            name: _furthest(
+                each
+                for each in said
+                if each.kind == kind and (kind != "signed" or each.by in known)
+            )
+            for name, said in good.items()
+        }
+        _add_closed(best[kind], chains.values())
     if keys or any(_named(chain) for chain in chains.values()):
-        _expect(best, chains, known, bool(keys), report)
+        _expect(best["signed"], chains, known, bool(keys), report)
     for path, chain in chains.items():
         made = HeldChain(name=chain.name, entries=len(chain.hashes))
-        furthest = best[chain.name]
-        if furthest is not None:
-            made.held[furthest.kind] = furthest
+        for kind in _KINDS:
+            furthest = best[kind][chain.name]
+            if furthest is not None:
+                made.held[kind] = furthest
         if made.held_entries < made.entries:
             made.unheld_since = chain.times[made.held_entries]
         held.chains.append(made)
@@ -288,15 +307,16 @@ def _known_keys(
 ) -> dict[str, str]:
     """Return the keys that count, and how each is known."""
     if not given:
-        return {claim.by: "found" for claims in good.values() for claim in claims}
+        signed = (claim for said in good.values() for claim in said if claim.kind == "signed")
+        return dict.fromkeys((claim.by for claim in signed), "found")
     known = dict.fromkeys(given, "given")
     count = 0
     while len(known) != count:
         count = len(known)
         for chain in chains:
-            signed = _furthest(each for each in good[chain.name] if each.by in known)
+            furthest = _furthest(each for each in good[chain.name] if each.by in known)
             for n, key in _named(chain):
-                if signed is not None and n < signed.length:
+                if furthest is not None and n < furthest.length:
                     known.setdefault(key, "named")
     return known
 

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path
 from jupyter_agent_exec.signing.key import SigningKey
 from jupyter_agent_exec.signing.signer import Signer
 from tests.journal.recorded import closed, new_history, opened, run, stream
 from tests.real_server import real_server
+from tests.signing.rewriting import cut, journals, ledger_of, write_anew
 from tests.sinks.far_sides import until
 
 LOG = logging.getLogger("test.signing")
@@ -87,44 +87,6 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
         return code, json.loads(capsys.readouterr().out)
 
     return verify
-
-
-def journals(folder: Path) -> list[Path]:
-    return sorted(folder.glob("sessions/*/journal.jsonl"))
-
-
-def ledger_of(folder: Path) -> Path:
-    (ledger,) = folder.glob("ledger-*.jsonl")
-    return ledger
-
-
-def cut(path: Path, lines: int) -> None:
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-lines]))
-
-
-def write_anew(folder: Path) -> None:
-    """Change what all entries say, with new hashes everywhere, as if it had always been so."""
-    anew = {chain.GENESIS: chain.GENESIS}
-
-    def rewrite(path: Path) -> None:
-        previous, lines = chain.GENESIS, []
-        for data in path.read_bytes().splitlines():
-            line = chain.parse_line(data)
-            entry = line.entry
-            if entry["type"] == "session_closed":
-                rewrite(folder / "sessions" / entry["session_id"] / "journal.jsonl")
-            entry["by"]["agent"] = "somebody else"
-            for name in {"chain", "ledger"} & entry.keys():
-                entry[name]["head"] = anew[entry[name]["head"]]
-            previous, text = chain.next_line(previous, entry, line.payloads, line.salts)
-            anew[line.hash] = previous
-            lines.append(text)
-        path.write_bytes(b"".join(lines))
-
-    ledger = ledger_of(folder)
-    rewrite(ledger)
-    last = chain.parse_line(ledger.read_bytes().splitlines()[-1])
-    ledger.with_suffix(".head").write_text(f"{last.hash}\n")
 
 
 def remove_signatures(folder: Path) -> None:
@@ -372,7 +334,7 @@ def export(exported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 def test_an_export_says_by_itself_who_signed_it_and_when(export, key, verify):
     code, report = verify(export)
     assert code == 0
-    assert report["held"]["told"].startswith(f"Signed by key {key[:16]}… at ")
+    assert report["held"]["told"].startswith(f"Signed by key {key[:16]}…: until entry ")
     assert "known only from what was verified" in report["held"]["told"]
     code, report = verify(export, "--key", key)
     assert (code, "--key" in report["held"]["told"]) == (0, False)
