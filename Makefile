@@ -251,6 +251,7 @@ clean: ## remove everything that make has made, including the demo's output
 	test -x /usr/sbin/sshd \
 		|| scripts/apt-install --mask ssh.service --mask ssh.socket --no-install-recommends openssh-server \
 		|| echo "Tests that need sshd are skipped."
+	command -v openssl >/dev/null || scripts/apt-install openssl
 	command -v prometheus >/dev/null \
 		|| scripts/apt-install --mask prometheus.service --no-install-recommends prometheus \
 		|| echo "Tests that need Prometheus are skipped."

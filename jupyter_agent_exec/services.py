@@ -79,6 +79,7 @@ from .types import RuleKind
 
 if TYPE_CHECKING:
     from .signing.signer import Signer
+    from .signing.timestamps import Timestamper
 
 
 class Services:
@@ -122,6 +123,7 @@ class Services:
         )
         self.history.root_dir = serverapp.root_dir
         self._signer = self._make_signer() if traits.sign_heads else None
+        self._timestamper = self._make_timestamper() if traits.timestamp_authority else None
         self._make_backends()
         self._make_kernels()
         self._make_auth()
@@ -138,6 +140,13 @@ class Services:
         handed_in = SigningKey(Path(traits.signing_key)) if traits.signing_key else None
         load_key = make if handed_in is None else lambda: handed_in
         return Signer(self.history, load_key, traits.signing_interval, self._log)
+
+    def _make_timestamper(self) -> Timestamper:
+        """Create what has the heads of the history timestamped."""
+        from .signing.timestamps import Timestamper
+
+        address, interval = self._traits.timestamp_authority, self._traits.timestamp_interval
+        return Timestamper(self.history, address, interval, self._log)
 
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
@@ -400,6 +409,8 @@ class Services:
         self.manager.start()
         if self._signer is not None:
             self._signer.start()
+        if self._timestamper is not None:
+            self._timestamper.start()
         self._metrics.start()
         self._cell_recovery.start()
         self._stop_signals.start()
@@ -426,6 +437,8 @@ class Services:
         await self.manager.stop()
         if self._signer is not None:
             await asyncio.to_thread(self._signer.stop)
+        if self._timestamper is not None:
+            self._timestamper.stop()
         await self.reruns.stop()
         await self.restores.stop()
         await self._program_kernels.stop()

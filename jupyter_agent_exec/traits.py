@@ -89,6 +89,29 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         signed when the session ends.""",
     )
 
+    timestamp_authority = Unicode(
+        config=True,
+        help="""URL of an authority after RFC 3161 that timestamps the heads of the record's chains,
+        such as `https://tsa.example.org`. It gets a hash, nothing of the record. Needs the extra
+        `signing`. Default: none.""",
+    )
+    timestamp_interval = Float(
+        3600,
+        min=0.1,
+        config=True,
+        help="Seconds between two timestamps. Each is of all heads that have changed.",
+    )
+
+    @validate("timestamp_authority")
+    def _check_timestamp_authority(self, proposal: Bunch) -> str:
+        if proposal.value and not proposal.value.startswith(("http://", "https://")):
+            raise TraitError("timestamp_authority: this is not an http:// or https:// URL.")
+        if proposal.value and find_spec("rfc3161_client") is None:
+            raise TraitError(
+                "timestamp_authority: pip install 'jupyter-agent-exec[signing]' first."
+            )
+        return str(proposal.value)
+
     @validate("sign_heads")
     def _check_sign_heads(self, proposal: Bunch) -> bool:
         if proposal.value and find_spec("cryptography") is None:

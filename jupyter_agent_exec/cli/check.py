@@ -15,7 +15,7 @@ from ..central.verify import verify_archive
 from ..central.witness import witnessed
 from ..client.display import quoted
 from ..journal.heads import key_id
-from ..journal.proofs import Claim, Held, export_claim, hold, hold_export
+from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from ..journal.verify_notebook import verify_notebook
 from . import exit_codes
@@ -118,7 +118,7 @@ def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[R
         if path.suffix == ".ipynb" and path.is_file():
             return _checked_notebook(arguments, path, head, keys)
         report = _checked_history(arguments, head)
-        return report, hold(report, keys=keys, claims=_witnessed(arguments, report))
+        return report, _held(arguments, report, keys, [])
     except ImportError as error:
         raise UsageError(
             "There are signatures, and what checks them is not installed: "
@@ -154,14 +154,24 @@ def _checked_notebook(
     known = _of_journal(journal, head)
     report.findings.extend(each for each in known.findings if each not in report.findings)
     report.journals, report.entries, report.chains = known.journals, known.entries, known.chains
-    claims = _witnessed(arguments, report)
     claim = export_claim(path, report)
-    return report, hold(report, keys=keys, claims=claims if claim is None else [*claims, claim])
+    return report, _held(arguments, report, keys, [] if claim is None else [claim])
 
 
-def _witnessed(arguments: Namespace, report: Report) -> list[Claim]:
-    """Return what the sink that ``--witness`` names has of the chains of a report."""
-    place: str | None = arguments.witness
+def _held(arguments: Namespace, report: Report, keys: list[str], claims: list[Claim]) -> Held:
+    """Say against whom the chains of a report hold, with what the arguments name."""
+    certificates = Path(arguments.authority).read_bytes() if arguments.authority else None
+    if certificates is not None and b"BEGIN CERTIFICATE" not in certificates:
+        raise UsageError(f"--authority: {arguments.authority} holds no certificate in PEM.")
+    stamped, notes = timestamped(report, certificates)
+    claims = [*claims, *stamped, *_witnessed(arguments.witness, report)]
+    held = hold(report, keys=keys, claims=claims)
+    held.notes += notes
+    return held
+
+
+def _witnessed(place: str | None, report: Report) -> list[Claim]:
+    """Return what a sink has of the chains of a report."""
     if place is None:
         return []
     with archive_at(place, "--witness") as archive:

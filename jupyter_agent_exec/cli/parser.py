@@ -680,6 +680,11 @@ def _add_verify(commands: Any) -> None:
         "or a folder",
     )
     parser.add_argument(
+        "--authority",
+        metavar="FILE",
+        help="the certificates, in PEM, of the timestamp authorities that you trust",
+    )
+    parser.add_argument(
         "--key",
         metavar="KEY",
         action="append",

@@ -26,6 +26,10 @@ EXPORT: Final = "jupyter-agent-exec/export/1"
 PRIVATE_KEY: Final = "signing-key.pem"
 """The file in the history's folder that holds the private key, unless a key was handed in."""
 
+TIMESTAMPS: Final = "timestamps"
+"""The folder in the history's folder with timestamps: in each file, in JSON, `heads`, the chain,
+length and head of each leaf in order, and `response`, the authority's answer in base64."""
+
 
 def chain_name(journal: Path) -> str:
     """Return what names a chain in signatures, from the path of its file."""

@@ -108,9 +108,9 @@ class History(HistoryReader):
         self._live: dict[SessionId, SessionJournal] = {}
         self.followers = Followers(folder, sinks, self._own_journals, log)
         """Copy the record to the sinks."""
-        self.ended: Callable[[Path, Chain], None] | None = None
-        """Called with the journal of a session, and its end, when this server stops to write it, or
-        has amended it."""
+        self.ended: list[Callable[[Path, Chain], None]] = []
+        """Each is called with the journal of a session and its end, when this server stops to
+        write it, or has amended it."""
         self._lock = threading.RLock()
         self._available = False
         self._stopped = False
@@ -591,8 +591,8 @@ class History(HistoryReader):
             self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
 
     def _changed(self, session_id: SessionId, chain: Chain) -> None:
-        if self.ended is not None:
-            self.ended(self._session_folder(session_id) / "journal.jsonl", chain)
+        for call in self.ended:
+            call(self._session_folder(session_id) / "journal.jsonl", chain)
 
 
 _REMAINS: Final = (

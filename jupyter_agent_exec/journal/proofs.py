@@ -3,7 +3,7 @@
 A hash chain shows that single entries are as they were written. Whoever can write all files can
 write a whole history anew. So this compares the chains that `verify` has read with what others say
 of them: signatures of their heads, whose key the reader may know from elsewhere, and witnesses,
-which got copies. Like `verify`, it
+which got copies, and timestamps of an authority. Like `verify`, it
 shares with the code that writes only the definition of what is signed.
 """
 
@@ -20,15 +20,18 @@ from .heads import (
     EXPORT,
     HEAD,
     PRIVATE_KEY,
+    TIMESTAMPS,
     cell_digest,
     key_id,
+    leaf,
+    merkle_root,
     metadata_digest,
     signatures_path,
     signed_bytes,
 )
 from .verify import Outcome, ReadChain, Report, end_in, shown
 
-Kind = Literal["signed", "witnessed"]
+Kind = Literal["signed", "timestamped", "witnessed"]
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 _FIELDS: Final = ("format", "chain", "head", "at", "key", "public_key", "signature")
@@ -39,7 +42,7 @@ class Claim(NamedTuple):
 
     kind: Kind
     by: str
-    """The id of a key, or the place of a witness."""
+    """The id of a key, the name of an authority, or the place of a witness."""
     chain: str
     length: int
     head: str
@@ -219,7 +222,9 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
 
 
 def _furthest(claims: Iterable[Claim]) -> Claim | None:
-    return max(claims, key=lambda claim: (claim.length, claim.at), default=None)
+    """Return the claim that goes furthest; the earliest of those that go equally far."""
+    earliest_first = sorted(claims, key=lambda claim: claim.at)
+    return max(earliest_first, key=lambda claim: claim.length, default=None)
 
 
 def _signatures(path: Path, report: Report) -> list[Claim]:
@@ -366,6 +371,67 @@ def _expect(
         if is_expected:
             by = f"key {short(next(iter(known)))}" if is_given else "the key that a ledger names"
             report.add(Outcome.MISSING, path, None, f"There is no signature of it by {by}.")
+
+
+def timestamped(report: Report, certificates: bytes | None) -> tuple[list[Claim], list[str]]:
+    """Return what timestamps say of the chains of a report, and what else the reader has to know.
+
+    Parameters
+    ----------
+    certificates
+        In PEM, those of the authorities that the reader trusts; None: no timestamp can be checked.
+
+    Raises
+    ------
+    ImportError
+        There are timestamps, and the package that checks them is not installed.
+    ValueError
+        These are no certificates.
+    """
+    names = {chain.name for chain in report.chains.values()}
+    folders = {
+        folder
+        for path in report.chains
+        for folder in path.resolve().parents[0 if path.name.startswith("ledger-") else 2 :][:1]
+    }
+    claims: list[Claim] = []
+    unchecked = 0
+    for path in sorted(file for folder in folders for file in (folder / TIMESTAMPS).glob("*.json")):
+        try:
+            kept = json.loads(path.read_bytes())
+            heads = [(str(name), int(length), str(head)) for name, length, head in kept["heads"]]
+            if names.isdisjoint(name for name, _, _ in heads):
+                continue
+            if certificates is None:
+                unchecked += 1
+                continue
+            root = merkle_root([leaf(*each) for each in heads])
+            by, at = _check_timestamp(base64.b64decode(kept["response"]), root, certificates)
+            claims += [Claim("timestamped", by, *each, at) for each in heads]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            message = f"It is not a genuine timestamp of an authority that you trust: {error}."
+            report.add(Outcome.ALTERED, path, None, message)
+    note = f"It has {unchecked} timestamps. To check them, give --authority."
+    return claims, [note] if unchecked else []
+
+
+def _check_timestamp(response: bytes, root: bytes, certificates: bytes) -> tuple[str, str]:
+    """Return who timestamped a root, and when; ValueError if nobody who is trusted did."""
+    from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificates
+    from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
+
+    decoded = decode_timestamp_response(response)
+    try:
+        roots = load_pem_x509_certificates(certificates)
+        VerifierBuilder(roots=roots).build().verify_message(decoded, root)
+    except VerificationError as error:
+        raise ValueError(str(error)) from error
+    (signer,) = decoded.signed_data.signer_infos
+    found = map(load_der_x509_certificate, decoded.signed_data.certificates)
+    names = [each.subject for each in found if each.serial_number == signer.serial_number]
+    by = names[0] if names else signer.issuer
+    at = decoded.tst_info.gen_time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return shown(by.rfc4514_string()), at
 
 
 def export_claim(notebook: Path, report: Report) -> Claim | None:

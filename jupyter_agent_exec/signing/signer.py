@@ -66,7 +66,7 @@ class Signer:
 
     def start(self) -> None:
         """Begin to sign."""
-        self._history.ended = self._session_ended
+        self._history.ended.append(self._session_ended)
         self._history.sign = self._sign_export
         self._thread.start()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path
+from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path, signed_bytes
 from jupyter_agent_exec.signing.key import SigningKey
 from jupyter_agent_exec.signing.signer import Signer
 from tests.journal.recorded import closed, new_history, opened, run, stream
@@ -246,6 +249,17 @@ def test_what_was_not_signed_yet_is_told_with_its_entry_and_time(tmp_path, verif
         signing.stop()
 
 
+def test_a_signature_in_the_name_of_another_key_is_found(there, key, tmp_path, verify):
+    path = signatures_path(journals(there)[0])
+    (told,) = json.loads(path.read_bytes())
+    forger = SigningKey.made(tmp_path / "forger.pem")
+    forged = {**told, "at": "2020-01-01T00:00:00.000Z", "public_key": forger.public_key}
+    signature = forger._key.sign(signed_bytes(forged))
+    path.write_text(json.dumps([{**forged, "signature": base64.b64encode(signature).decode()}]))
+    code, report = verify(journals(there)[0], "--key", key)
+    assert (code, "another id" in report["findings"][0]["message"]) == (1, True)
+
+
 def test_old_signatures_can_be_verified_after_the_key_was_changed(there, key, tmp_path, verify):
     write(there, tmp_path / "new.pem", 1)
     new = SigningKey(tmp_path / "new.pem").id
@@ -442,3 +456,40 @@ def test_a_server_signs_and_says_so_in_answers_and_exports(tmp_path, verify):
     code, report = verify(server.history_dir, "--key", key)
     assert (code, "only hash chains" in report["held"]["told"]) == (0, False)
     assert not (server.history_dir / PRIVATE_KEY).exists()
+
+
+_WITHOUT_THE_EXTRA = """
+import sys
+sys.modules.update(dict.fromkeys(["cryptography", "rfc3161_client"]))
+import jupyter_agent_exec.app
+from jupyter_agent_exec.cli import main
+sys.exit(10 * main(["verify", sys.argv[1]]) + main(["verify", sys.argv[2]]))
+"""
+
+
+def test_without_the_extra_all_but_signatures_is_checked(there, tmp_path):
+    history = new_history(tmp_path / "plain")
+    history.open_session(opened()).close(closed())
+    history.stop()
+    words = [str(there), str(tmp_path / "plain")]
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_THE_EXTRA, *words], capture_output=True, text=True
+    )
+    assert done.returncode == 20
+    assert "pip install 'jupyter-agent-exec[signing]'" in done.stderr
+    assert "Only hash chains hold it" in done.stdout
+
+
+def test_sessions_that_have_ended_are_signed_before_the_ledger(tmp_path):
+    signing = Signing(tmp_path / "agent_exec", tmp_path / "key.pem")
+    try:
+        signing.signer.stop()  # nothing is signed now unless it is asked for
+        session = signing.history.open_session(opened())
+        session.close(closed())
+        (journal,) = journals(signing.folder)
+        assert not signatures_path(journal).exists()
+        signing.sign()
+        assert json.loads(signatures_path(journal).read_bytes())[0]["length"] == 2
+        assert json.loads(signatures_path(ledger_of(signing.folder)).read_bytes())[0]["length"] == 4
+    finally:
+        signing.stop()
