@@ -11,7 +11,7 @@ import nbformat
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import ApprovalAsked
-from tests.approvals.person_deciding import approve, set_policy
+from tests.approvals.person_deciding import approve, asks, set_policy
 from tests.asking import Agent, Send
 from tests.auth.minting import TokenAgent, mint
 
@@ -119,6 +119,9 @@ async def test_one_approval_lists_and_covers_all_that_runs_and_nothing_else(
 ) -> None:
     session, ran = await ended(agent, "x = 1", "y = x + 1", "z = y + 1")
     await set_policy(agent, scratch="always")
+    earlier = await asks(agent, session, "w = 0")
+    assert (await approve(agent, earlier)).status == 200  # lets nothing else run
+    assert (await agent.get(f"executions/{earlier['id']}", wait=30)).json["status"] == "ok"
     told = await restored(agent, session, wait=0)
     assert told["status"] == "running"
     listed = (await agent.get("approvals")).json["executions"]

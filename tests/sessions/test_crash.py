@@ -152,14 +152,16 @@ def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
 
 
-def test_whoever_asks_again_with_the_same_key_gets_what_there_was_and_it_does_not_run_again(
+def test_what_a_key_or_a_restore_asks_for_again_runs_only_if_it_did_not_end_in_between(
     tmp_path: Path,
 ) -> None:
     traces, gate = Traces(tmp_path), Gate(tmp_path, "keyed")
     _, source = traces.source(gate.here + gate.wait)
     key, body = {"Idempotency-Key": "step-1"}, {"source": source, "wait": 0}
     with server_process(tmp_path) as server:
-        path = f"sessions/{server.open()}/executions"
+        session = server.open()
+        assert server.run(session, "kept = 1", wait=30).json()["status"] == "ok"
+        path = f"sessions/{session}/executions"
         first = server.ask("POST", path, body, headers=key)
         gate.until_it_is_here()
         server.kill()
@@ -172,6 +174,10 @@ def test_whoever_asks_again_with_the_same_key_gets_what_there_was_and_it_does_no
         assert (other.status_code, other.json()["code"]) == (422, "idempotency_conflict")
         new = server.ask("POST", path, body, headers={"Idempotency-Key": "step-2"})
         assert (new.status_code, new.json()["code"]) == (409, "session_closed")
+        restored = server.ask("POST", f"sessions/{session}/restore", {"wait": 60}).json()
+        assert [(each["seq"], each["status"]) for each in restored["cells"]] == [(1, "ok")]
+        told = server.run(restored["session_id"], "print(kept)", wait=30).json()["text"]
+        assert told.startswith("1\n[Code of the earlier kernel ran again.")
     assert len(traces.left()) == 1
 
 
