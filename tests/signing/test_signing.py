@@ -1,4 +1,7 @@
-"""Signatures of heads: what is signed, what `verify` says, and what it finds with whose help."""
+"""Signatures of heads: what is signed, what `verify` says, and what it finds with whose help.
+
+docs/how-to/audit.md shows the command.
+"""
 
 from __future__ import annotations
 
