@@ -66,6 +66,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     outputs_complete: true,
     omitted: { bytes: 0, lines: 0, outputs: 0 },
     interrupt_ignored: false,
+    redacted: 0,
     waiting_for: null,
     document: null,
     images: [],
@@ -321,6 +322,10 @@ export class FakeServer implements IAgentExecApi {
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */
   decided: [string, readonly string[]][] = [];
+  /** How sessions ran again. */
+  reruns: IRerun[] = [];
+  /** Answer who waits for more of them. */
+  answer: () => void = () => undefined;
   failure: Error | null = null;
   /** Whether lists that can be given up are not answered. */
   holding = false;
@@ -449,12 +454,18 @@ export class FakeServer implements IAgentExecApi {
     this._asked(`close ${id}`);
   }
 
-  async runAgain(sessionId: string): Promise<IRerun> {
-    return this._missing(sessionId);
+  async runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
+    this._asked(`run again ${sessionId}${isolated ? ' isolated' : ''}`);
+    return this.reruns[0];
   }
 
-  async getRerun(id: string): Promise<IRerun> {
-    return this._missing(id);
+  async getRerun(id: string, seen?: number): Promise<IRerun> {
+    if (seen !== undefined) {
+      await new Promise<void>(resolve => (this.answer = resolve));
+    }
+    this._asked(`rerun ${id}`);
+    const found = this.reruns.find(each => each.session_id === id);
+    return found ?? this._missing(id);
   }
 
   async acceptOutputs(executionId: string): Promise<IExecution> {

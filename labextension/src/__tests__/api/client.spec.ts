@@ -189,6 +189,20 @@ describe('AgentExecApi', () => {
     });
   });
 
+  it('runs a session again, follows that, and closes it', async () => {
+    const { api, asked } = server();
+    await api.runAgain('s_1', true);
+    await api.getRerun('s_2');
+    await api.getRerun('s_2', 3);
+    await api.closeSession('s_2');
+    expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
+      ['reruns', 'POST'],
+      ['reruns/s_2?wait=0', 'GET'],
+      ['reruns/s_2?after=3&wait=30', 'GET'],
+      ['sessions/s_2/close', 'POST']
+    ]);
+  });
+
   it('keeps and discards cells with a POST', async () => {
     const { api, asked } = server();
     await api.acceptOutputs('x_1');
