@@ -233,7 +233,16 @@ imported in kernels."""
 def test_what_is_imported_is_asked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    used = ("mcp", "completion", "hub", "object-store", "otlp", "postgresql", "provenance", "signing")
+    used = (
+        "mcp",
+        "completion",
+        "hub",
+        "object-store",
+        "otlp",
+        "postgresql",
+        "provenance",
+        "signing",
+    )
     needed = [*project["dependencies"], *(item for name in used for item in extras[name])]
     asked = {re.split(r"[\[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
