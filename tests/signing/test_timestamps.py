@@ -1,4 +1,4 @@
-"""Timestamps of heads by an authority, and what `verify` says of them."""
+"""Timestamps of heads by an authority, and what `verify` says of them: docs/how-to/audit.md."""
 
 from __future__ import annotations
 
