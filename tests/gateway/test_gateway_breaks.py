@@ -13,6 +13,7 @@ from tests.client.cutting_proxy import CuttingProxy
 from tests.gateway.gateways import Gateway, Person, ended, kernel_gateway, server_at
 from tests.server_process import Gate, ServerProcess
 
+LIMITS = ("--ZMQChannelsWebsocketConnection.iopub_msg_rate_limit=100",)
 RETRIES = ("--GatewayClient.gateway_retry_interval=0.2", "--GatewayClient.gateway_retry_max=8")
 
 
@@ -29,10 +30,10 @@ class Far(NamedTuple):
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Far]:
-    """A gateway with its default limits, behind a network that can be cut."""
+    """A gateway with limits that a busy machine exceeds too, behind a network that can be cut."""
     there, here = (tmp_path_factory.mktemp(name) for name in ("there", "here"))
     with (
-        kernel_gateway(there) as gateway,
+        kernel_gateway(there, *LIMITS) as gateway,
         CuttingProxy(gateway.url) as network,
         server_at(network.url, here, *RETRIES) as server,
     ):
