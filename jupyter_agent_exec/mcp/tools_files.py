@@ -77,6 +77,9 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
         return Answered(content=content)
     if part is None:
         return Answered(content=[TextContent(text=f"{about}; it is no text: read it with code")])
+    if 0 < file.bytes <= asked.offset:
+        told = f"{about}; it ends before offset {asked.offset:,}"
+        return Answered(content=[TextContent(text=told)])
     text, next_offset = part
     more = "" if next_offset is None else f"; more: read_file(…, offset={next_offset})"
     return Answered(content=[TextContent(text=f"{text}\n[{about}{more}]")])

@@ -81,6 +81,8 @@ async def test_a_large_text_is_read_in_parts_that_make_the_whole(
     told = await bench.text("read_file", **asked)
     assert told.startswith("€")
     assert len(told.rpartition("\n")[0].encode()) <= 40
+    asked["offset"] = len(whole.encode())
+    assert f"ends before offset {asked['offset']:,}" in await bench.text("read_file", **asked)
 
 
 async def test_an_image_is_shown_and_other_bytes_are_not_text(
