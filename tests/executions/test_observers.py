@@ -12,11 +12,13 @@ from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute
 from jupyter_agent_exec.records import By
+from jupyter_agent_exec.redaction import Redactor
 from tests.notebooks.placing_bench import KERNEL, Session, record, rest
 from tests.notebooks.ways import DictWay, notebook
 
 SESSION: Any = SimpleNamespace(id="s", agent=Agent(name="analyst"), username="ada", token=None)
-JOURNAL: Any = SimpleNamespace(head=Chain(head="0" * 64, length=1))
+CHAIN = Chain(head="0" * 64, length=1)
+JOURNAL: Any = SimpleNamespace(head=CHAIN, signed_head=CHAIN, redactor=Redactor())
 GATE: Any = SimpleNamespace(mode="none", pausing=None, time_counts=True, may_run=lambda _: True)
 
 

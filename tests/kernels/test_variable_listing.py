@@ -303,6 +303,7 @@ async def test_what_a_person_did_meanwhile_is_not_the_agents() -> None:
         assert set(await looked("mine = 1")) == {"mine"}
         person = await server.person(kernel_id)
         await person.has_run("theirs = 1")
+        await looked.ended("", looks=False)  # what theirs has published came before
         assert set(await looked("mine = 2")) == {"mine"}
 
 

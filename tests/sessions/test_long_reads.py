@@ -81,6 +81,7 @@ async def test_texts_are_not_read_where_interrupts_and_ends_are_written() -> Non
         {},
         disk=NoOtherThread(),
         tasks=Tasks(logging.getLogger()),
+        log=logging.getLogger(),
     )
     assert (await history.text(ADA, "x", 0, 100)).text == "one\ntwo\n"
     assert [match.line for match in (await history.grep(ADA, "x", "tw", 0, 5)).matches] == [2]

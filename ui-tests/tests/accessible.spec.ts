@@ -123,12 +123,6 @@ test('sessions, cells, reviews, a search, and images', async ({
   await panel.cell(2).focus();
   await expect(panel.cell(2)).toContainText(/Show \(\d+ kB\)/);
   await page.keyboard.press('PageDown');
-  await panel
-    .cell(3)
-    .getByRole('button', { name: /^View in a sandbox/ })
-    .first()
-    .click();
-  await expect(panel.cell(3).locator('iframe')).toBeVisible();
   await expectAccessible(page);
   await panel.region.getByRole('textbox', { name: 'Search all' }).fill('row');
   await expect(panel.region.locator('mark').first()).toBeVisible();

@@ -143,7 +143,9 @@ panelTest(
         .click();
     };
     await erase();
-    await expect(page.getByRole('dialog')).toContainText('Close it');
+    await expect(page.getByRole('dialog')).toContainText(
+      'Erase it after the agent has closed it'
+    );
     await leaveDialog(page);
 
     await agent.close();

@@ -78,11 +78,7 @@ async function runAll(
 
 /** Open all that a cell of the panel has to open. */
 async function open(cell: Locator): Promise<void> {
-  const names = [
-    /^Show .* \(.*\)$/,
-    /^Show all/,
-    /^(View in a sandbox|Show as text)/
-  ];
+  const names = [/^Show .* \(.*\)$/, /^Show all/];
   const some = new RegExp(names.map(({ source }) => source).join('|'));
   if ((await cell.getByRole('button', { name: some }).count()) === 0) {
     return;

@@ -204,7 +204,9 @@ describe('ActivityModel', () => {
 
   it('finds what happened while events are cut off', async () => {
     const { server, model } = await open();
-    server.sessions = [session({ chain: { head: 'g', length: 9 } })];
+    server.sessions = [
+      session({ chain: { head: 'g', length: 9, signature: null } })
+    ];
     server.put(execution({ seq: 1, status: 'error' }));
     server.forget();
     await settle(60_000);

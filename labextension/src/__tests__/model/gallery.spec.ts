@@ -77,7 +77,9 @@ describe('GalleryModel', () => {
     await gallery.loadMore();
     server.forget();
     server.images = images(IMAGES_PAGE + 7);
-    server.sessions = [session({ chain: { head: 'g', length: 9 } })];
+    server.sessions = [
+      session({ chain: { head: 'g', length: 9, signature: null } })
+    ];
     server.emit(1, { length: 9 });
     await settle(5000);
     expect(asked()).toEqual([`images ${OF_SESSION} after ${IMAGES_PAGE}`]);
