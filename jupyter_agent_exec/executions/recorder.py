@@ -179,16 +179,18 @@ class Recorder:
             payloads.append(spilled.payload)
         marks = 0
         if ended.variables is not None:
-            variables = Payload.of(ended.variables.encode(), is_redacted=True)
+            changes = ended.variables.encode()
+            variables = Payload.of(changes, is_redacted=True)
             payloads.append(variables)
-            marks += marks_in(ended.variables.encode().decode())
+            marks += marks_in(changes.decode())
             entry = replace(entry, variables=variables.digest)
             record = replace(record, changes=ended.variables.told)
         values = ended.values or _not_evaluated(execution, NOT_APPROVED)
         if values is not None:
-            evaluated = Payload.of(msgspec.json.encode(values), is_redacted=True)
+            told = msgspec.json.encode(values)
+            evaluated = Payload.of(told, is_redacted=True)
             payloads.append(evaluated)
-            marks += marks_in(msgspec.json.encode(values).decode())
+            marks += marks_in(told.decode())
             entry = replace(entry, values=evaluated.digest)
             record = replace(record, values=values)
         if marks:
