@@ -311,6 +311,11 @@ class History(HistoryReader):
             remains=[*_REMAINS, *self.followers.erasing()],
         )
 
+    @property
+    def retains(self) -> bool:
+        """Whether there are rules by which closed sessions go."""
+        return bool(self._retention)
+
     def retain(self, wanted: Retain, by: By, may_go_on: Callable[[], bool]) -> Retention:
         """Remove the sessions that the rules let go, or tell which would; durable on return.
 

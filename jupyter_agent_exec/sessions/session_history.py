@@ -143,7 +143,7 @@ class SessionHistory:
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
             await self.read(self._history.settle)
-            if time.monotonic() >= retain_at:
+            if self._history.retains and time.monotonic() >= retain_at:
                 retain_at = time.monotonic() + await self._retain_when_quiet()
 
     # -- sessions ----------------------------------------------------------------------------------
