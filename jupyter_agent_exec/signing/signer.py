@@ -123,7 +123,9 @@ class Signer:
         self._sign_ended(key)
         ledger.signature = self._sign(key, ledger.path, ledger_end) or ledger.signature
         for path in ledger_paths(self._history.folder):
-            if path != ledger.path and not is_held(path) and all(sessions_in(path).values()):
+            if path == ledger.path or path in self._signed:  # nobody writes one after its sessions
+                continue
+            if not is_held(path) and all(sessions_in(path).values()):
                 self._sign(key, path, end_of(path))
 
     def _sign_ended(self, key: SigningKey) -> None:
