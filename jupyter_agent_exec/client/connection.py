@@ -281,6 +281,10 @@ class Connection(ABC):
             async for piece in download.pieces:
                 yield piece
 
+    async def content(self, path: str) -> bytes:
+        """Return the content of `path` below `API`."""
+        return b"".join([piece async for piece in self.pieces(path)])
+
     async def exchange(self, request: Request) -> Reply:
         """Send `request` to the current server, and return the whole response."""
         response = await self._answered(request)

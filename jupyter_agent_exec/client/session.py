@@ -586,8 +586,7 @@ class AsyncSession:
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
             return await self._save(self._connection.pieces(route), Path(path))
-        content = b"".join([piece async for piece in self._connection.pieces(route)])
-        return read(Reply(200, content), _notebook)
+        return read(Reply(200, await self._connection.content(route)), _notebook)
 
     async def restore(
         self,
@@ -628,8 +627,7 @@ class AsyncSession:
 
         A comment says so if the record does not know it.
         """
-        pieces = self._connection.pieces(f"{self._path}/requirements")
-        return b"".join([piece async for piece in pieces]).decode()
+        return (await self._connection.content(f"{self._path}/requirements")).decode()
 
     @overload
     async def journal(self, path: None = None) -> bytes: ...
@@ -639,10 +637,10 @@ class AsyncSession:
 
     async def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
         """Return the raw record, or write it to `path` and return that."""
-        pieces = self._connection.pieces(f"{self._path}/journal")
+        route = f"{self._path}/journal"
         if path is not None:
-            return await self._save(pieces, Path(path))
-        return b"".join([piece async for piece in pieces])
+            return await self._save(self._connection.pieces(route), Path(path))
+        return await self._connection.content(route)
 
     async def blob(self, digest: str) -> bytes:
         """Return a large payload that the raw record names, such as an image.
@@ -652,8 +650,7 @@ class AsyncSession:
         BlobNotFound
             It was erased.
         """
-        pieces = self._connection.pieces(f"/blobs/{segment(digest)}")
-        return b"".join([piece async for piece in pieces])
+        return await self._connection.content(f"/blobs/{segment(digest)}")
 
     # -- files -------------------------------------------------------------------------------------
 

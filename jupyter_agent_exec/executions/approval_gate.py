@@ -323,7 +323,7 @@ class ApprovalGate:
         if execution.mode == "none" or execution.reasons == ():
             return True
         lives = [execution.state.approved_incarnation]
-        if execution.mode == "first" and not execution.spec.init:
+        if _asks_once(execution):
             lives.append(self._approved_incarnation)
         if _is_restored(execution):
             lives.append(self._approved_restores.get(_first(execution)))
@@ -574,8 +574,12 @@ class ApprovalGate:
 
 def _follows(execution: LiveExecution) -> bool:
     """Return whether another execution's approval covers this one; never for init sources."""
-    is_first_mode = execution.mode == "first" and not execution.spec.init
-    return is_first_mode or _is_restored(execution)
+    return _asks_once(execution) or _is_restored(execution)
+
+
+def _asks_once(execution: LiveExecution) -> bool:
+    """Return whether one approval covers all executions in a kernel."""
+    return execution.mode == "first" and not execution.spec.init
 
 
 def _is_restored(execution: LiveExecution) -> bool:

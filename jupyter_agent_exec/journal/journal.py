@@ -93,7 +93,7 @@ def _without_secrets(redactor: Redactor, entry: Entry, names: Mapping[object, Di
             digest = getattr(entry, name)
             if isinstance(digest, str) and digest in names:
                 changes[name] = names[digest]
-    return msgspec.structs.replace(entry, **changes) if changes else entry
+    return replace(entry, **changes) if changes else entry
 
 
 class Journal:
