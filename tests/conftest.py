@@ -10,10 +10,14 @@ from urllib.parse import urlencode
 
 import pytest
 import zmq
+from jupyter_client.connect import LocalPortCache
+from jupyter_client.provisioning import local_provisioner
 from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import HTTPResponse
 
 from tests.asking import NAMESPACE, Agent, Answered, Send
+from tests.kernel_forks import KernelForks
+from tests.ports import free_port
 from tests.real_server import NOTHING_ASKS
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
@@ -90,6 +94,18 @@ def ask(send: Send) -> Send:
         return await send(method, f"{NAMESPACE}/{path}", **named)
 
     return ask
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_forks() -> Iterator[None]:
+    """Fork the kernels of servers in this process, and give each ports that stay free."""
+    forks = KernelForks()
+    with pytest.MonkeyPatch.context() as patch:
+        launch = local_provisioner.launch_kernel
+        patch.setattr(local_provisioner, "launch_kernel", forks.launcher(launch))
+        patch.setattr(LocalPortCache, "find_available_port", lambda _, ip: free_port(ip))
+        yield
+    forks.stop()
 
 
 @pytest.fixture(scope="session")

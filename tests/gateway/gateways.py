@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import psutil
 import pytest
 import websocket
 
+from tests.ports import free_port
 from tests.real_server import PROJECT, environment
 from tests.server_process import ServerProcess, server_process
 
@@ -33,11 +33,6 @@ UNLIMITED = (
 
 
 ENTERPRISE_GATEWAY = PROJECT / ".make" / "enterprise-gateway" / "bin" / "python"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 class Gateway:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from tests.ports import free_port
 from tests.real_server import NOTHING_ASKS, environment, until
 
 PROXY = Path(__file__).parent / "node_modules" / ".bin" / "configurable-http-proxy"
@@ -74,7 +73,7 @@ class RealHub:
     def __init__(self, folder: Path, more: str = "", base_url: str = "/") -> None:
         self.folder = folder
         self.environ = environment(folder)
-        public, hub_port, proxy, self.free = free_ports(4)
+        public, hub_port, proxy, self.free = (free_port() for _ in range(4))
         self.public = f"http://127.0.0.1:{public}{base_url.rstrip('/')}"
         """Its address, without a slash at the end."""
         self.origin = f"http://127.0.0.1:{public}"
@@ -197,17 +196,3 @@ def real_hub(folder: Path, more: str = "", base_url: str = "/") -> Iterator[Real
         yield hub
     finally:
         hub.stop()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that no other program takes meanwhile, unless it asks for them by number.
-
-    Who asks for any port gets one from 32768 on.
-    """
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randrange(10_000, 32_768)
-        with suppress(OSError), socket.socket() as each:
-            each.bind(("127.0.0.1", port))
-            found.append(port)
-    return found

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.gateway.gateways import free_port
 from tests.kernels.far_provisioner import FAR_ADDRESS, LOST
+from tests.ports import free_port
 from tests.real_server import environment
 from tests.server_process import ServerProcess, server_process
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 
 from tests.mcp.mcp_clients import stdio_command
 from tests.mcp.raw_mcp import EARLIER, LATEST, request
+from tests.ports import free_port
 from tests.real_server import TOKEN, RealServer, environment, real_server
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=[EARLIER, LATEST])
@@ -264,9 +264,7 @@ def test_a_server_that_comes_back_is_talked_to_again(tmp_path: Path, modern: boo
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with ExitStack() as open_to_the_end:
         with real_server(first, port=port) as server:
             talk = open_to_the_end.enter_context(talking(stdio_command(server), modern=modern))

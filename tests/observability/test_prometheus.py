@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.gateway.gateways import free_port
 from tests.observability.test_metrics import DASHBOARD
+from tests.ports import free_port
 from tests.real_server import PROJECT, TOKEN, until
 from tests.server_process import server_process
 

@@ -27,6 +27,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.ports import free_port
 from tests.real_server import until
 
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
@@ -96,12 +97,6 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 RSYSLOG = shutil.which("rsyslogd", path="/usr/sbin:/usr/bin:/sbin")
 HAS_GTLS = any(Path("/usr/lib").glob("*/rsyslog/lmnsd_gtls.so"))
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Rsyslog:
