@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lab wire references docs test test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench bench-mcp bench-executors bench-install build mcpb lock clean
+.PHONY: help dev demo lab wire docs test test-fast nightly test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -44,10 +44,12 @@ help: ## list all targets
 
 # -- targets ---------------------------------------------------------------------------------------
 
+dev: .make/tools .make/node_modules ## set up .venv and node_modules for a change
+
 demo: .make/demo ## run an example agent that analyses a data set; export and verify its history
 	python -m examples.demo
 
-lab: .make/lab ## start JupyterLab with the demo's history
+lab: .make/demo .make/lab ## start JupyterLab with the demo's history
 	test -d demo-output/.history || python -m examples.demo
 	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
@@ -58,7 +60,9 @@ FRAMEWORKS := lagent autogen pantheon
 COMPARED := lagent autogen autogen02 pantheon
 
 TEST_SET_UP := .make/lab .make/ui-tests .make/mcp-clients .make/hub .make/bubblewrap .make/far-sides \
-	$(addprefix .make/,nbdime $(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
+	.make/nbdime .make/nbclient/done
+# What only the tests of `make nightly` need.
+NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
 
 # Most of the set-up waits for downloads and disks: two steps run at a time.
 test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
@@ -67,6 +71,23 @@ test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
 
 test-python: $(TEST_SET_UP) ## test the Python package, with real servers and kernels
 	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
+
+nightly: $(NIGHTLY_SET_UP) ## run the long variants of tests, which `make test` leaves out
+	python -m pytest --durations 20 -m nightly
+
+# Files and folders whose tests start no server, kernel or browser.
+FAST := $(addprefix tests/,auth/test_grants.py client/test_client_sse.py \
+	$(patsubst %,executions/test_%.py,observers spec state) \
+	$(patsubst %,journal/test_%.py,amendments blobs chain commitments decisions formats history images \
+	index lists notebook verify verify_ledger) \
+	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs) \
+	mcp/test_charts.py mcp/test_tools_docs.py notebooks/test_cell_reads.py notebooks/test_edits.py \
+	notebooks/test_proposed_edits.py reruns/test_comparison.py test_client_pages.py \
+	test_code_blocks.py test_docs.py test_inert.py test_inert_copy.py test_json_pieces.py \
+	test_lookalikes.py test_tasks.py test_text.py)
+
+test-fast: .make/tools ## run the tests that start no server, kernel or browser
+	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --quiet $(FAST)
 
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
 	python -m pytest tests/mcp/test_conformance.py
@@ -96,17 +117,14 @@ comparison: .make/tools ## run the same code in the frameworks' executors and in
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
 
-references: .make/tools ## write the references of settings, commands and MCP tools from the code
-	python scripts/references.py
-
 docs: .make/tools ## build the documentation in docs/_build; a warning or a dead link inside it is an error
 	sphinx-build --fail-on-warning --keep-going --quiet --builder html docs docs/_build
 
-wire: .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
+wire: .make/tools .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
-fuzz: .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
+fuzz: .make/tools .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling
@@ -126,18 +144,8 @@ check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint,
 	cd labextension && node scripts/check-workflows.mjs
 	cd ui-tests && jlpm check
 
-bench: .make/lab .make/ui-tests .make/bench-remote ## measure how fast it is; installs a browser if there is none
+bench: .make/lab .make/ui-tests ## measure how fast it is; writes docs/explanation/benchmarks.md; installs a browser if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
-
-bench-mcp: .make/tools ## compare the speed of MCP with REST and with other MCP servers; writes docs/explanation/benchmarks-mcp.md
-	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run_mcp.py
-
-bench-executors: .make/tools ## compare the speed of the frameworks' executors with ours; writes docs/explanation/benchmarks-executors.md
-	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
-	python benchmarks/run_executors.py
-
-bench-install: .make/lab ## measure how long an installation takes and what it weighs; writes docs/explanation/benchmarks-install.md
-	python benchmarks/run_install.py
 
 build: .make/lab ## build a wheel and a source distribution in dist/
 	rm -rf dist
@@ -152,7 +160,7 @@ lock: .make/tools ## update all Python packages to their newest versions, in con
 		pyproject.toml -
 
 clean: ## remove everything that make has made, including the demo's output
-	rm -rf .make .nox .venv dist docs/_build docs/reference/openapi.md demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
+	rm -rf .make .nox .venv dist docs/_build demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
 	rm -rf tests/mcp/clients/node_modules tests/hub/node_modules
 	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
@@ -169,13 +177,18 @@ clean: ## remove everything that make has made, including the demo's output
 	$(INSTALL) '.[demo]'
 	@touch $@
 
-.make/tools: .make/venv $(PROJECT)
-	$(INSTALL) '.[demo,lab,test,bench,check,docs]'
-	@touch $@ .make/demo
-
-.make/bench-remote: .make/tools
-	$(INSTALL) '.[bench-remote]'
+# What builds the wheel and the lab extension, without tools for tests and documentation.
+.make/build-tools: .make/venv pyproject.toml constraints.txt
+	$(CONSTRAINTS) $(PIP) install --quiet build 'jupyterlab>=4.2,<5'
 	@touch $@
+
+.make/tools: .make/build-tools $(PROJECT)
+	$(INSTALL) '.[demo,lab,test,bench,check,docs]'
+# jsonschema can do without it. Each start of a server would spend 1.5 s of CPU on its grammar.
+	$(PIP) uninstall --quiet --yes rfc3987-syntax
+# Where Python may not write compiled files, each process would compile the package.
+	.venv/bin/python -m compileall -q jupyter_agent_exec
+	@touch $@ .make/demo
 
 .make/node:
 	@mkdir -p .make
@@ -183,7 +196,7 @@ clean: ## remove everything that make has made, including the demo's output
 		|| { echo "Node 20 or later is needed." >&2; exit 1; }
 	@touch $@
 
-.make/node_modules: .make/node .make/tools $(LAB_PROJECT)
+.make/node_modules: .make/node .make/build-tools $(LAB_PROJECT)
 	cd labextension && jlpm install --immutable
 	@touch $@
 
@@ -222,6 +235,14 @@ clean: ## remove everything that make has made, including the demo's output
 .make/nbdime: .make/venv
 	$(PIP) install --quiet --no-deps --upgrade --target $@ \
 		nbdime==4.0.4 colorama==0.4.6 GitPython==3.2.1 gitdb==4.0.12 smmap==5.0.3 jupyter_server_mathjax==0.2.6
+	@touch $@
+
+# nbclient's own notebooks are in its source distribution alone; it is never built.
+.make/nbclient/done: constraints.txt | .make/venv
+	mkdir -p $(@D)
+	$(PIP) download --quiet --no-deps --no-binary nbclient --dest $(@D) \
+		"$$(grep '^nbclient==' constraints.txt)"
+	tar --extract --gzip --file $(@D)/nbclient-*.tar.gz --directory $(@D) --strip-components 2 --wildcards '*/tests/files'
 	@touch $@
 
 # Enterprise Gateway needs older versions of Jupyter's packages than everything else here. On Python

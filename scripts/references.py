@@ -1,8 +1,9 @@
-"""Write the reference pages that the code itself describes: `make references`.
+"""The parts of the documentation that come from the code.
 
-The configuration comes from the help of the traits, the commands from the help of their arguments,
-the MCP tools from what a client is told of them. On each page, this script writes what stands below
-a mark; above it, people write. `write_openapi` renders the OpenAPI document; docs/conf.py runs it.
+Settings come from the help of the traits, commands from the help of their arguments, MCP tools from
+what a client is told of them, routes, errors and models from the OpenAPI document. A page says with
+a comment, `<!-- generated: settings -->`, where such a part belongs; docs/conf.py puts it there
+when the documentation is built.
 """
 
 from __future__ import annotations
@@ -11,23 +12,20 @@ import inspect
 import json
 import re
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from traitlets import Bool, Enum, Float, Int, TraitType
 
+from jupyter_agent_exec import errors
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.handler import status_of
 from jupyter_agent_exec.cli.parser import make_parser
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import Tool, input_schema
 from jupyter_agent_exec.openapi import document
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
-MARK = "<!-- `make references` writes all that follows. -->\n"
-
-
-# -- configuration ---------------------------------------------------------------------------------
+# -- settings -------------------------------------------------------------------------------------
 
 
 def own_traits() -> dict[str, TraitType[Any, Any]]:
@@ -39,12 +37,12 @@ def own_traits() -> dict[str, TraitType[Any, Any]]:
     }
 
 
-def configuration() -> Iterator[str]:
+def settings() -> Iterator[str]:
     """Describe each trait by its own help."""
     for name, trait in sorted(own_traits().items()):
-        yield f"## {name}"
+        yield f"### {name}"
         yield inspect.cleandoc(trait.help)
-        yield " · ".join(_facts(trait))
+        yield f"({', '.join(_facts(trait))})"
 
 
 def _facts(trait: TraitType[Any, Any]) -> Iterator[str]:
@@ -74,31 +72,37 @@ def commands() -> Iterator[str]:
     yield from _commands(make_parser(), "jupyter agent-exec")
 
 
+COMMON = ("json", "quiet", "url", "token")
+"""Options of nearly all commands, which the page describes once."""
+
+
 def _commands(parser: ArgumentParser, called: str) -> Iterator[str]:
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
+            summaries = {each.dest: str(each.help) for each in action._choices_actions}
             for name, command in action.choices.items():
-                yield f"## {called.partition('agent-exec')[2]} {name}".replace("  ", " ")
-                yield from _command(command, f"{called} {name}")
+                yield f"### {called.partition('agent-exec')[2]} {name}".replace("  ", " ")
+                summary = summaries[name]
+                yield f"{summary[0].upper()}{summary[1:]}."
+                yield from _command(command)
                 yield from _commands(command, f"{called} {name}")
 
 
-def _command(parser: ArgumentParser, called: str) -> Iterator[str]:
-    yield str(parser.description)
+def _command(parser: ArgumentParser) -> Iterator[str]:
     for group in parser._action_groups:
-        rows = [
-            f"| {_spelled(action)} | {_told(action)} |"
+        options = [
+            f"- {_spelled(action)}: {_told(action)}"
             for action in group._group_actions
             if action.help != SUPPRESS
-            and action.dest != "help"
+            and action.dest not in ("help", *COMMON)
             and not isinstance(action, _SubParsersAction)
         ]
-        if rows:
-            title = group.title if group.title != "options" else "option"
-            title = "argument" if title == "positional arguments" else title
-            yield "\n".join([f"| {title} | {group.description or ''} |", "| --- | --- |", *rows])
-    if parser.epilog:
-        yield f"```text\n{parser.epilog}\n```"
+        if options:
+            title = f"{group.title}".capitalize()
+            about = f", {group.description}" if group.description else ""
+            if group.title not in ("options", "positional arguments"):
+                yield f"{title}{about}:"
+            yield "\n".join(options)
 
 
 def _spelled(action: Any) -> str:
@@ -113,7 +117,7 @@ def _spelled(action: Any) -> str:
 
 def _told(action: Any) -> str:
     told = (action.help or "") % {**vars(action), "default": action.default}
-    return re.sub(r"\s+", " ", told).replace("|", "\\|")
+    return re.sub(r"\s+", " ", told).replace("*", "\\*")
 
 
 # -- the MCP tools ---------------------------------------------------------------------------------
@@ -121,7 +125,6 @@ def _told(action: Any) -> str:
 
 def mcp_tools() -> Iterator[str]:
     """Describe each tool as a client is told of it."""
-    yield "## Tools"
     for tool in TOOLS:
         yield from _tool(tool)
 
@@ -137,42 +140,68 @@ def _tool(tool: Tool[Any]) -> Iterator[str]:
         *(["may be repeated"] if tool.hints.idempotent else []),
     ]
     yield f"Scopes: any of {', '.join(f'`{s}`' for s in tool.scopes)}; {', '.join(hints)}."
-    rows = ["| argument | |", "| --- | --- |"]
+    arguments = []
     for name, one in schema["properties"].items():
         default = f" (default `{json.dumps(one['default'])}`)" if "default" in one else ""
         default = " (required)" if name in required else default
-        rows.append(f"| `{name}` | {one.get('description', '')}{default} |".replace("|  (", "| ("))
-    if schema["properties"]:
-        yield "\n".join(rows)
-    examples = "\n".join(json.dumps(each, ensure_ascii=False) for each in tool.examples)
-    yield f"```json\n{examples}\n```"
+        told = one.get("description", "")
+        arguments.append(f"- `{name}`{default}: {told}" if told else f"- `{name}`{default}")
+    if arguments:
+        yield "\n".join(arguments)
+    yield f"Such as `{json.dumps(tool.examples[0], ensure_ascii=False)}`."
 
 
-PAGES = {
-    "configuration.md": configuration,
-    "cli.md": commands,
-    "mcp-tools.md": mcp_tools,
-}
+# -- the HTTP routes -------------------------------------------------------------------------------
 
 
-def page(name: str) -> str:
-    """Return a page as it should be: what people wrote, and below the mark what the code says."""
-    written, mark, _ = (REFERENCE / name).read_text(encoding="utf-8").partition(MARK)
-    if not mark:
-        raise ValueError(f"{name} has no line {MARK!r}")
-    return written + mark + "\n" + "\n\n".join(PAGES[name]()) + "\n"
+def routes() -> Iterator[str]:
+    """List each route with what its query may hold."""
+    yield "\n".join(
+        f"- `{verb.upper()} {path}`{_queried(operation)}: {operation['summary']}"
+        for path, verbs in _described()["paths"].items()
+        for verb, operation in verbs.items()
+    )
+
+
+def refusals() -> Iterator[str]:
+    """List each refusal with its status."""
+    yield "\n".join(
+        f"- {status_of(kind)} `{kind.code}`: {_first_line(kind)}"
+        for kind in sorted(_refusals(), key=lambda kind: (status_of(kind), kind.code))
+    )
+
+
+def _described() -> dict[str, Any]:
+    return document(AgentExecApp.routes, version="0", base_path="/")
+
+
+def _queried(operation: dict[str, Any]) -> str:
+    query = [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+    return f" `?{'&'.join(f'{name}=' for name in query)}`" if query else ""
+
+
+def _refusals() -> list[type[errors.AgentExecError]]:
+    return [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type)
+        and issubclass(kind, errors.AgentExecError)
+        and kind is not errors.AgentExecError
+    ]
+
+
+def _first_line(kind: type) -> str:
+    """Return what the first paragraph of a class's docstring says, in Markdown."""
+    paragraph = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+    return " ".join(paragraph.split()).replace("``", "`")
 
 
 # -- the OpenAPI document --------------------------------------------------------------------------
 
 
-def openapi(described: dict[str, Any]) -> Iterator[str]:
+def openapi() -> Iterator[str]:
     """Render the OpenAPI document: each route, and then each model."""
-    yield "# Routes and models"
-    yield (
-        "Every route of the server, and every model of its requests and answers, as "
-        "`GET /openapi.json` describes them. [The HTTP routes](api.md) says how they work together."
-    )
+    described = _described()
     for path, verbs in described["paths"].items():
         for verb, operation in verbs.items():
             yield from _operation(f"{verb.upper()} {path}", operation)
@@ -256,17 +285,24 @@ def _anchor(name: str) -> str:
     return f"model-{name.lower()}"
 
 
-def write_openapi() -> None:
-    """Write the page of routes and models, which only the built documentation has."""
-    described = document(AgentExecApp.routes, version="0", base_path="/")
-    (REFERENCE / "openapi.md").write_text("\n\n".join(openapi(described)) + "\n", encoding="utf-8")
+# -- the places in the pages -----------------------------------------------------------------------
 
 
-def main() -> None:
-    """Write all pages that are kept."""
-    for name in PAGES:
-        (REFERENCE / name).write_text(page(name), encoding="utf-8")
+GENERATED: dict[str, Callable[[], Iterator[str]]] = {
+    "settings": settings,
+    "commands": commands,
+    "tools": mcp_tools,
+    "routes": routes,
+    "errors": refusals,
+    "openapi": openapi,
+}
 
 
-if __name__ == "__main__":
-    main()
+def completed(page: str) -> str:
+    """Return a page's text with the generated parts that it asks for."""
+    return re.sub(
+        r"^<!-- generated: (\w+) -->$",
+        lambda match: "\n\n".join(GENERATED[match[1]]()),
+        page,
+        flags=re.MULTILINE,
+    )
