@@ -64,9 +64,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             "nbclient: `async_execute_cell` on a kernel that it keeps. This server: `Session.run` "
             "of the Python client on a kept connection, with the record synced to disk. For "
             "comparison: the least that an execution can take, which is the kernel by itself, an "
-            "empty request and two syncs (before the code is sent, and before the answer). A "
-            "ratio is of a round's medians; the table shows the median of the ratios, and p10 to "
-            "p90."
+            "empty request and two syncs (before the code is sent, and before the answer)."
         ),
         goals=[
             Goal.of_median("this server ÷ raw ZMQ", "×", 1.25, ratios(taken["rest"], taken["raw"])),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +84,6 @@ class Goal:
         return cls(
             what=what, unit=unit, limit=limit, value=found.median, low=found.p10, high=found.p90
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it, and whether it is met."""
-        return {**asdict(self), "met": self.met}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
-"""The report of a run: the machine, the JSON, and the page in docs/."""
+"""The report of a run: the machine, and the page in docs/."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -30,18 +30,18 @@ PACKAGES = (
 )
 
 PAGE = """\
-# {title}
+# How fast it is
 
-`{command}` writes this page and [{name}.json]({name}.json). It measures everything in one run. The
-contenders take turns, so that changes on the machine affect all of them alike. Servers run in their
-own processes, on loopback. Records are synced to disk.
+`make bench` writes this page. The contenders take turns on one machine; servers run in their own
+processes, on loopback; records are synced to disk. Numbers are medians; behind those of goals stand
+p10 and p90.
 
 {date}, {machine}.
 
 ## Goals
 
-| what | goal | measured | spread (p10 to p90) | |
-| --- | ---: | ---: | ---: | --- |
+| what | goal | measured | |
+| --- | ---: | ---: | --- |
 {goals}
 
 {verdict}
@@ -54,8 +54,8 @@ SECTION = """\
 
 {how}
 
-| | n | median | p10 to p90 | p95 | max |
-| --- | ---: | ---: | ---: | ---: | ---: |
+| | median |
+| --- | ---: |
 {measurements}
 """
 
@@ -69,6 +69,7 @@ def machine(folder: Path) -> dict[str, Any]:
         Where the histories are.
     """
     return {
+        "commit": _commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
@@ -85,92 +86,41 @@ def machine(folder: Path) -> dict[str, Any]:
     }
 
 
-def as_json(
-    facts: dict[str, Any], results: Sequence[Result], *, quick: bool, seconds: float
-) -> dict[str, Any]:
-    """Return a whole run."""
-    return {
-        "machine": facts,
-        "quick": quick,
-        "seconds": round(seconds, 1),
-        "benchmarks": [
-            {
-                **asdict(result),
-                "goals": [goal.as_json() for goal in result.goals],
-            }
-            for result in results
-        ],
-    }
-
-
-def page(
-    facts: dict[str, Any],
-    results: Sequence[Result],
-    *,
-    quick: bool,
-    title: str = "How fast it is",
-    command: str = "make bench",
-    name: str = "benchmarks",
-) -> str:
-    """Return the page for people.
-
-    Parameters
-    ----------
-    title
-        Of the page.
-    command
-        What writes it.
-    name
-        Of its file and that of the numbers, without suffix.
-    """
+def page(facts: dict[str, Any], results: Sequence[Result], *, quick: bool) -> str:
+    """Return the page for people."""
     goals = [(result, goal) for result in results for goal in result.goals]
     missed = sum(not goal.met for _, goal in goals)
     verdict = f"{len(goals) - missed} of {len(goals)} goals met."
     if quick:
         verdict += " This was a quick run: too few samples to rely on."
+    sections = [
+        SECTION.format(
+            title=each.title,
+            how=each.how,
+            measurements="\n".join(map(_measurement_row, each.measurements)),
+        )
+        for each in results
+    ]
     return PAGE.format(
-        title=title,
-        command=command,
-        name=name,
         date=facts["date"][:10],
-        machine=machine_in_words(facts),
+        machine=_machine_in_words(facts),
         goals="\n".join(_goal_row(result, goal) for result, goal in goals),
         verdict=verdict,
-        sections="\n".join(
-            SECTION.format(
-                title=result.title,
-                how=result.how,
-                measurements="\n".join(map(_measurement_row, result.measurements)),
-            )
-            for result in results
-        ).rstrip(),
+        sections="\n".join(sections).rstrip(),
     )
-
-
-def brief(text: str) -> str:
-    """Return the beginning of a text, in one line that fits in a table."""
-    line = " ".join(text.split())[:160]
-    return f"“{line.replace('|', '/').replace('<', '(').replace('`', chr(39))}”"
 
 
 def _goal_row(result: Result, goal: Goal) -> str:
-    spread = (
-        f"{_number(goal.low)} to {_number(goal.high)}"
-        if goal.low is not None and goal.high is not None
-        else ""
-    )
+    value = _with_unit(goal.value, goal.unit)
+    if goal.low is not None and goal.high is not None:
+        value += f" ({_number(goal.low)} to {_number(goal.high)})"
     met = "met" if goal.met else "**not met**"
-    limit, value = _with_unit(goal.limit, goal.unit), _with_unit(goal.value, goal.unit)
-    return f"| {result.title}: {goal.what} | ≤ {limit} | {value} | {spread} | {met} |"
+    limit = _with_unit(goal.limit, goal.unit)
+    return f"| {result.title}: {goal.what} | ≤ {limit} | {value} | {met} |"
 
 
 def _measurement_row(measurement: Measurement) -> str:
-    found, unit = measurement.summary, measurement.unit
-    return (
-        f"| {measurement.what} | {found.count:,} | {_with_unit(found.median, unit)} "
-        f"| {_number(found.p10)} to {_number(found.p90)} | {_number(found.p95)} "
-        f"| {_number(found.max)} |"
-    )
+    return f"| {measurement.what} | {_with_unit(measurement.summary.median, measurement.unit)} |"
 
 
 def _with_unit(value: float, unit: str) -> str:
@@ -184,15 +134,22 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
 
 
-def machine_in_words(facts: dict[str, Any]) -> str:
+def _machine_in_words(facts: dict[str, Any]) -> str:
     """Return the machine and the versions in one sentence."""
     packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
     return (
         f"{facts['cpu_count']} CPUs ({facts['processor']}), "
         f"{facts['memory_bytes'] / 1e9:.0f} GB of memory, {facts['system']}, "
         f"{facts['file_system']}, load {facts['load_average_before']:.2f} before; "
-        f"Python {facts['python']}, SQLite {facts['sqlite']}, {packages}"
+        f"commit {facts['commit']}, Python {facts['python']}, SQLite {facts['sqlite']}, {packages}"
     )
+
+
+def _commit() -> str:
+    """Return the commit that was measured, with a plus sign if files differ from it."""
+    describe = ["git", "describe", "--always", "--dirty=+"]
+    told = subprocess.run(describe, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return told.stdout.strip() or "unknown"
 
 
 def _processor() -> str:

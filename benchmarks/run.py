@@ -1,33 +1,26 @@
-"""Run the benchmarks and write the results: `make bench`.
+"""Run the benchmarks and print the results: `make bench`.
 
-A whole run writes benchmarks.md and .json in docs/explanation. A quick run, or a run of some
-benchmarks only, prints its results; it writes them only to the folder of `--out`.
+A whole run also writes docs/explanation/benchmarks.md; a quick run, or a run of some benchmarks
+only, does not.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import FrameType
 
-import changes
 import execution
 import flood
 import history
-import lines
 import load
 import notebooks
 import opening
-import redaction
-import remote
 import report
-import starting
-import timeline
+import trials
 from measures import Result
 from servers import set_apart
 
@@ -35,20 +28,15 @@ BENCHMARKS = {
     module.NAME: module.run
     for module in (
         execution,
-        changes,
         opening,
         notebooks,
-        lines,
         flood,
-        redaction,
-        remote,
         load,
         history,
-        timeline,
-        starting,
+        trials,
     )
 }
-DOCS = Path(__file__).parent.parent / "docs" / "explanation"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "benchmarks.md"
 
 
 def main() -> int:
@@ -56,10 +44,6 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _stop)
     names = arguments.only or list(BENCHMARKS)
-    out: Path | None = arguments.out
-    if out is None and not arguments.quick and not arguments.only:
-        out = DOCS
-    begin = time.monotonic()
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
         folder = Path(made)
@@ -71,12 +55,8 @@ def main() -> int:
             results.append(BENCHMARKS[name](folder / name, quick=arguments.quick))
     page = report.page(facts, results, quick=arguments.quick)
     print(page)
-    if out is not None:
-        seconds = time.monotonic() - begin
-        whole = report.as_json(facts, results, quick=arguments.quick, seconds=seconds)
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "benchmarks.json").write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-        (out / "benchmarks.md").write_text(page)
+    if not arguments.quick and not arguments.only:
+        PAGE.write_text(page)
     return 0
 
 
@@ -86,7 +66,6 @@ def _arguments() -> argparse.Namespace:
         "--only", action="append", choices=list(BENCHMARKS), help="this one; may be repeated"
     )
     parser.add_argument("--quick", action="store_true", help="few samples, for a first look")
-    parser.add_argument("--out", type=Path, help="folder for the page and the JSON")
     return parser.parse_args()
 
 
