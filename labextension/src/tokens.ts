@@ -64,7 +64,7 @@ export namespace CommandIDs {
   export const discard = 'agent-exec:discard';
   export const erase = 'agent-exec:erase';
   export const undo = 'agent-exec:undo';
-  export const grant = 'agent-exec:grant';
+  export const withdrawGrant = 'agent-exec:withdraw-grant';
   export const pause = 'agent-exec:pause';
   export const resume = 'agent-exec:resume';
   export const alwaysShowOutputs = 'agent-exec:always-show-outputs';
@@ -79,6 +79,7 @@ export namespace CommandIDs {
   export const tokens = 'agent-exec:tokens';
   export const runAgain = 'agent-exec:run-again';
   export const openNotebook = 'agent-exec:open-notebook';
+  export const insertAndRun = 'agent-exec:insert-and-run';
   export const insertCells = 'agent-exec:insert-cells';
   export const copySource = 'agent-exec:copy-source';
   export const openText = 'agent-exec:open-text';

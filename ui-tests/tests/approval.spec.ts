@@ -337,25 +337,27 @@ test('the keyboard alone rejects in a notebook, and stays there', async ({
   await expect(page.locator('.jp-Notebook :focus')).toHaveCount(1);
 });
 
-test('all of a session is approved for a time, until a person ends that', async ({
+test('an agent runs more without asking, until a person ends that', async ({
+  page,
   panel,
-  newAsking
+  newAsking,
+  desk
 }) => {
-  const agent = await newAsking('granted');
-  const first = await agent.ask('1');
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('granted', desk.path);
   await panel.open();
   await panel.session('granted').click();
-  const question = Question.in(panel.cell(1));
-  await question.button('Approve all…').click();
-  await question.button('15 minutes').click();
+  const first = await agent.ask('1');
+  const question = Question.in(new Person(page).cell(0));
+  await question.button('Approve and let it run…').click();
+  await question.button('Until the kernel restarts').click();
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');
-  await expect(panel.region).toContainText('Everything approved until');
-  await panel.button('End approval').click();
-  await expect(
-    panel.region.getByText('Everything approved until')
-  ).toBeHidden();
+  const granted = panel.region.getByText('Runs code without asking until');
+  await expect(granted).toBeVisible();
+  await page.getByRole('button', { name: /Let it ask again$/ }).click();
+  await expect(granted).toBeHidden();
   expect((await agent.ask('3')).status).toBe('awaiting_approval');
 });
 
@@ -382,30 +384,16 @@ test.describe('with a setting of the person', () => {
   test.use({
     samePage: false,
     policy: {},
-    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'rules' } }
+    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
   });
 
-  test('the server keeps what a person sets, and rules say why they ask', async ({
-    page,
-    panel,
-    server,
-    newAsking
-  }) => {
+  test('the server keeps what a person sets', async ({ page, server }) => {
     const scratch = async () => {
       const route = 'approvals';
       const { policy } = await server.send<{ policy: Policy }>('get', route);
       return policy.scratch;
     };
-    await expect.poll(scratch).toBe('rules');
-    const agent = await newAsking('by rules');
-    await panel.open();
-    const plain = await agent.ask('print("ran", 6 * 7)');
-    expect((await agent.read(plain, 30)).text).toContain('ran 42');
-    await agent.ask('import os\nos.remove("x.csv")');
-    await page.getByRole('button', { name: 'import os' }).click();
-    await expect(Question.in(panel.cell(2)).node).toContainText(
-      'because line 2 deletes a file: os.remove'
-    );
+    await expect.poll(scratch).toBe('always');
     await server.setPolicy({ scratch: 'first' });
     await page.waitForFunction(async () => {
       const { serviceManager } = window.jupyterapp;

@@ -111,7 +111,7 @@ export class Question {
   }
 
   get outcome(): Locator {
-    return this.node.getByRole('status');
+    return this.node.locator('.jp-AgentExecApproval-outcome');
   }
 }
 

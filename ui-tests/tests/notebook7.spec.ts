@@ -93,10 +93,8 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   const person = new Person(page);
-  await expect(page).toHaveTitle(/^\(1\) decided-in-notebook-7/);
   await Question.in(person.cell(0)).button('Approve').click();
   expect((await agent.read(first, 30)).status).toBe('ok');
-  await expect(page).toHaveTitle(/^decided-in-notebook-7/);
   await expect(person.cell(1)).toContainText('first 42');
   await expect(Question.in(person.cell(0)).node).toBeHidden();
 
@@ -115,8 +113,7 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   await Question.in(person.cell(1)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await expect(Question.in(person.cell(1)).node).toBeHidden();
-  const review = panel.cell(2).getByRole('group', { name: /^Review of/ });
-  await review.getByRole('button', { name: 'Flag' }).click();
+  await panel.choose(2, 'Flag');
   await expect(person.badge(2)).toContainText('Flagged by');
   await agent.close();
 

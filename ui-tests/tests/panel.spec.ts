@@ -126,7 +126,7 @@ test('a session is opened as a notebook of one’s own', async ({
   const agent = await newAgent('Kept: a/b');
   await agent.run('6 * 7');
   await panel.open();
-  await panel.session('Kept').click();
+  await panel.session('Kept: a/b').click();
   await expect(panel.cell(1)).toContainText('42');
 
   for (const name of [

@@ -42,6 +42,13 @@ export class Panel {
     return this.feed.locator(`[aria-posinset="${seq}"]`);
   }
 
+  /** Choose something in the menu of a cell. */
+  async choose(seq: number, item: string): Promise<void> {
+    await this.cell(seq).getByRole('button', { name: 'More actions' }).click();
+    const menu = this._page.locator('.jp-AgentExecMenu');
+    await menu.getByText(item, { exact: true }).click();
+  }
+
   /** A button in the panel. */
   button(name: string | RegExp): Locator {
     return this.region.getByRole('button', { name });

@@ -119,11 +119,7 @@ test('a person gives a program access on a page that cannot be framed', async ({
   };
   expect(tokens.find(token => token.id === id)).toMatchObject({
     label: 'My Claude',
-    scopes: [
-      'exec:scratch',
-      'exec:notebook:reports/*.ipynb',
-      'edit:notebook:reports/*.ipynb'
-    ]
+    scopes: ['look:notebook:reports/*.ipynb']
   });
   await page.request.delete(`${api}/tokens/${id}`);
 

@@ -250,20 +250,13 @@ test.describe('with an agent that has to ask', () => {
       name: 'Agent activity: 1 cell needs approval'
     });
     await expect(icon).toHaveAttribute('data-agent-exec-asking', '1');
-    await expect(page).toHaveTitle(/^\(1\) /);
     await toast.getByRole('button', { name: 'Show' }).click();
     await expect(panel.cell(1)).toContainText('needs approval');
     await expect(toast).toHaveCount(0);
-    // JupyterLab names what is in front.
-    await page.notebook.createNew('in-front.ipynb');
-    await expect(page).toHaveTitle(/^\(1\) in-front/);
-    await page.menu.clickMenuItem('File>New>Text File');
-    await expect(page).toHaveTitle(/^\(1\) untitled/);
     await server.send('post', `executions/${asked.id}/approve`, {
       source_sha256: asked.source_sha256
     });
     await expect(item(page)).toHaveCount(0);
-    await expect(page).toHaveTitle(/^untitled/);
     await expect(icon).toHaveCount(0);
 
     // While the panel is there, it tells of what asks.
@@ -290,76 +283,6 @@ test.describe('with an agent that has to ask', () => {
       reason: null
     });
     await expect(other).toHaveCount(0);
-  });
-
-  test('in the background, the browser notifies what asks if it is let', async ({
-    page,
-    panel,
-    newAsking
-  }) => {
-    // A browser without a window allows no notifications.
-    await page.addInitScript(() => {
-      const notices: unknown[] = [];
-      class Notice {
-        static permission = 'default';
-        static requestPermission() {
-          Notice.permission = 'granted';
-          return Promise.resolve('granted');
-        }
-        onclick: (() => void) | null = null;
-        isClosed = false;
-        constructor(
-          readonly title: string,
-          readonly options: object
-        ) {
-          notices.push(this);
-        }
-        close() {
-          this.isClosed = true;
-        }
-      }
-      Object.assign(window, { Notification: Notice, notices });
-      Object.defineProperty(document, 'hidden', {
-        get: () => 'isAway' in window && window.isAway
-      });
-    });
-    const notices = () =>
-      page.evaluate(() =>
-        Reflect.get(window, 'notices').map(
-          (each: { title: string; options: object; isClosed: boolean }) => [
-            each.title,
-            each.options,
-            each.isClosed
-          ]
-        )
-      );
-    const away = (isAway: boolean) =>
-      page.evaluate(value => Object.assign(window, { isAway: value }), isAway);
-    await page.reload();
-    const agent = await newAsking('Away');
-    await away(true);
-    await agent.cancel(await agent.ask('"unheard"'));
-    await away(false);
-
-    await page.menu.clickMenuItem('Settings>Settings Editor');
-    await page.getByRole('checkbox', { name: 'In the background' }).check();
-    const ask = toasts(page, /browser has to allow notifications/);
-    await ask.getByRole('button', { name: 'Allow' }).click();
-    await expect(ask).toHaveCount(0);
-    expect(await notices()).toEqual([]);
-    await away(true);
-    const asked = await agent.ask('"secret"');
-    const options = { body: 'Cell 2', tag: asked.id };
-    const title = 'Agent “analyst” needs approval';
-    await expect.poll(notices).toEqual([[title, options, false]]);
-    await page.evaluate(() => Reflect.get(window, 'notices')[0].onclick());
-    await expect(panel.cell(2)).toContainText('needs approval');
-    await expect.poll(notices).toEqual([[title, options, true]]);
-    const other = await agent.ask('2');
-    await expect.poll(async () => (await notices()).length).toBe(2);
-    await agent.cancel(other);
-    await expect.poll(async () => (await notices())[1][2]).toBe(true);
-    await agent.cancel(asked);
   });
 
   test('what is switched off is not notified', async ({ page, newAsking }) => {

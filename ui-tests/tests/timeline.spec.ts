@@ -1,6 +1,6 @@
 import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
-import { INTERRUPT, test } from './panel';
+import { test } from './panel';
 
 test.use({ samePage: true });
 
@@ -210,24 +210,10 @@ test('images have their place before they come, and an SVG is only an image', as
   expect(await page.evaluate(() => 'fired' in window)).toBe(false);
 });
 
-test('quiet lines tell what happened between cells, and a cell what it changed', async ({
-  panel,
-  newAgent
-}) => {
+test('a cell tells what it changed', async ({ panel, newAgent }) => {
   const agent = await newAgent('Between');
   await panel.open();
   await panel.session('Between').click();
-  await expect(panel.region).toContainText('Kernel started');
-  await agent.run(
-    'numbers = list(range(12))\nopen("made.txt", "w").write("x" * 1500)'
-  );
-  await agent.begin('print("be" + "gun", flush=True)\nwhile True: pass');
-  await expect(panel.cell(2)).toContainText('begun');
-  await panel.button(INTERRUPT).click();
-  await expect(panel.cell(2)).toContainText('KeyboardInterrupt');
-  const line = panel.cell(2).getByRole('listitem');
-  await expect(line).toContainText('Interrupted');
-  await expect(panel.cell(1)).toContainText(
-    'Changed: numbers (12), made.txt (1.5 kB)'
-  );
+  await agent.run('numbers = list(range(12))');
+  await expect(panel.cell(1)).toContainText('Changed: numbers (12)');
 });

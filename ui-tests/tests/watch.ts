@@ -206,8 +206,7 @@ function looks(): Record<string, string> {
       .map(path => path.slice(path.lastIndexOf('/') + 1))
       .map(name => (name.length > 15 ? `${name.slice(0, 12)}…` : name))
       .map(name => `${name} - JupyterLab`);
-    // Before it is the count of what needs approval.
-    const now = document.title.replace(/^\(\d+\) /, '');
+    const now = document.title;
     return ['JupyterLab', ...own].includes(now) ? 'its own' : now;
   }
 }

@@ -7,6 +7,8 @@ import type {
   IAgentSession,
   IAgentToken,
   IApprovalList,
+  IPreview,
+  GrantSpan,
   IErase,
   IErasure,
   IApprovalPolicy,
@@ -43,6 +45,8 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     session_id: 's_1',
     seq,
     init: false,
+    trial: false,
+    seal: null,
     status: 'ok',
     reason: null,
     source: '1 + 1',
@@ -64,7 +68,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     input: null,
     step: null,
     outputs_complete: true,
-    omitted: { bytes: 0, lines: 0, outputs: 0 },
+    omitted: { bytes: 0, lines: 0, outputs: 0, unknown: false },
     interrupt_ignored: false,
     redacted: 0,
     waiting_for: null,
@@ -78,8 +82,10 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     review: null,
     changes: null,
     left_out: [],
+    lookalikes: {},
     decided_edits: [],
     restored: null,
+    next_approval: null,
     ...given
   };
 }
@@ -101,6 +107,7 @@ export function proposedEdit(
     fits: true,
     reason: null,
     decided_by: null,
+    lookalikes: {},
     decided_at: null,
     ...given
   };
@@ -165,8 +172,9 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     closed_at: null,
     chain: { head: 'h', length: 1, signature: null },
     approval: 'none',
+    next_approval: 'not_asked',
     show_outputs: false,
-    approved_until: null,
+    grant: null,
     proposed: 0,
     asking: 0,
     behind: 0,
@@ -291,6 +299,20 @@ export class FakeStream {
 }
 
 /** A server that answers from memory and notes what it was asked. */
+/** What a trial showed. */
+export function preview(given: Partial<IPreview> = {}): IPreview {
+  return {
+    status: 'ok',
+    reason: null,
+    outputs: [],
+    omitted: { bytes: 0, lines: 0, outputs: 0, unknown: false },
+    error: null,
+    changes: null,
+    seal: null,
+    ...given
+  };
+}
+
 export class FakeServer implements IAgentExecApi {
   readonly clockOffset = 0;
   readonly calls: string[] = [];
@@ -311,14 +333,15 @@ export class FakeServer implements IAgentExecApi {
       notebook: 'first',
       kernel: 'first',
       edits: 'propose',
-      forced: [],
-      allow: ['read', 'plot']
+      forced: []
     },
     paused: null,
     needs_passphrase: false,
     sinks: [],
     people: { what: 'off', everywhere: false }
   };
+  /** What trials of code that asks show. */
+  preview: IPreview = preview({ status: 'none' });
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */
   decided: [string, readonly string[]][] = [];
@@ -550,11 +573,17 @@ export class FakeServer implements IAgentExecApi {
   async approve(
     id: string,
     sha256: string,
-    source?: string
+    source?: string,
+    grant?: GrantSpan
   ): Promise<IExecution> {
     const edited = source === undefined ? '' : ` as ${source}`;
-    this._asked(`approve ${id} ${sha256}${edited}`);
+    const granted = grant === undefined ? '' : ` until ${grant}`;
+    this._asked(`approve ${id} ${sha256}${edited}${granted}`);
     return this._executionNamed(id);
+  }
+
+  async getPreview(): Promise<IPreview> {
+    return this.preview;
   }
 
   async reject(id: string, reason: string | null): Promise<IExecution> {
@@ -571,8 +600,8 @@ export class FakeServer implements IAgentExecApi {
     return this._executionNamed(id);
   }
 
-  async grantApproval(id: string, minutes: number): Promise<IAgentSession> {
-    this._asked(`grant ${id} ${minutes}`);
+  async withdrawGrant(id: string): Promise<IAgentSession> {
+    this._asked(`withdraw ${id}`);
     return this.sessions.find(each => each.id === id) ?? this._missing(id);
   }
 

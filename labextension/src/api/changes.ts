@@ -93,4 +93,6 @@ export interface IShown {
   file: IFileCells;
   /** The executions whose cells were deleted since the file was read or saved. */
   deleted: string[];
+  /** The cells that the server changed or added, and that were deleted since then. */
+  deleted_cells: string[];
 }

@@ -8,6 +8,7 @@ import type {
   IAgentSession,
   IAgentToken,
   IApprovalList,
+  GrantSpan,
   IApprovalPolicy,
   IErase,
   IErasure,
@@ -17,6 +18,7 @@ import type {
   IJournalEventList,
   IMintedToken,
   IMintToken,
+  IPreview,
   IProposalList,
   IRerun,
   ISearchResults,
@@ -226,14 +228,19 @@ export class AgentExecApi {
     return this._getJSON(['approvals']);
   }
 
-  /**
-   * Let an execution run.
-   *
-   * @param sha256 - Digest of the source that was looked at.
-   * @param source - What to run instead.
-   */
-  approve(id: string, sha256: string, source?: string): Promise<IExecution> {
-    const body = { source_sha256: sha256, source };
+  /** What a trial of an execution that needs approval showed. */
+  getPreview(id: string): Promise<IPreview> {
+    return this._getJSON(['executions', id, 'preview']);
+  }
+
+  /** Let it run; `grant` lets its agent run more, `source` runs instead. */
+  approve(
+    id: string,
+    sha256: string,
+    source?: string,
+    grant?: GrantSpan
+  ): Promise<IExecution> {
+    const body = { source_sha256: sha256, source, grant };
     return this._postJSON(['executions', id, 'approve'], body);
   }
 
@@ -251,9 +258,9 @@ export class AgentExecApi {
     return this._postJSON(['executions', id, 'input'], body);
   }
 
-  /** Let all that a session asks for run for so long; 0 ends that. */
-  grantApproval(sessionId: string, minutes: number): Promise<IAgentSession> {
-    return this._putJSON(['sessions', sessionId, 'approval'], { minutes });
+  /** Let a session's agent ask again before it runs code in that kernel. */
+  withdrawGrant(sessionId: string): Promise<IAgentSession> {
+    return this._deleteJSON(['sessions', sessionId, 'grant']);
   }
 
   setPolicy(
@@ -308,10 +315,8 @@ export class AgentExecApi {
     return this._postJSON(['tokens'], asked);
   }
 
-  async revokeToken(id: string): Promise<IAgentToken> {
-    const init = { method: 'DELETE' };
-    const response = await this._request(['tokens', id], {}, init);
-    return (await response.json()) as IAgentToken;
+  revokeToken(id: string): Promise<IAgentToken> {
+    return this._deleteJSON(['tokens', id]);
   }
 
   /** Show the server's passphrase; decisions are taken for some minutes then. */
@@ -355,6 +360,10 @@ export class AgentExecApi {
     const init = { method: 'PUT', body: JSON.stringify(body) };
     const response = await this._request(path, {}, init);
     return (await response.json()) as T;
+  }
+
+  private _deleteJSON<T>(path: string[]): Promise<T> {
+    return this._getJSON<T>(path, {}, { method: 'DELETE' });
   }
 
   private async _getJSON<T>(

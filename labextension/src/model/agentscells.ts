@@ -20,10 +20,17 @@ export class AgentsCells {
     return this._deleted;
   }
 
+  /** The cells that the server changed or added, and that were deleted since then. */
+  get deletedCells(): string[] {
+    return this._deletedCells;
+  }
+
   /** The file was read or saved. */
   note(event: IFileCells['event']): void {
     this._held = this._list();
     this._deleted = [];
+    this._deletedCells = [];
+    this._changed.clear();
     const executions = [...this._held];
     this._file = { number: this._file.number + 1, event, executions };
   }
@@ -36,12 +43,21 @@ export class AgentsCells {
       if (typeof id === 'string') {
         this._held.add(id);
       }
+      if (change.op === 'put') {
+        this._changed.add(change.cell.id);
+      } else if (change.op === 'delete') {
+        this._changed.delete(change.cell_id);
+      } else {
+        this._changed.add(change.cell_id);
+      }
     }
   }
 
-  /** Cells were removed; a file that is read replaces all. */
-  removed(): void {
+  /** Cells were removed, or are there again; a file that is read replaces all. */
+  compare(): void {
     if (this._model.dirty) {
+      const ids = new Set(Array.from(this._model.cells, ({ id }) => id));
+      this._deletedCells = [...this._changed].filter(id => !ids.has(id));
       const present = this._list();
       this._deleted = [...this._held].filter(id => !present.has(id));
     } else {
@@ -61,7 +77,10 @@ export class AgentsCells {
     return found;
   }
 
+  /** The cells that the server changed or added since the file was read or saved. */
+  private readonly _changed = new Set<string>();
   private _deleted: string[] = [];
+  private _deletedCells: string[] = [];
   private _file: IFileCells;
   /** All that had a cell here since the file was read or saved. */
   private _held: Set<string>;

@@ -5,6 +5,7 @@ import { ApiError } from '../api/errors';
 import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import type {
+  GrantSpan,
   IActivityEvent,
   IApprovalList,
   IApprovalPolicy,
@@ -119,19 +120,23 @@ export class ApprovalsModel extends Listening {
     return this._asking.find(({ id }) => id === executionId) ?? null;
   }
 
-  approve(execution: IExecution, source?: string): Promise<void> {
-    const { id, source_sha256 } = execution;
-    return this._decide(id, this._api.approve(id, source_sha256, source));
+  /** Let it run; `grant` lets its agent run more, `source` runs instead. */
+  approve(
+    { id, source_sha256 }: IExecution,
+    source?: string,
+    grant?: GrantSpan
+  ): Promise<void> {
+    const approval = this._api.approve(id, source_sha256, source, grant);
+    return this._decide(id, approval);
   }
 
   reject({ id }: IExecution, reason: string | null): Promise<void> {
     return this._decide(id, this._api.reject(id, reason));
   }
 
-  /** Let all that a session asks for run for so long; 0 ends that. */
-  async grant(sessionId: string, minutes: number): Promise<void> {
-    await this._api.grantApproval(sessionId, minutes);
-    this.refresh();
+  /** Let a session's agent ask again before it runs code in that kernel. */
+  async withdraw(sessionId: string): Promise<void> {
+    await this._api.withdrawGrant(sessionId);
   }
 
   async setPaused(paused: boolean): Promise<void> {

@@ -113,7 +113,8 @@ export class OpenDocument implements IDisposable {
       kernel_starting: sessionContext.kernelDisplayStatus === 'initializing',
       hash: contentsModel?.hash ?? null,
       file: this._cells.file,
-      deleted: this._cells.deleted
+      deleted: this._cells.deleted,
+      deleted_cells: this._cells.deletedCells
     };
   }
 
@@ -307,11 +308,11 @@ export class OpenDocument implements IDisposable {
         (cell as ICodeCellModel).executionState = 'idle';
       }
     }
-    if (type === 'remove') {
+    if (type === 'remove' || undoing || redoing) {
       // After a file was read, which replaces all cells, nothing is dirty.
       void Promise.resolve().then(() => {
         if (!this._isDisposed) {
-          this._cells.removed();
+          this._cells.compare();
           this._changed.emit();
         }
       });

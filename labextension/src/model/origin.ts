@@ -61,18 +61,3 @@ function ofNoKernel(output: nbformat.IOutput): nbformat.IOutput {
     ? { output_type: 'display_data', data, metadata }
     : output;
 }
-
-/** Read a copy's metadata, which anybody may have written. */
-export function readOrigin(metadata: unknown): IOrigin | null {
-  const origin = metadata as Partial<IOrigin> | null | undefined;
-  const texts = [
-    origin?.session_id,
-    origin?.execution_id,
-    origin?.agent?.name,
-    origin?.accepted_at
-  ];
-  const valid =
-    texts.every(each => typeof each === 'string') &&
-    !Number.isNaN(Date.parse(origin?.accepted_at ?? ''));
-  return valid ? (origin as IOrigin) : null;
-}

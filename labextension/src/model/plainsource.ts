@@ -1,11 +1,15 @@
 /**
  * A source as it is, so that whoever reads it sees all that would run.
  *
- * What cannot be seen, changes how the text around it looks, or looks like an
- * ASCII letter is told apart; so are lines that are not the kernel's language but orders to IPython.
+ * What cannot be seen, or changes how the text around it looks, is told apart;
+ * so are letters that look like ASCII letters, which the server finds, and
+ * lines that are not the kernel's language but orders to IPython.
  */
 
-import { lookalikes } from './lookalikes';
+/** Words with letters that look like ASCII letters, and what these look like. */
+export type Lookalikes = Readonly<
+  Record<string, Readonly<Record<string, string>>>
+>;
 
 /** Why a character is not shown as it is. */
 export type Hidden =
@@ -54,6 +58,8 @@ const TURNED =
 
 const COMBINING = /\p{M}/u;
 
+const WORD = /\p{XID_Continue}+/gu;
+
 /** Accents that one letter may carry; more of them cover other lines. */
 const MOST_ACCENTS = 3;
 
@@ -86,12 +92,12 @@ export function splitLines(source: string): string[] {
 }
 
 /** A line in pieces. */
-export function readPieces(line: string): Piece[] {
+export function readPieces(line: string, lookalikes: Lookalikes): Piece[] {
   if (PLAIN.test(line)) {
     return line ? [{ kind: 'text', text: line }] : [];
   }
   const pieces: Piece[] = [];
-  const alike = lookalikes(line);
+  const alike = findAlike(line, lookalikes);
   let accents = 0;
   let at = 0;
   for (const character of line) {
@@ -130,14 +136,33 @@ export function readPieces(line: string): Piece[] {
 }
 
 /** A source as it is to be shown. */
-export function readSource(source: string): ISourceLine[] {
+export function readSource(
+  source: string,
+  lookalikes: Lookalikes
+): ISourceLine[] {
   const lines = splitLines(source);
   const first = lines.find(line => line.trim() !== '') ?? '';
   const shell = SHELL_CELL.test(first);
   return lines.map(line => ({
-    pieces: readPieces(line),
+    pieces: readPieces(line, lookalikes),
     mark: shell && line.trim() !== '' ? 'shell' : markOf(line)
   }));
+}
+
+/** What letters of a line look like and are not, by their positions. */
+function findAlike(line: string, lookalikes: Lookalikes): Map<number, string> {
+  const found = new Map<number, string>();
+  for (const { 0: word, index } of line.matchAll(WORD)) {
+    let at = index;
+    for (const letter of lookalikes[word] ? word : '') {
+      const like = lookalikes[word][letter];
+      if (like) {
+        found.set(at, like);
+      }
+      at += letter.length;
+    }
+  }
+  return found;
 }
 
 function markOf(line: string): Mark | null {

@@ -10,25 +10,19 @@ export type Wishes = Partial<Omit<IApprovalPolicy, 'forced'>>;
 export interface IPolicySettings {
   readonly user: Readonly<Record<string, unknown>>;
   readonly changed: ISignal<unknown, void>;
-  set(key: string, value: string | string[]): Promise<void>;
+  set(key: string, value: string): Promise<void>;
 }
 
 const KINDS: readonly PolicyKind[] = ['notebook', 'kernel', 'scratch', 'edits'];
 
-/** What a person can set: a mode for each kind of target, and what the rules let through. */
-const KEYS: readonly (keyof Wishes)[] = [...KINDS, 'allow'];
-
 const MODES: readonly unknown[] = [
-  ...['none', 'first', 'rules', 'always'],
+  ...['none', 'first', 'always'],
   ...['propose', 'apply']
 ];
 
 /** Whether a setting is valid, and otherwise than the server has it. */
-function differs(wish: unknown, policy: string | readonly string[]): boolean {
-  return Array.isArray(wish)
-    ? Array.isArray(policy) &&
-        [...wish].sort().join() !== [...policy].sort().join()
-    : MODES.includes(wish) && wish !== policy;
+function differs(wish: unknown, policy: string): boolean {
+  return MODES.includes(wish) && wish !== policy;
 }
 
 /** What is wished otherwise than it is: what can be asked, and what cannot. */
@@ -36,9 +30,9 @@ export function differences(
   settings: IPolicySettings['user'],
   policy: IApprovalPolicy
 ): { open: Wishes; forced: PolicyKind[] } {
-  const keys = KEYS.filter(key => differs(settings[key], policy[key]));
+  const keys = KINDS.filter(key => differs(settings[key], policy[key]));
   const forced = policy.forced.filter(kind => keys.includes(kind));
-  const open = keys.filter(key => !policy.forced.some(kind => kind === key));
+  const open = keys.filter(key => !policy.forced.includes(key));
   return {
     open: Object.fromEntries(open.map(key => [key, settings[key]])),
     forced
@@ -61,8 +55,8 @@ export function keepPolicy({
   let known: string | null = null;
   const follow = async (policy: IApprovalPolicy) => {
     const { forced, open } = differences(settings.user, policy);
-    for (const key of KEYS) {
-      if (forced.some(kind => kind === key) || open[key] !== undefined) {
+    for (const key of KINDS) {
+      if (forced.includes(key) || open[key] !== undefined) {
         await settings.set(key, policy[key]);
       }
     }

@@ -14,51 +14,6 @@ const NOTHING: ISearchResults = { hits: [], next_after: null, indexing: null };
 /** Milliseconds in which what is typed is one search. */
 const TYPING = 250;
 
-/** What each choice of cells asks the server for. */
-const CELLS = {
-  '': {},
-  approval: { status: 'awaiting_approval' },
-  error: { status: 'error' },
-  unreviewed: { review: 'none' },
-  flagged: { review: 'flagged' },
-  images: { has_image: true }
-} as const satisfies Record<string, ISearch>;
-
-/** What a user looks for, as the form has it; empty for anything. */
-export interface ICriteria {
-  /** Words in source, output or error. */
-  q: string;
-  agent: string;
-  cells: keyof typeof CELLS;
-  /** Of how many days, today included. */
-  days: '' | '1' | '7';
-}
-
-/** Looks for nothing in particular. */
-export const ANYTHING: ICriteria = { q: '', agent: '', cells: '', days: '' };
-
-/** How many of the form's fields say something, apart from the words. */
-export function countFilters({ agent, cells, days }: ICriteria): number {
-  return [agent, cells, days].filter(Boolean).length;
-}
-
-/** What the server is asked for, whose days may be others than the user's. */
-export function searchFor(
-  { agent, cells, days, q }: ICriteria,
-  now: Date
-): ISearch {
-  const words = q.trim();
-  const start = new Date(now);
-  start.setDate(start.getDate() - Number(days) + 1);
-  start.setHours(0, 0, 0, 0);
-  return {
-    ...(words && { q: words }),
-    ...(agent && { agent }),
-    ...(days && { since: start.toISOString() }),
-    ...CELLS[cells]
-  };
-}
-
 /**
  * Looks for cells in the whole history.
  *
@@ -71,12 +26,12 @@ export class SearchModel extends Observable {
     this._typing = new Debouncer(() => void this.refresh(), TYPING);
   }
 
-  /** What is looked for. */
-  get criteria(): ICriteria {
-    return this._criteria;
+  /** Words in source, output or error. */
+  get q(): string {
+    return this._q;
   }
-  set criteria(criteria: ICriteria) {
-    this._criteria = criteria;
+  set q(q: string) {
+    this._q = q;
     this._round++;
     if (this.isSearching) {
       this._state = { phase: 'loading' };
@@ -89,8 +44,7 @@ export class SearchModel extends Observable {
 
   /** Whether something is looked for. */
   get isSearching(): boolean {
-    const { _criteria: criteria } = this;
-    return criteria.q.trim() !== '' || countFilters(criteria) > 0;
+    return this._q.trim() !== '';
   }
 
   /** What the matches match; null before the first answer. */
@@ -122,7 +76,7 @@ export class SearchModel extends Observable {
 
   /** Look for nothing any more. */
   clear(): void {
-    this.criteria = ANYTHING;
+    this.q = '';
   }
 
   async loadMore(): Promise<void> {
@@ -150,7 +104,7 @@ export class SearchModel extends Observable {
     if (!this.isSearching) {
       return;
     }
-    const search = searchFor(this._criteria, new Date());
+    const search = { q: this._q.trim() };
     try {
       const { api } = this._activity;
       const page = await api.search(search, null, HITS_PAGE);
@@ -175,11 +129,11 @@ export class SearchModel extends Observable {
   }
 
   private readonly _typing: Debouncer;
-  private _criteria = ANYTHING;
   private _hits: ISearchHit[] = [];
   private _indexing: IIndexing | null = null;
   private _loadingMore = false;
   private _nextAfter: string | null = null;
+  private _q = '';
   private _round = 0;
   private _search: ISearch | null = null;
   private _state: LoadState = { phase: 'ready' };

@@ -11,7 +11,7 @@ export const CAPS: Readonly<Record<TokenBound, readonly [number, number?]>> = {
 };
 
 /** What an agent may do in the notebooks of its token; the first is the default. */
-export const RIGHTS = ['exec edit', 'exec', 'edit', 'read'] as const;
+export const RIGHTS = ['exec edit', 'exec', 'edit', 'look', 'read'] as const;
 
 /** How long a token can be valid, in seconds. */
 export const LIFETIMES = [3600, 28_800, 86_400, 604_800, 2_592_000] as const;

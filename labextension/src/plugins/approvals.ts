@@ -33,7 +33,7 @@ function waiting(
   return execution;
 }
 
-/** Add the commands that approve, reject, grant, pause and resume. */
+/** Add the commands that approve, reject, withdraw, pause and resume. */
 function addCommands(
   { commands }: JupyterFrontEnd,
   approvals: IApprovalsModel,
@@ -74,11 +74,11 @@ function addCommands(
       }
     }
   });
-  commands.addCommand(CommandIDs.grant, {
-    label: labelled(trans.__('Approve all…')),
-    describedBy: takes('session_id!', 'minutes!', 'label'),
-    execute: ({ minutes, session_id }) =>
-      approvals.grant(String(session_id), Number(minutes)).catch(report)
+  commands.addCommand(CommandIDs.withdrawGrant, {
+    label: labelled(trans.__('Let the agent ask again')),
+    describedBy: takes('session_id!', 'label'),
+    execute: ({ session_id }) =>
+      approvals.withdraw(String(session_id)).catch(report)
   });
   commands.addCommand(CommandIDs.pause, {
     label: trans.__('Pause agents'),

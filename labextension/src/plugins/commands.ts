@@ -38,12 +38,6 @@ const ARGUMENTS = {
     description: 'IDs of executions. Default: those of the selected cells.'
   },
   label: { type: 'string', description: 'Label of the command in a menu' },
-  minutes: {
-    type: 'number',
-    minimum: 0,
-    maximum: 1440,
-    description: '0 ends the approval'
-  },
   path: 'Path of a notebook',
   reason: 'Reason that the agent can read',
   session_id:

@@ -38,13 +38,10 @@ async function confirm(
 async function erase(
   { commands }: JupyterFrontEnd,
   { api, selected }: IActivityModel,
-  { execution_id, session_id = selected?.id }: ReadonlyPartialJSONObject,
+  { session_id = selected?.id }: ReadonlyPartialJSONObject,
   trans: TranslationBundle
 ): Promise<void> {
-  const wanted =
-    typeof execution_id === 'string'
-      ? { execution_id }
-      : { session_id: String(session_id) };
+  const wanted = { session_id: String(session_id) };
   if (await confirm(await api.erase({ ...wanted, dry_run: true }), trans)) {
     await api.erase(wanted);
     await commands.execute(CommandIDs.refresh);
@@ -59,10 +56,9 @@ export function addErase(
 ): void {
   app.commands.addCommand(CommandIDs.erase, {
     label: trans.__('Erase From the Record…'),
-    describedBy: takes('session_id', 'execution_id'),
-    isEnabled: ({ execution_id, session_id }) =>
-      typeof (execution_id ?? session_id) === 'string' ||
-      model.selected !== null,
+    describedBy: takes('session_id'),
+    isEnabled: ({ session_id }) =>
+      typeof session_id === 'string' || model.selected !== null,
     execute: args => erase(app, model, args, trans).catch(reporter(trans))
   });
   watchSelected(model, () =>

@@ -1,17 +1,20 @@
-/** Copies what an agent ran into a notebook, and leads to the original. */
+/** Copies what an agent ran into a notebook, and leads to an agent's cell. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import type { Cell } from '@jupyterlab/cells';
 import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
-import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import {
+  INotebookTracker,
+  NotebookActions,
+  NotebookPanel
+} from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { copyIcon, pasteIcon } from '@jupyterlab/ui-components';
+import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import { ORIGIN_KEY, readOrigin } from '../model/origin';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
 import { reporter, takes } from './commands';
@@ -27,9 +30,7 @@ function selectedIds(app: JupyterFrontEnd): string[] {
   const cells =
     panel instanceof NotebookPanel ? panel.content.selectedCells : [];
   return cells.flatMap(({ model }) => {
-    const record =
-      readCellRecord(model.getMetadata(METADATA_KEY)) ??
-      readOrigin(model.getMetadata(ORIGIN_KEY));
+    const record = readCellRecord(model.getMetadata(METADATA_KEY));
     return record ? [record.execution_id] : [];
   });
 }
@@ -116,7 +117,7 @@ function addGoToCommand(
   });
 }
 
-/** The commands that copy agents' cells, and what tells of copies. */
+/** The commands that copy agents' cells. */
 export const insertPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:insert',
   description:
@@ -138,7 +139,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     // With inert outputs, as they would enter a notebook.
     const read = (ids: readonly string[]) =>
       Promise.all(ids.map(id => api.getExecution(id, true)));
-    const insert = async (args: Args) => {
+    const insert = async (args: Args): Promise<NotebookPanel | null> => {
       const panel = notebooks.currentWidget;
       if (!panel) {
         Notification.warning(
@@ -147,14 +148,28 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
           ),
           { autoClose: 8000 }
         );
-        return;
+        return null;
       }
       const { insertCopies } = await import('../model/insertion');
       const executions = await read(wantedBy(args, app));
       await panel.context.ready;
       insertCopies(panel.content, executions);
       shell.activateById(panel.id);
+      return panel;
     };
+    const insertAndRun = async (args: Args) => {
+      const panel = await insert(args);
+      if (panel) {
+        const { content, sessionContext } = panel;
+        await NotebookActions.run(content, sessionContext);
+      }
+    };
+    commands.addCommand(CommandIDs.insertAndRun, {
+      label: trans.__('Insert Into My Notebook and Run'),
+      describedBy: COPY_ARGUMENTS,
+      icon: runIcon,
+      execute: args => insertAndRun(args).catch(report)
+    });
     commands.addCommand(CommandIDs.insertCells, {
       label: trans.__('Insert Into My Notebook'),
       describedBy: COPY_ARGUMENTS,
@@ -183,18 +198,5 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     for (const command of [CommandIDs.insertCells, CommandIDs.copySource]) {
       palette?.addItem({ command, category });
     }
-    const show = async ({ content, disposed }: NotebookPanel) => {
-      const { Origins } = await import('../widgets/origins');
-      if (!content.isDisposed) {
-        const origins = new Origins(
-          content,
-          trans,
-          commands.execute.bind(commands)
-        );
-        disposed.connect(() => origins.dispose());
-      }
-    };
-    notebooks.forEach(panel => void show(panel));
-    notebooks.widgetAdded.connect((_, panel) => void show(panel));
   }
 };

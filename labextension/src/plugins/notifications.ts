@@ -6,61 +6,17 @@ import type {
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   CommandIDs,
   IActivityModel,
   IApprovalsModel,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import type { Execute, IExecution } from '../tokens';
+import type { IExecution } from '../tokens';
 import { askedText } from '../widgets/atworkwording';
-// Needed at once: what asks already when the page opens is counted too.
-// eslint-disable-next-line jupyter/prefer-lazy-imports
-import { BrowserNotices, permission, TitleCount } from '../widgets/background';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;
-
-/** Let the browser notify what asks, once a person has switched that on. */
-function notifyInBackground(
-  settings: ISettingRegistry.ISettings,
-  approvals: IApprovalsModel,
-  execute: Execute,
-  trans: TranslationBundle
-): void {
-  const notices = new BrowserNotices(trans, ({ id, session_id }) => {
-    const args = { session_id, execution_id: id };
-    void execute(CommandIDs.openPanel, args);
-  });
-  const isOn = () => settings.composite.browser === true;
-  const look = () => notices.follow(isOn() ? approvals.asking : []);
-  let wasOn = isOn();
-  settings.changed.connect(() => {
-    if (isOn() && !wasOn) {
-      askPermission(trans);
-    }
-    wasOn = isOn();
-    look();
-  });
-  approvals.changed.connect(look);
-  look();
-}
-
-/** Say what the browser still needs; it asks a person only after a click. */
-function askPermission(trans: TranslationBundle): void {
-  if (permission() === 'denied') {
-    Notification.warning(
-      trans.__('Your browser blocks notifications of this page.')
-    );
-  } else if (permission() === 'default') {
-    const callback = () => void window.Notification.requestPermission();
-    Notification.info(trans.__('Your browser has to allow notifications.'), {
-      actions: [{ label: trans.__('Allow'), callback }],
-      autoClose: false
-    });
-  }
-}
 
 /** Notifications of JupyterLab's own. */
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
@@ -78,9 +34,6 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const execute = app.commands.execute.bind(app.commands);
-    const title = new TitleCount();
-    approvals.changed.connect(() => title.show(approvals.asking.length));
-    title.show(approvals.asking.length);
     /** Notifications, or null, by the ids of the executions. */
     const known = new Map<string, string | null>();
     let settings: ISettingRegistry.ISettings | null = null;
@@ -124,9 +77,6 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         (await registry?.load(notificationsPlugin.id).catch(() => null)) ??
         null;
       settings?.changed.connect(look);
-      if (settings) {
-        notifyInBackground(settings, approvals, execute, trans);
-      }
       approvals.changed.connect(look);
       model.changed.connect(look); // also when the panel comes into sight
       look();

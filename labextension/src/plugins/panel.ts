@@ -41,7 +41,7 @@ import { createHighlight } from '../widgets/highlight';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
 import { ActivityPanel, PANEL_ID } from '../widgets/panel';
-import { reviewParts } from '../widgets/review';
+import { untrusted } from '../widgets/untrusted';
 import { labelled, openDocument, reporter, takes } from './commands';
 
 /** Where the panel stands among the others of its side. */
@@ -69,7 +69,7 @@ function approvalParts(
   model: IActivityModel,
   trans: TranslationBundle,
   execute: Execute,
-  editors: Pick<ApprovalView.IOptions, 'editors' | 'specs'>
+  editors: Pick<ApprovalView.IOptions, 'editors' | 'rendermime' | 'specs'>
 ) {
   const { api } = model;
   const now = () => Date.now() + api.clockOffset;
@@ -170,8 +170,11 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const specs = () => serviceManager.kernelspecs.specs;
     const asking =
       approvals &&
-      approvalParts(approvals, model, trans, execute, { editors, specs });
-    const reviews = reviewParts(trans, execute);
+      approvalParts(approvals, model, trans, execute, {
+        editors,
+        rendermime: untrusted(rendermime),
+        specs
+      });
     const panel = new ActivityPanel({
       model,
       search,
@@ -184,13 +187,13 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       execute,
       highlight: createHighlight(languages, specs, trans),
       parts: {
-        session: [...(asking?.session ?? []), reviews.session],
+        session: asking?.session ?? [],
         actions: [
           copyingPart(menuOpener(commands), trans),
           cell => new StopButton(cell, trans, execute)
         ],
-        above: [...(asking?.above ?? [])],
-        below: [hiddenOutputsPart(trans), reviews.cell]
+        above: asking?.above ?? [],
+        below: [hiddenOutputsPart(trans)]
       },
       onError: report
     });

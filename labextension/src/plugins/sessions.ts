@@ -99,7 +99,8 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     addRerunCommand(app, model, rendermime, trans);
     for (const command of [CommandIDs.openNotebook, CommandIDs.runAgain]) {
       watchSelected(model, () => commands.notifyCommandChanged(command));
-      palette?.addItem({ command, category: trans.__('Agents') });
     }
+    const category = trans.__('Agents');
+    palette?.addItem({ command: CommandIDs.openNotebook, category });
   }
 };

@@ -1,11 +1,12 @@
 /** What an agent asks to run, and a person's answer. */
 import type { IEditorServices } from '@jupyterlab/codeeditor';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { KernelSpec } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
-import { PanelLayout, Widget } from '@lumino/widgets';
+import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import { ApiError } from '../api/errors';
 import { kernelName } from '../tokens';
 import type {
@@ -19,15 +20,15 @@ import {
   askerText,
   expiryText,
   kernelText,
-  outcomeText,
-  reasonTexts
+  outcomeText
 } from './approvalwording';
 import type { Clock } from './clock';
 import { element } from './elements';
 import { statusIcons } from './icons';
 import { plainName, waitingText } from './notebookwording';
+import { PreviewView } from './preview';
 import { SourceEditor } from './sourceeditor';
-import { errorText, quoted } from './wording';
+import { errorText, quoted, shortText } from './wording';
 
 /** Milliseconds for which the outcome can be read. */
 const OUTCOME = 4000;
@@ -59,20 +60,31 @@ export class ApprovalView extends Widget {
         this._decide(() =>
           approvals.approve(this._shown, this._source?.edited)
         ),
+      asks: () =>
+        this._session?.grant === null &&
+        (this._session.approval === 'always' ||
+          (this._session.approval === 'first' && !this._coversMore)),
       isEditing: () => this._source?.isEditing ?? false,
       edit: () => this._source?.edit(),
       restore: () => this._source?.restore(),
       reject: reason =>
         this._decide(() => approvals.reject(this._shown, reason || null)),
-      grant: minutes =>
-        this._decide(() => approvals.grant(this._shown.session_id, minutes))
+      grant: span =>
+        this._decide(() =>
+          approvals.approve(this._shown, this._source?.edited, span)
+        ),
+      agentName: () => quoted(shortText(this._shown.agent.name))
     });
     this._createLayout();
     approvals.changed.connect(this._onChanged, this);
     approvals.progressed.connect(this._onProgressed, this);
     // What asks elsewhere may move this one.
     approvals.asked.connect(this._actions.guard, this._actions);
+    this._preview = new PreviewView(_options);
+    const layout = this._body.layout as PanelLayout;
+    layout.insertWidget(layout.widgets.indexOf(this._actions), this._preview);
     this._render();
+    void this._look();
     void this._readSession();
     if (!approvals.get(_shown.id)) {
       void this._conclude();
@@ -180,10 +192,19 @@ export class ApprovalView extends Widget {
     }
     const before = this._shown;
     this._shown = now;
+    if (now.approval?.asked_at !== before.approval?.asked_at) {
+      this._preview.reset();
+    }
+    void this._look();
     void this._readSession();
     if (now.source_sha256 !== before.source_sha256) {
       this._notice.textContent = trans.__(
         'The source has changed since you looked at it. Check it again.'
+      );
+      this._render();
+    } else if (now.approval?.before !== before.approval?.before) {
+      this._notice.textContent = trans.__(
+        'The cell has changed, so this needs approval again. Check it again.'
       );
       this._render();
     } else if (now.approval?.asked_at !== before.approval?.asked_at) {
@@ -191,6 +212,12 @@ export class ApprovalView extends Widget {
         'The kernel has changed, so this needs approval again.'
       );
       this._render();
+    }
+  }
+
+  private async _look(): Promise<void> {
+    if (await this._preview.look(this._shown.id)) {
+      this._actions.guard(); // it has moved them
     }
   }
 
@@ -222,6 +249,7 @@ export class ApprovalView extends Widget {
     this._isDecided = true;
     this._leaveFocus();
     this._actions.hide();
+    this._preview.hide();
     this._notice.textContent = '';
     this._expiry.textContent = '';
     this._behind.textContent = '';
@@ -280,6 +308,7 @@ export class ApprovalView extends Widget {
     if (!this.isDisposed) {
       this._renderFacts();
       this._renderBehind();
+      this._actions.update();
       this._source!.mimeType = this._mimeType;
     }
   }
@@ -314,11 +343,25 @@ export class ApprovalView extends Widget {
     this._facts.replaceChildren(
       ...fact(trans.__('Kernel'), kernel, where),
       ...(path ? fact(trans.__('Notebook'), plainName(path), where) : []),
-      ...reasonTexts(this._shown, trans).flatMap(text =>
-        fact(trans.__('Asks'), text)
-      ),
+      ...(this._shown.approval?.edits_cell
+        ? fact(trans.__('Edit'), trans.__('replaces this cell and runs it'))
+        : []),
+      ...(this._coversMore
+        ? fact(
+            trans.__('If approved'),
+            trans.__(
+              'the agent runs code in this kernel without asking, until the kernel restarts'
+            )
+          )
+        : []),
       ...(purpose ? fact(trans.__('Says why'), quoted(purpose)) : [])
     );
+  }
+
+  /** Whether an approval is for all code of the agent in this kernel. */
+  private get _coversMore(): boolean {
+    const isEdit = this._shown.approval?.edits_cell ?? false;
+    return this._session?.approval === 'first' && !isEdit;
   }
 
   /** How many more wait for the decision about the first. */
@@ -342,7 +385,7 @@ export class ApprovalView extends Widget {
   private _renderSource(): void {
     const { approvals, editors, trans } = this._options;
     const shown = this._shown;
-    const { approval, source } = shown;
+    const { approval, lookalikes, source } = shown;
     this._source?.dispose();
     const editor = (this._source = new SourceEditor({
       factory: editors.factoryService.newInlineEditor,
@@ -350,11 +393,35 @@ export class ApprovalView extends Widget {
       source,
       draft: approvals.draftOf(shown),
       before: approval?.before ?? null,
+      lookalikes,
       trans
     }));
     editor.changed.connect(() => approvals.setDraft(shown, editor.edited));
     const layout = this._body.layout as PanelLayout;
-    layout.insertWidget(layout.widgets.indexOf(this._actions), editor);
+    layout.insertWidget(layout.widgets.indexOf(this._also), editor);
+    this._renderAlso();
+  }
+
+  /** Show what else the approval lets run: the rest of a restore. */
+  private _renderAlso(): void {
+    const { editors, trans } = this._options;
+    const also = this._isDecided ? [] : (this._shown.approval?.also ?? []);
+    this._also.widgets.slice().forEach(each => each.dispose());
+    for (const [n, { source }] of also.entries()) {
+      const text = trans.__('Then %1 of %2', n + 2, also.length + 1);
+      const title = element('div', 'jp-AgentExecApproval-note', text);
+      this._also.addWidget(new Widget({ node: title }));
+      this._also.addWidget(
+        new SourceEditor({
+          factory: editors.factoryService.newInlineEditor,
+          mimeType: this._mimeType,
+          source: source ?? '',
+          before: null,
+          lookalikes: this._shown.lookalikes,
+          trans
+        })
+      );
+    }
   }
 
   /** What language the source has. */
@@ -381,7 +448,9 @@ export class ApprovalView extends Widget {
     const facts = new Widget({ node: this._facts });
     const body = (this._body.layout = new PanelLayout());
     const behind = new Widget({ node: this._behind });
-    [facts, this._actions, behind].forEach(each => body.addWidget(each));
+    [facts, this._also, this._actions, behind].forEach(each =>
+      body.addWidget(each)
+    );
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(head);
     layout.addWidget(new Widget({ node: this._notice }));
@@ -401,6 +470,7 @@ export class ApprovalView extends Widget {
   }
 
   private readonly _actions: ApprovalActions;
+  private readonly _also = new Panel();
   private readonly _behind = element('div', 'jp-AgentExecApproval-note');
   private readonly _body = new Widget();
   private _ending: ReturnType<typeof setTimeout> | undefined;
@@ -408,6 +478,7 @@ export class ApprovalView extends Widget {
   private readonly _facts = element('dl', 'jp-AgentExecApproval-facts');
   private _isDecided = false;
   private _isLate = false;
+  private readonly _preview: PreviewView;
   private readonly _notice = element('div', 'jp-AgentExecApproval-notice');
   private readonly _outcome = element('span', 'jp-AgentExecApproval-outcome');
   private _session: IAgentSession | null = null;
@@ -420,12 +491,14 @@ export class ApprovalView extends Widget {
 export namespace ApprovalView {
   /** What all views share. */
   export interface IOptions {
-    api: Pick<IAgentExecApi, 'getExecution' | 'getSession'>;
+    api: Pick<IAgentExecApi, 'getExecution' | 'getPreview' | 'getSession'>;
     approvals: IApprovalsModel;
     editors: IEditorServices;
     /** The kernels that there are, which tell the language of a source. */
     specs: () => KernelSpec.ISpecModels | null;
     clock: Clock;
+    /** Renders only what is harmless. */
+    rendermime: IRenderMimeRegistry;
     trans: TranslationBundle;
   }
 }

@@ -1,8 +1,8 @@
 /** The answers that a person can give to what asks. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
+import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from './elements';
-import { roughly } from './wording';
 
 /**
  * Milliseconds for which no button answers after something new is shown.
@@ -12,9 +12,6 @@ import { roughly } from './wording';
  * question that the first click opened either.
  */
 export const GUARD = 500;
-
-/** For how many minutes all of a session can be approved. */
-const MINUTES = [5, 15, 60];
 
 /** Buttons, and a form for those answers that need more words. */
 export class ApprovalActions extends Widget {
@@ -34,6 +31,18 @@ export class ApprovalActions extends Widget {
   reset(): void {
     this._reason.value = '';
     this._showChoice();
+  }
+
+  /** Offer what can be granted now, unless a form is open. */
+  protected override onUpdateRequest(): void {
+    const isOffered = this._choices.length > 3;
+    if (this._opener === null && isOffered !== this._options.asks()) {
+      const at = this._choices.findIndex(
+        each => each === document.activeElement
+      );
+      this._showChoice();
+      this._choices[at]?.focus();
+    }
   }
 
   /** Answer nothing for a moment: what can be seen has changed. */
@@ -66,7 +75,7 @@ export class ApprovalActions extends Widget {
   }
 
   private _showChoice(): void {
-    const { approve, edit, isEditing, restore, trans } = this._options;
+    const { approve, asks, edit, isEditing, restore, trans } = this._options;
     this._opener = null;
     const open = (label: string, show: (opener: number) => void, at: number) =>
       styledButton(label, 'reject', () => this._answer(() => show(at)));
@@ -89,10 +98,15 @@ export class ApprovalActions extends Widget {
             this._answer(editSource)
           ),
       open(trans.__('Reject…'), at => this._showReason(at), 2),
-      // It is for what the agent wrote, not for what a person made of it.
-      ...(isEditing()
-        ? []
-        : [open(trans.__('Approve all…'), at => this._showMinutes(at), 3)])
+      ...(asks()
+        ? [
+            open(
+              trans.__('Approve and let it run…'),
+              at => this._showSpans(at),
+              3
+            )
+          ]
+        : [])
     ];
     this._show(...this._choices);
   }
@@ -129,16 +143,19 @@ export class ApprovalActions extends Widget {
     this._reason.focus();
   }
 
-  private _showMinutes(opener: number): void {
-    const { trans } = this._options;
+  private _showSpans(opener: number): void {
+    const { agentName, grant, trans } = this._options;
     this._opener = opener;
     const text = trans.__(
-      'Approve this and all further executions of the session for'
+      'Approve this, and let %1 run code in this kernel without asking',
+      agentName()
     );
-    const buttons = MINUTES.map(minutes =>
-      styledButton(roughly(minutes * 60), 'reject', () =>
-        this._answer(() => this._options.grant(minutes))
-      )
+    const spans: [GrantSpan, string][] = [
+      ['restart', trans.__('Until the kernel restarts')],
+      ['hour', trans.__('For an hour')]
+    ];
+    const buttons = spans.map(([span, label]) =>
+      styledButton(label, 'reject', () => this._answer(() => grant(span)))
     );
     this._show(
       element('div', 'jp-AgentExecApproval-note', text),
@@ -188,6 +205,10 @@ export namespace ApprovalActions {
     trans: TranslationBundle;
     /** Let what is shown run. */
     approve: () => unknown;
+    /** Whether an approval is about just this, so that more can be granted. */
+    asks: () => boolean;
+    /** What the agent calls itself. */
+    agentName: () => string;
     /** Whether a person edits the source. */
     isEditing: () => boolean;
     /** Let a person edit the source. */
@@ -196,7 +217,7 @@ export namespace ApprovalActions {
     restore: () => void;
     /** Do not let it run; the reason may be empty. */
     reject: (reason: string) => Promise<void>;
-    /** Let all of the session run for so many minutes. */
-    grant: (minutes: number) => Promise<void>;
+    /** Approve what is shown, and let its agent run more for so long. */
+    grant: (span: GrantSpan) => Promise<void>;
   }
 }

@@ -42,12 +42,12 @@ export class ApprovalRecord extends Widget {
 
   private _createToggle(asked: string): HTMLElement {
     const trans = this._trans;
-    const { source } = this._model.execution;
+    const { lookalikes, source } = this._model.execution;
     let shown: HTMLElement[] = [];
     const toggle = linkButton(trans.__('Show what was changed'), () => {
       const open = shown.length === 0;
       shown.forEach(node => node.remove());
-      shown = open ? createComparison(asked, source, trans) : [];
+      shown = open ? createComparison(asked, source, lookalikes, trans) : [];
       this.node.append(...shown);
       toggle.setAttribute('aria-expanded', String(open));
     });

@@ -1,7 +1,12 @@
 /** How what asks for approval is said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { kernelName } from '../tokens';
-import type { IAgentSession, IApprovalList, IExecution } from '../tokens';
+import type {
+  IAgentSession,
+  IApprovalList,
+  IExecution,
+  IRefusal
+} from '../tokens';
 import { personName, plainName, shortText } from './notebookwording';
 import { agentText, credentialWord, momentText, roughly } from './wording';
 
@@ -43,16 +48,6 @@ export function kernelText(
       );
 }
 
-/** Why the rules ask, each line of the source in a few words. */
-export function reasonTexts(
-  { approval }: IExecution,
-  trans: TranslationBundle
-): string[] {
-  return (approval?.reasons ?? []).map(({ line, text }) =>
-    trans.__('because line %1 %2', line, shortText(plainName(text)))
-  );
-}
-
 /** How long it may still be decided about. */
 export function expiryText(
   expiresAt: string,
@@ -88,6 +83,32 @@ export function outcomeText(
       return trans.__('Withdrawn by the agent');
     default:
       return status === 'awaiting_approval' ? '' : trans.__('Already decided');
+  }
+}
+
+/** What the seal of a trial refused: a fact, as the code tried it. */
+export function refusedText(
+  { kind, what }: IRefusal,
+  trans: TranslationBundle
+): string {
+  const name = what === null ? null : plainName(shortText(what));
+  switch (kind) {
+    case 'write':
+      return trans.__('It writes or removes a file: %1', name ?? '?');
+    case 'connect':
+      return name === null
+        ? trans.__('It uses the network')
+        : trans.__('It uses the network: %1', name);
+    case 'start':
+      return name === null
+        ? trans.__('It starts a process')
+        : trans.__('It starts a program: %1', name);
+    case 'signal':
+      return trans.__('It signals a process: %1', name ?? '?');
+    case 'access':
+      return name === null
+        ? trans.__('The trial was refused something')
+        : trans.__('The trial was refused: %1', name);
   }
 }
 

@@ -9,6 +9,7 @@ import {
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { readSource } from '../model/plainsource';
+import type { Lookalikes } from '../model/plainsource';
 import { CommandIDs, isProposed } from '../tokens';
 import type {
   Execute,
@@ -196,7 +197,7 @@ function Item(
     : session
       ? targetText(session, trans)
       : '';
-  const whole = wholeLine(source);
+  const whole = wholeLine(source, execution.lookalikes);
   const more = source.trim().split('\n').length - 1;
   const show = () =>
     void (document && isProposed(execution)
@@ -274,9 +275,9 @@ function tooltip(
  * A source that this list can show as it is, to its last character; null for
  * any other, which is approved only where it is all to be seen.
  */
-function wholeLine(source: string): string | null {
+function wholeLine(source: string, lookalikes: Lookalikes): string | null {
   const text = source.trim();
-  const [line, ...more] = readSource(text);
+  const [line, ...more] = readSource(text, lookalikes);
   return more.length === 0 &&
     text.length <= LONGEST_WHOLE &&
     line.pieces.every(({ kind }) => kind === 'text')

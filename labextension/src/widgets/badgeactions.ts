@@ -3,12 +3,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { Reviews } from '../model/reviews';
 import { CommandIDs, isFinal } from '../tokens';
-import type { Execute, ICellRecord, Verdict } from '../tokens';
+import type { Execute, ICellRecord } from '../tokens';
 import { iconButton, linkButton } from './elements';
 import { activityIcon } from './icons';
 import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
 import { showText } from './notebookwording';
+import { reviewItems } from './review';
 
 /** The buttons of a badge. */
 export class BadgeActions extends Widget {
@@ -95,29 +96,10 @@ export class BadgeActions extends Widget {
     ];
   }
 
-  /** Choosing the verdict that was given removes it. */
   private _reviewItems(): MenuItem[] {
     const { reviews, trans } = this._options;
     const { execution_id = '' } = this._record ?? {};
-    const review = reviews.get(execution_id);
-    const given = review?.whole_session ? null : review?.verdict;
-    const item = (verdict: Verdict, label: string): MenuItem => ({
-      command: CommandIDs.review,
-      args: {
-        execution_id,
-        verdict: given === verdict ? null : verdict,
-        isGiven: given === verdict,
-        label
-      }
-    });
-    return [
-      item('approved', trans.__('Reviewed')),
-      item('flagged', trans.__('Flag')),
-      {
-        command: CommandIDs.comment,
-        args: { execution_id, label: trans.__('Comment…') }
-      }
-    ];
+    return reviewItems({ execution_id }, reviews.get(execution_id), trans);
   }
 
   private _args(): Record<string, string> {

@@ -13,11 +13,10 @@ import type {
 import { CellHeader } from './cellheader';
 import { ChangesWidget } from './changes';
 import { element, linkButton } from './elements';
-import { EventLines } from './eventlines';
 import type { Highlight } from './highlight';
 import { InputView } from './inputview';
 import { OutputsWidget } from './outputs';
-import { cellName } from './wording';
+import { cellName, afterText } from './wording';
 
 /** Lines above which a source is folded. */
 const FOLDED_LINES = 24;
@@ -61,8 +60,8 @@ export class CellWidget extends Panel {
     this.addWidget(new InputView(_options));
     this.addWidget(new ChangesWidget(model, trans));
     this._addParts(below);
-    this._events = new EventLines(() => model.execution.agent, trans);
-    this.addWidget(this._events);
+    this._after.addClass('jp-AgentExecCell-after');
+    this.addWidget(this._after);
     this.node.setAttribute('role', 'article');
     model.changed.connect(this._onChanged, this);
     this._render();
@@ -85,9 +84,11 @@ export class CellWidget extends Panel {
     }
   }
 
-  /** Show what happened between this cell and the next. */
+  /** Say what happened between this cell and the next. */
   setEvents(events: readonly IJournalEvent[]): void {
-    this._events.setEvents(events);
+    const text = afterText(events, this._options.trans);
+    this._after.node.textContent = text;
+    this._after.setHidden(text === '');
   }
 
   private _onChanged(_: IExecutionModel, what: 'status' | 'outputs'): void {
@@ -116,19 +117,20 @@ export class CellWidget extends Panel {
   /** Show the source; a person may change it while it asks for approval. */
   private _renderSource(): void {
     const { model, trans, highlight } = this._options;
-    const { source, kernel } = model.execution;
+    const { source, kernel, lookalikes } = model.execution;
     this._shown = source;
     const pre = element('pre', '', source);
     this._source.node.replaceChildren(pre);
-    void highlight(source, kernel?.name ?? this._options.kernelName, pre);
+    const kernelName = kernel?.name ?? this._options.kernelName;
+    void highlight(source, lookalikes, kernelName, pre);
     const lines = source.split('\n').length;
     if (lines > FOLDED_LINES) {
       this._source.node.append(createFold(pre, lines, trans));
     }
   }
 
-  private readonly _events: EventLines;
   private readonly _header: CellHeader;
+  private readonly _after = new Widget();
   private _shown: string | null = null;
   private readonly _source = new Widget();
 }

@@ -9,24 +9,27 @@ import type { CellPart } from './cell';
 import { element, labelledButton } from './elements';
 import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
+import { reviewItems } from './review';
 
 /** A part of the panel's cells: a menu of what can be done with one. */
 export function copyingPart(
   openMenu: OpenMenu,
   trans: TranslationBundle
 ): CellPart {
-  return ({ execution }) => {
-    const one = { execution_id: execution.id };
-    const items: MenuItem[] = [
+  return model => {
+    const one = { execution_id: model.execution.id };
+    const items = (): MenuItem[] => [
       { command: CommandIDs.copySource, args: one },
+      ...(model.execution.trial
+        ? [{ command: CommandIDs.insertAndRun, args: one }]
+        : []),
       { command: CommandIDs.insertCells, args: one },
-      { command: CommandIDs.erase, args: one }
+      null,
+      ...reviewItems(one, model.execution.review, trans)
     ];
     const widget = new Widget();
     widget.addClass('jp-AgentExecCell-more');
-    widget.node.append(
-      menuButton(trans.__('More actions'), () => items, openMenu)
-    );
+    widget.node.append(menuButton(trans.__('More actions'), items, openMenu));
     return widget;
   };
 }

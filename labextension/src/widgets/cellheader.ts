@@ -6,6 +6,7 @@ import type { Execute, IExecution } from '../tokens';
 import { element, iconElement, linkButton } from './elements';
 import { statusIcons } from './icons';
 import { documentText, waitingText } from './notebookwording';
+import { commentText, reviewText } from './review';
 import {
   credentialWord,
   durationText,
@@ -68,8 +69,16 @@ export class CellHeader extends Panel {
     if (execution.waiting_for && status === 'queued') {
       notes.push(waitingText(execution.waiting_for, trans));
     }
-    const items = notes.map(note => element('div', '', note));
+    const { review } = execution;
+    if (review) {
+      notes.push(reviewText(review, trans), commentText(review));
+    }
+    const items = notes.filter(Boolean).map(note => element('div', '', note));
     const placed = this._createDocumentNote(execution);
+    if (this._notes.contains(document.activeElement)) {
+      // What had the keyboard may be gone.
+      this.node.closest<HTMLElement>('[role="article"]')?.focus();
+    }
     this._notes.replaceChildren(...items, ...(placed ? [placed] : []));
     this._notes.hidden = this._notes.childElementCount === 0;
   }
@@ -77,10 +86,20 @@ export class CellHeader extends Panel {
   /** Where the execution's cell is in a notebook, or why there is none. */
   private _createDocumentNote(execution: IExecution): HTMLElement | null {
     const { document: placed, id } = execution;
-    if (!placed || placed.status === 'discarded') {
-      return null; // where it was discarded, it can be put back
+    if (!placed) {
+      return null;
     }
     const item = element('div', '');
+    if (placed.status === 'discarded') {
+      item.append(
+        this._trans.__('Its cell was removed from the notebook.'),
+        ' ',
+        linkButton(this._trans.__('Undo'), () => {
+          void this._execute(CommandIDs.undo, { execution_id: id });
+        })
+      );
+      return item;
+    }
     const isProposed = placed.status === 'proposed';
     const text = documentText(placed, this._trans);
     if (placed.status === 'not_written') {

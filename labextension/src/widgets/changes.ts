@@ -1,11 +1,11 @@
-/** What an execution changed besides its outputs. */
+/** Which variables an execution changed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { IChanges, IExecutionModel, IVariableChange } from '../tokens';
 import { element } from './elements';
-import { plainName, sizeText } from './wording';
+import { plainName } from './wording';
 
-/** Lines with the variables and files that changed, and the deleted variables. */
+/** Lines with the variables that changed, and with the deleted ones. */
 export class ChangesWidget extends Widget {
   constructor(
     private readonly _model: IExecutionModel,
@@ -19,10 +19,14 @@ export class ChangesWidget extends Widget {
   }
 
   private _onChanged(): void {
-    const { changes } = this._model.execution;
+    const { changes, trial } = this._model.execution;
     if (changes !== this._shown) {
       this._shown = changes;
-      const lines = changes ? createLines(changes, this._trans) : [];
+      const trans = this._trans;
+      const words = trial
+        ? wordsOfTrial(trans)
+        : { changed: trans.__('Changed:'), deleted: trans.__('Deleted:') };
+      const lines = changes ? createLines(changes, trans, words) : [];
       this.node.replaceChildren(...lines);
       this.setHidden(lines.length === 0);
     }
@@ -31,29 +35,39 @@ export class ChangesWidget extends Widget {
   private _shown: IChanges | null = null;
 }
 
-function createLines(
-  { files, more_files, more_variables, variables }: IChanges,
-  trans: TranslationBundle
+/** The words for changes that were not made. */
+export function wordsOfTrial(trans: TranslationBundle): {
+  changed: string;
+  deleted: string;
+} {
+  return {
+    changed: trans.__('It would change:'),
+    deleted: trans.__('It would delete:')
+  };
+}
+
+/** A line with the variables that changed, and one with those that are gone. */
+export function createLines(
+  { more_variables, variables }: IChanges,
+  trans: TranslationBundle,
+  words: { changed: string; deleted: string }
 ): HTMLElement[] {
   const isDeleted = ({ change }: IVariableChange) => change === 'removed';
-  const changed = [
-    ...variables.filter(each => !isDeleted(each)).map(createVariable),
-    ...files.map(({ bytes, path }) =>
-      element('bdi', '', `${plainName(path)} (${sizeText(bytes)})`)
-    )
-  ];
-  const more = more_variables + more_files;
-  if (more > 0) {
+  const changed = variables
+    .filter(each => !isDeleted(each))
+    .map(createVariable);
+  if (more_variables > 0) {
     changed.push(
-      element('bdi', '', trans._n('%1 more', '%1 more', more, more))
+      element(
+        'bdi',
+        '',
+        trans._n('%1 more', '%1 more', more_variables, more_variables)
+      )
     );
   }
   return [
-    createLine(trans.__('Changed:'), changed),
-    createLine(
-      trans.__('Deleted:'),
-      variables.filter(isDeleted).map(createVariable)
-    )
+    createLine(words.changed, changed),
+    createLine(words.deleted, variables.filter(isDeleted).map(createVariable))
   ].filter(line => line.childElementCount > 0);
 }
 

@@ -18,7 +18,7 @@ export function cannotErase(
 
 /** What goes, and what remains, in sentences. */
 export function erasureLines(
-  { sessions, remains }: IErasure,
+  { sessions }: IErasure,
   trans: TranslationBundle
 ): string[] {
   const payloads = sessions.reduce((sum, each) => sum + each.payloads, 0);
@@ -30,6 +30,8 @@ export function erasureLines(
       payloads,
       sizeText(bytes)
     ),
-    ...remains
+    trans.__(
+      'Copies remain: in notebooks, exports, backups and wherever the record is sent. So do the entries of who did what and when.'
+    )
   ];
 }

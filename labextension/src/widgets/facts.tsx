@@ -13,6 +13,7 @@ import {
   closedText,
   describeError,
   momentText,
+  afterText,
   sessionWord,
   targetText,
   titleText,
@@ -136,6 +137,7 @@ function Description(props: IProps): JSX.Element | null {
         {facts.join(' · ')}
       </div>
       <div>{accessText(session, trans)}</div>
+      <div>{afterText(model.eventsAfter(0), trans)}</div>
       <Place {...props} />
     </div>
   );

@@ -434,6 +434,11 @@ function leaveFeed(feed: HTMLElement, after: boolean): void {
       each.offsetParent !== null &&
       (feed.compareDocumentPosition(each) & side) !== 0
   );
-  const target = after ? found[0] : found[found.length - 1];
-  target?.focus();
+  // What is invisible takes no focus.
+  for (const each of after ? found : found.reverse()) {
+    each.focus();
+    if (document.activeElement === each) {
+      return;
+    }
+  }
 }

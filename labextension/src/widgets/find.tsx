@@ -1,8 +1,6 @@
-/** The search box, its filters, and the cells that match. */
+/** The search box, and the cells that match. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
-  filterListIcon,
-  HTMLSelect,
   imageIcon,
   InputGroup,
   ReactWidget,
@@ -10,9 +8,8 @@ import {
   UseSignal
 } from '@jupyterlab/ui-components';
 import * as React from 'react';
-import { countFilters } from '../model/search';
-import type { ICriteria, SearchModel } from '../model/search';
-import type { IActivityModel, ISearchHit } from '../tokens';
+import type { SearchModel } from '../model/search';
+import type { ISearchHit } from '../tokens';
 import {
   describeError,
   foundText,
@@ -33,7 +30,6 @@ import { MoreButton } from './more';
 export type ShowCell = (sessionId: string, executionId: string) => void;
 
 interface IBoxProps {
-  model: IActivityModel;
   search: SearchModel;
   trans: TranslationBundle;
   box: React.RefObject<HTMLInputElement>;
@@ -41,7 +37,7 @@ interface IBoxProps {
   onGoOn: () => void;
 }
 
-/** The panel's search box, and the filters that its button opens. */
+/** The panel's search box. */
 export class FindBar extends ReactWidget {
   constructor(private readonly _options: Omit<IBoxProps, 'box'>) {
     super();
@@ -67,27 +63,9 @@ export class FindBar extends ReactWidget {
 
 function Find(props: IBoxProps): JSX.Element {
   const { search, trans } = props;
-  const [isOpen, setOpen] = React.useState(false);
-  const count = countFilters(search.criteria);
-  const label =
-    count === 0 ? trans.__('Filters') : trans.__('Filters: %1 set', count);
   return (
     <div role="search" aria-label={trans.__('Agent activity')}>
-      <div className="jp-AgentExecFind-row">
-        <Box {...props} />
-        <button
-          type="button"
-          className="jp-AgentExec-iconButton jp-AgentExecFind-button"
-          aria-expanded={isOpen}
-          aria-label={label}
-          title={label}
-          onClick={() => setOpen(!isOpen)}
-        >
-          <filterListIcon.react tag="span" className="jp-AgentExec-icon" />
-          {count > 0 && <span className="jp-AgentExecFind-count">{count}</span>}
-        </button>
-      </div>
-      {isOpen && <Filters {...props} />}
+      <Box {...props} />
       {search.isSearching && (
         <div role="status" className="jp-AgentExec-visuallyHidden">
           {search.state.phase === 'ready'
@@ -100,7 +78,6 @@ function Find(props: IBoxProps): JSX.Element {
 }
 
 function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
-  const { criteria } = search;
   const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
     if (event.key === 'Escape' && search.isSearching) {
       event.preventDefault();
@@ -118,60 +95,12 @@ function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
       spellCheck={false}
       placeholder={trans.__('Search all agent activity')}
       aria-label={trans.__('Search all agent activity')}
-      value={criteria.q}
+      value={search.q}
       onChange={event => {
-        search.criteria = { ...criteria, q: event.currentTarget.value };
+        search.q = event.currentTarget.value;
       }}
       onKeyDown={onKeyDown}
     />
-  );
-}
-
-function Filters({ model, search, trans }: IBoxProps): JSX.Element {
-  const { agent } = search.criteria;
-  const names = new Set(model.sessions.map(session => session.agent.name));
-  if (agent) {
-    names.add(agent);
-  }
-  const choice = <K extends keyof ICriteria>(
-    key: K,
-    label: string,
-    options: readonly (readonly [ICriteria[K], string])[]
-  ) => (
-    <HTMLSelect
-      aria-label={label}
-      value={search.criteria[key]}
-      options={options.map(([value, text]) => ({ value, label: text }))}
-      onChange={event => {
-        const { value } = event.currentTarget;
-        search.criteria = { ...search.criteria, [key]: value };
-      }}
-    />
-  );
-  return (
-    <div
-      role="group"
-      aria-label={trans.__('Filters')}
-      className="jp-AgentExecFind-filters"
-    >
-      {choice('cells', trans.__('Cells'), [
-        ['', trans.__('All cells')],
-        ['approval', trans.__('Needs approval')],
-        ['error', trans.__('Error')],
-        ['unreviewed', trans.__('Unreviewed')],
-        ['flagged', trans.__('Flagged')],
-        ['images', trans.__('With images')]
-      ])}
-      {choice('agent', trans.__('Agent'), [
-        ['', trans.__('All agents')],
-        ...[...names].map(name => [name, quoted(inOneLine(name))] as const)
-      ])}
-      {choice('days', trans.__('When'), [
-        ['', trans.__('Any time')],
-        ['1', trans.__('Today')],
-        ['7', trans.__('Last 7 days')]
-      ])}
-    </div>
   );
 }
 

@@ -1,13 +1,33 @@
-/** Until when all that a session asks for runs without asking. */
+/** What an agent may run without asking, and for how long. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { CommandIDs } from '../tokens';
-import type { Execute, ISessionModel } from '../tokens';
+import type { Execute, IAgentSession, ISessionModel } from '../tokens';
 import type { Clock } from './clock';
 import { momentText } from './wording';
 
-/** At the head of a session; empty if there is no such time. */
+/** The grant of a session's agent; null if it has ended. */
+export function grantOf(
+  { grant }: IAgentSession,
+  now: number
+): IAgentSession['grant'] {
+  const until = grant?.until ?? null;
+  return until === null || Date.parse(until) > now ? grant : null;
+}
+
+/** How long an agent runs code without asking. */
+export function grantText(
+  { until }: NonNullable<IAgentSession['grant']>,
+  now: number,
+  trans: TranslationBundle
+): string {
+  return until === null
+    ? trans.__('Runs code without asking until the kernel restarts')
+    : trans.__('Runs code without asking until %1', momentText(until, now));
+}
+
+/** At the head of a session; empty if the agent asks. */
 export class SessionGrant extends ReactWidget {
   constructor(
     private readonly _session: ISessionModel,
@@ -28,7 +48,7 @@ export class SessionGrant extends ReactWidget {
 
   /** Look whether the time is over: no event tells so. */
   tick(): void {
-    if (this._until === null) {
+    if (this._grant === null) {
       this._onChanged();
     }
   }
@@ -38,24 +58,21 @@ export class SessionGrant extends ReactWidget {
     return (
       <UseSignal signal={this._session.changed}>
         {() => {
-          const until = this._until;
+          const grant = this._grant;
           return (
-            until && (
+            grant && (
               <>
-                {trans.__(
-                  'Everything approved until %1',
-                  momentText(until, clock.now())
-                )}{' '}
+                {grantText(grant, clock.now(), trans)}{' '}
                 <button
                   type="button"
                   className="jp-AgentExec-link"
                   onClick={() => {
                     const { id } = this._session;
-                    const args = { session_id: id, minutes: 0 };
-                    void execute(CommandIDs.grant, args);
+                    const args = { session_id: id };
+                    void execute(CommandIDs.withdrawGrant, args);
                   }}
                 >
-                  {trans.__('End approval')}
+                  {trans.__('Ask again')}
                 </button>
               </>
             )
@@ -65,15 +82,14 @@ export class SessionGrant extends ReactWidget {
     );
   }
 
-  /** When it ends; null if it has ended. */
-  private get _until(): string | null {
-    const until = this._session.session?.approved_until ?? null;
-    const { clock } = this._options;
-    return until && Date.parse(until) > clock.now() ? until : null;
+  /** What the user lets the agent do; null if it asks. */
+  private get _grant(): IAgentSession['grant'] {
+    const { session } = this._session;
+    return session && grantOf(session, this._options.clock.now());
   }
 
   private _onChanged(): void {
-    this._options.clock.set(this, this._until !== null);
+    this._options.clock.set(this, (this._grant?.until ?? null) !== null);
     this.update();
   }
 }

@@ -3,11 +3,13 @@ import { jupyterHighlightStyle } from '@jupyterlab/codemirror';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import type { KernelSpec } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Lookalikes } from '../model/plainsource';
 import { showHidden } from './plainsource';
 
 /** Fills `host` with a source, coloured for the language of a kernel. */
 export type Highlight = (
   source: string,
+  lookalikes: Lookalikes,
   kernelName: string | null,
   host: HTMLElement
 ) => Promise<void>;
@@ -40,7 +42,7 @@ export function createHighlight(
     const name = known?.kernelspecs[kernelName ?? known.default]?.language;
     return name ? languages.findBest(name.toLowerCase()) : null;
   };
-  return async (source, kernelName, host) => {
+  return async (source, lookalikes, kernelName, host) => {
     mountStyle();
     const language = source.length > LONGEST ? null : languageOf(kernelName);
     const coloured = document.createElement('code');
@@ -50,7 +52,7 @@ export function createHighlight(
       // A language that does not load or parse is no reason to hide the code.
       coloured.textContent = source;
     }
-    showHidden(coloured, trans);
+    showHidden(coloured, lookalikes, trans);
     host.replaceChildren(coloured);
   };
 }

@@ -1,11 +1,13 @@
 /** What needs approval, in the notebook where it would run. */
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { IAttachedSessions, IExecution } from '../tokens';
 import { ApprovalView } from './approval';
 import { CellNeighbours } from './cellneighbours';
 import type { Place } from './cellneighbours';
+import { untrusted } from './untrusted';
 
 /**
  * Shows each execution that needs approval, or waits for its turn after that,
@@ -22,6 +24,7 @@ export class NotebookApprovals implements IDisposable {
     const { content, context } = _panel;
     const { approvals, attached } = _options;
     this._places = new CellNeighbours(content);
+    this._rendermime = untrusted(content.rendermime);
     approvals.changed.connect(this._update, this);
     attached.changed.connect(this._update, this);
     context.pathChanged.connect(this._update, this);
@@ -75,7 +78,10 @@ export class NotebookApprovals implements IDisposable {
       return;
     }
     const { accepted_at, id } = execution;
-    const view = new ApprovalView(execution, this._options);
+    const view = new ApprovalView(execution, {
+      ...this._options,
+      rendermime: this._rendermime
+    });
     view.addClass('jp-AgentExecProposal');
     view.node.tabIndex = -1;
     this._views.set(id, view);
@@ -92,13 +98,14 @@ export class NotebookApprovals implements IDisposable {
   /** What is shown no more, though a list may still have it. */
   private readonly _over = new Set<string>();
   private readonly _places: CellNeighbours;
+  private readonly _rendermime: IRenderMimeRegistry;
   private readonly _views = new Map<string, ApprovalView>();
 }
 
 /** The options of what needs approval in a notebook. */
 export namespace NotebookApprovals {
   /** What it is made of. */
-  export interface IOptions extends ApprovalView.IOptions {
+  export interface IOptions extends Omit<ApprovalView.IOptions, 'rendermime'> {
     /** What is approved and waits. */
     attached: IAttachedSessions;
   }

@@ -159,12 +159,11 @@ export class OutputsWidget extends Panel {
     const { model, trans, execute } = this._options;
     const { id, omitted, outputs_complete } = model.execution;
     const lost = omitted.bytes + omitted.outputs > 0;
+    const missing = trans.__('Some output may be missing.');
     this._omitted.replaceChildren();
     this._omitted.hidden = !lost && outputs_complete;
     if (!lost) {
-      this._omitted.textContent = outputs_complete
-        ? ''
-        : trans.__('Some output may be missing.');
+      this._omitted.textContent = outputs_complete ? '' : missing;
       return;
     }
     const parts = [
@@ -178,6 +177,9 @@ export class OutputsWidget extends Panel {
       void execute(CommandIDs.openText, { execution_id: id });
     });
     this._omitted.append(`${parts.join(', ')}. `, link);
+    if (omitted.unknown) {
+      this._omitted.append(` ${missing}`);
+    }
   }
 
   private readonly _area: SimplifiedOutputArea;

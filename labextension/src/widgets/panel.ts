@@ -17,6 +17,7 @@ import { Gallery } from './gallery';
 import { activityIcon } from './icons';
 import { menuButton } from './menu';
 import type { MenuItem, OpenMenu } from './menu';
+import { reviewItems } from './review';
 import { SessionList } from './sessions';
 import { Timeline } from './timeline';
 import { needsApprovalText } from './wording';
@@ -201,17 +202,27 @@ export class ActivityPanel extends SidePanel {
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
     const label = trans.__('More actions');
-    const items: readonly MenuItem[] = [
+    const items = (): readonly MenuItem[] => [
       { command: CommandIDs.keep, args: {} },
       { command: CommandIDs.alwaysShowOutputs, args: {} },
       { command: CommandIDs.discard, args: {} },
-      { command: CommandIDs.runAgain, args: {} },
       null,
+      ...this._reviewItems(),
+      null,
+      { command: CommandIDs.runAgain, args: {} },
       { command: CommandIDs.erase, args: {} }
     ];
     const item = new Widget();
-    item.node.append(menuButton(label, () => items, openMenu));
+    item.node.append(menuButton(label, items, openMenu));
     return item;
+  }
+
+  private _reviewItems(): readonly MenuItem[] {
+    const { model, trans } = this._options;
+    const { id: session_id, session } = model.selected ?? {};
+    return session_id === undefined
+      ? []
+      : reviewItems({ session_id }, session?.review ?? null, trans);
   }
 
   private readonly _find: FindBar;

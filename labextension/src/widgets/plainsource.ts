@@ -3,7 +3,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { diffLines } from '../model/textdiff';
 import type { IDiffLine } from '../model/textdiff';
 import { readPieces, splitLines } from '../model/plainsource';
-import type { Hidden, ISourceLine, Mark, Piece } from '../model/plainsource';
+import type {
+  Hidden,
+  ISourceLine,
+  Lookalikes,
+  Mark,
+  Piece
+} from '../model/plainsource';
 import { element } from './elements';
 import { plainName } from './wording';
 
@@ -11,12 +17,13 @@ import { plainName } from './wording';
 export function createComparison(
   before: string,
   after: string,
+  lookalikes: Lookalikes,
   trans: TranslationBundle
 ): HTMLElement[] {
   const summary = comparisonText(before, after, trans);
   const pre = createText(summary);
   const lines = diffLines(splitLines(before), splitLines(after));
-  pre.append(...lines.map(line => createChange(line, trans)));
+  pre.append(...lines.map(line => createChange(line, lookalikes, trans)));
   return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
 }
 
@@ -34,7 +41,7 @@ export function createDiff(
         ? 'removed'
         : 'same';
     const text = /^[-+ ]/.test(line) ? line.slice(1) : line;
-    pre.append(createChange({ kind, text }, trans));
+    pre.append(createChange({ kind, text }, {}, trans));
   }
   return pre;
 }
@@ -58,6 +65,7 @@ export function comparisonText(
 /** A line of a comparison. */
 export function createChange(
   { kind, text }: IDiffLine,
+  lookalikes: Lookalikes,
   trans: TranslationBundle
 ): HTMLElement {
   const signs = {
@@ -71,7 +79,8 @@ export function createChange(
   const shown = element('span', 'jp-AgentExecPlain-sign', sign);
   shown.setAttribute('aria-hidden', 'true');
   const code = element('code', 'jp-AgentExecPlain-code');
-  code.append(...readPieces(text).map(piece => createPiece(piece, trans)));
+  const pieces = readPieces(text, lookalikes);
+  code.append(...pieces.map(piece => createPiece(piece, trans)));
   line.append(
     shown,
     element('span', 'jp-AgentExec-visuallyHidden', word),
@@ -146,7 +155,11 @@ function hiddenText(
 }
 
 /** Show what cannot be seen, or turns text, in a source that has colours. */
-export function showHidden(source: Node, trans: TranslationBundle): void {
+export function showHidden(
+  source: Node,
+  lookalikes: Lookalikes,
+  trans: TranslationBundle
+): void {
   const walker = document.createTreeWalker(source, NodeFilter.SHOW_TEXT);
   const texts: Text[] = [];
   while (walker.nextNode()) {
@@ -155,7 +168,8 @@ export function showHidden(source: Node, trans: TranslationBundle): void {
   for (const text of texts) {
     const lines = text.data
       .split('\n')
-      .map(line => readPieces(line).map(piece => createPiece(piece, trans)));
+      .map(line => readPieces(line, lookalikes))
+      .map(pieces => pieces.map(piece => createPiece(piece, trans)));
     text.replaceWith(
       ...lines.flatMap((nodes, index) => (index > 0 ? ['\n', ...nodes] : nodes))
     );

@@ -52,7 +52,7 @@ export class ProposedEditView extends Widget {
     this.node.setAttribute('aria-label', text);
     this._what.textContent = text;
     this._keep.hidden = !edit.fits;
-    this._notice.textContent = edit.fits ? '' : (edit.reason ?? '');
+    this._notice.textContent = edit.reason ?? '';
     this._body.replaceChildren(...this._content(edit));
   }
 
@@ -71,7 +71,7 @@ export class ProposedEditView extends Widget {
         element(TAGS[kind], '', text)
       )
     );
-    showHidden(pre, this._trans);
+    showHidden(pre, edit.lookalikes, this._trans);
     return [pre];
   }
 

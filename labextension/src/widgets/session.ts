@@ -5,7 +5,6 @@ import { Panel } from '@lumino/widgets';
 import { isFinal, kernelName } from '../tokens';
 import type { IExecutionModel, ISessionModel } from '../tokens';
 import { CellWidget } from './cell';
-import { EventLines } from './eventlines';
 import { SessionEnd, SessionFacts } from './facts';
 import { CellFeed } from './feed';
 import type { Timeline } from './timeline';
@@ -24,10 +23,6 @@ export class SessionView extends Panel {
   ) {
     super();
     const { parts, trans } = _options;
-    this._beginning = new EventLines(
-      () => _session.session?.agent ?? null,
-      trans
-    );
     this.addClass('jp-AgentExecSessionView');
     this._feed = new CellFeed(
       scroller,
@@ -41,7 +36,6 @@ export class SessionView extends Panel {
     );
     this.addWidget(new SessionFacts(_session, _options));
     parts.session.forEach(createPart => this.addWidget(createPart(_session)));
-    this.addWidget(this._beginning);
     this.addWidget(this._feed);
     this.addWidget(new SessionEnd(_session, trans));
     _session.changed.connect(this._onChanged, this);
@@ -72,7 +66,6 @@ export class SessionView extends Panel {
       'aria-busy',
       String(state.phase === 'loading')
     );
-    this._beginning.setEvents(this._session.eventsAfter(0));
     this._running.emit();
   }
 
@@ -97,7 +90,6 @@ export class SessionView extends Panel {
     });
   }
 
-  private readonly _beginning: EventLines;
   private readonly _feed: CellFeed;
   private _running = new Signal<this, void>(this);
 }

@@ -10,6 +10,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { diffLines } from '../model/textdiff';
 import { readSource, splitLines } from '../model/plainsource';
+import type { Lookalikes } from '../model/plainsource';
 import { element } from './elements';
 import {
   comparisonText,
@@ -118,7 +119,8 @@ export class SourceEditor extends Panel {
   }
 
   private _renderSummary(): void {
-    const text = summaryText(readSource(this._asRead()), this._options.trans);
+    const { lookalikes, trans } = this._options;
+    const text = summaryText(readSource(this._asRead(), lookalikes), trans);
     this._summary.replaceChildren(element('span', '', text), this._changes);
   }
 
@@ -143,13 +145,14 @@ export class SourceEditor extends Panel {
   }
 
   private _mark(text: string): DecorationSet {
-    const { before, trans } = this._options;
     const source = this._asRead(text);
-    const marks = [...markHidden(text, source, trans)];
-    if (before !== null) {
-      marks.push(...markChanges(text, before, source, trans));
-    }
-    return Decoration.set(marks, true);
+    return Decoration.set(
+      [
+        ...markHidden(text, source, this._options),
+        ...markChanges(text, source, this._options)
+      ],
+      true
+    );
   }
 
   private readonly _changes = element('span', '');
@@ -170,6 +173,7 @@ export namespace SourceEditor {
     draft?: string;
     /** What it replaces. */
     before: string | null;
+    lookalikes: Lookalikes;
     trans: TranslationBundle;
   }
 }
@@ -210,10 +214,11 @@ function* placed(lines: readonly string[]): Generator<[number, number]> {
 function* markHidden(
   text: string,
   source: string,
-  trans: TranslationBundle
+  { lookalikes, trans }: SourceEditor.IOptions
 ): Generator<Range<Decoration>> {
   const places = [...placed(splitLines(source))];
-  for (const [index, { mark, pieces }] of readSource(source).entries()) {
+  const read = readSource(source, lookalikes);
+  for (const [index, { mark, pieces }] of read.entries()) {
     let [at] = places[index];
     for (const piece of pieces) {
       const from = at;
@@ -241,10 +246,12 @@ function* markHidden(
 /** Mark lines that are new, and show those that are gone. */
 function* markChanges(
   text: string,
-  before: string,
   source: string,
-  trans: TranslationBundle
+  { before, lookalikes, trans }: SourceEditor.IOptions
 ): Generator<Range<Decoration>> {
+  if (before === null) {
+    return;
+  }
   const lines = splitLines(source);
   const places = [...placed(lines)];
   const added = Decoration.line({ attributes: { 'data-change': 'added' } });
@@ -259,7 +266,9 @@ function* markChanges(
     const start = text.lastIndexOf('\n', at - 1) + 1;
     if (change.kind === 'removed') {
       const key = `removed ${gone} ${change.text}`;
-      const widget = new Mark(key, () => createChange(change, trans));
+      const widget = new Mark(key, () =>
+        createChange(change, lookalikes, trans)
+      );
       const atEnd = index >= lines.length;
       yield Decoration.widget({
         widget,

@@ -17,7 +17,6 @@ import { roughly, userText } from './wording';
 export const MODES: readonly (ApprovalMode | null)[] = [
   null,
   'first',
-  'rules',
   'always',
   'none'
 ];
@@ -41,6 +40,8 @@ export function rightsText(
       return trans.__('Run code');
     case 'edit':
       return trans.__('Change cells and run them');
+    case 'look':
+      return trans.__('Look: read, and try code that can change nothing');
     case 'read':
       return trans.__('Read');
   }
@@ -55,6 +56,7 @@ export function scopeLines(
     'exec:scratch': trans.__('Run code in kernels of its own'),
     'exec:notebook': rightsText('exec', trans),
     'edit:notebook': rightsText('edit', trans),
+    'look:notebook': rightsText('look', trans),
     'read:notebook': rightsText('read', trans),
     files: trans.__('Read and write files in the folders where it works'),
     'history:read': trans.__('Read its own history'),
@@ -92,9 +94,7 @@ export function approvalChoice(
         ? serverDefault(approvalChoice(policy, trans), trans)
         : trans.__('Server default');
     case 'first':
-      return trans.__('Ask before the first cell in each kernel');
-    case 'rules':
-      return trans.__('Ask as the rules say: a convenience, not a guard');
+      return trans.__('Ask once for each agent, until the kernel restarts');
     case 'always':
       return trans.__('Ask before each cell');
     case 'none':

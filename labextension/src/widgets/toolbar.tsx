@@ -1,6 +1,6 @@
 /** Which agents work in a notebook, and what they do now. */
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { ReactWidget, stopIcon } from '@jupyterlab/ui-components';
+import { checkIcon, ReactWidget, stopIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
@@ -9,6 +9,7 @@ import { CommandIDs, isFinal, isRunning } from '../tokens';
 import type { Execute, IAttachedSession, IAttachedSessions } from '../tokens';
 import { stopText } from './atworkwording';
 import type { Clock } from './clock';
+import { grantOf, grantText } from './grant';
 import { activityIcon, statusIcons } from './icons';
 import type { MenuItem, OpenMenu } from './menu';
 import {
@@ -77,9 +78,11 @@ export class AgentStatus extends ReactWidget {
         several={this._here.length > 1}
         stop={this._stopText(working)}
         choice={working.length > 1}
+        granted={this._grantText()}
         trans={trans}
         onOpen={button => this._open(button)}
         onStop={button => this._stop(button)}
+        onWithdraw={button => this._withdraw(button)}
       />
     );
   }
@@ -91,7 +94,10 @@ export class AgentStatus extends ReactWidget {
     this._here = attached.at(panel.context.localPath, kernel?.id ?? null);
     clock.set(
       this,
-      this._here.some(({ current }) => current && isRunning(current.status))
+      this._here.some(
+        ({ current, session }) =>
+          (current && isRunning(current.status)) || session.grant?.until
+      )
     );
     if (this.isHidden !== (this._here.length === 0)) {
       this.setHidden(this._here.length === 0);
@@ -175,6 +181,41 @@ export class AgentStatus extends ReactWidget {
       : stopText(only.session.agent, only.current.seq, trans);
   }
 
+  /** The sessions here whose agents run code without asking, one for each grant. */
+  private get _granted(): IAttachedSession[] {
+    const now = this._options.clock.now();
+    const given = this._here.filter(({ session }) => grantOf(session, now));
+    return given.filter(
+      each => each === given.find(other => haveSameGrant(each, other))
+    );
+  }
+
+  /** What the button does that withdraws; empty if there is nothing to withdraw. */
+  private _grantText(): string {
+    const { clock, trans } = this._options;
+    const [only, ...others] = this._granted;
+    if (!only?.session.grant) {
+      return '';
+    }
+    return others.length > 0
+      ? trans.__('Let an agent ask again…')
+      : trans.__(
+          '%1: %2. Let it ask again',
+          quoted(shortText(only.session.agent.name)),
+          grantText(only.session.grant, clock.now(), trans)
+        );
+  }
+
+  private _withdraw(button: HTMLElement): void {
+    const [only, ...others] = this._granted;
+    if (only && others.length === 0) {
+      const args = { session_id: only.session.id };
+      void this._options.execute(CommandIDs.withdrawGrant, args);
+    } else {
+      this._openMenu(button);
+    }
+  }
+
   private _stop(button: HTMLElement): void {
     const working = this._here.filter(({ current }) => current !== null);
     if (working.length === 1) {
@@ -202,6 +243,13 @@ export class AgentStatus extends ReactWidget {
           args: { ...args, label }
         });
       }
+      if (this._granted.includes(each)) {
+        const label = trans.__('Let %1 ask again', name);
+        items.push({
+          command: CommandIDs.withdrawGrant,
+          args: { session_id: each.session.id, label }
+        });
+      }
     }
     openMenu(items, button);
   }
@@ -215,6 +263,18 @@ function argsOf({ session, current }: IAttachedSession) {
     session_id: session.id,
     ...(current ? { execution_id: current.id } : {})
   };
+}
+
+/** Whether what lets two sessions run is the same. */
+function haveSameGrant(
+  one: IAttachedSession,
+  other: IAttachedSession
+): boolean {
+  const [first, second] = [one, other].map(({ session }) => session.grant);
+  return (
+    first?.granted_at === second?.granted_at &&
+    one.session.agent.name === other.session.agent.name
+  );
 }
 
 /** Whether an agent waits for a person's approval. */
@@ -245,13 +305,16 @@ interface IViewProps {
   stop: string;
   /** Whether it opens a menu. */
   choice: boolean;
+  /** What the button does that withdraws a grant; empty without one. */
+  granted: string;
   trans: TranslationBundle;
   onOpen: (button: HTMLElement) => void;
   onStop: (button: HTMLElement) => void;
+  onWithdraw: (button: HTMLElement) => void;
 }
 
 function StatusView(props: IViewProps): JSX.Element {
-  const { choice, doing, name, several, state, stop, trans } = props;
+  const { choice, doing, granted, name, several, state, stop, trans } = props;
   const Icon = state === 'idle' ? activityIcon : statusIcons[state];
   return (
     <>
@@ -269,6 +332,17 @@ function StatusView(props: IViewProps): JSX.Element {
         <span className="jp-AgentExecStatus-doing">{doing}</span>
         <span className="jp-AgentExecStatus-elapsed">{props.elapsed}</span>
       </button>
+      {granted && (
+        <button
+          type="button"
+          className="jp-AgentExec-iconButton"
+          title={granted}
+          aria-label={granted}
+          onClick={event => props.onWithdraw(event.currentTarget)}
+        >
+          <checkIcon.react tag="span" className="jp-AgentExec-icon" />
+        </button>
+      )}
       {stop && (
         <button
           type="button"

@@ -217,6 +217,11 @@ export function executionNotes(
   if (execution.init) {
     notes.push(trans.__('Setup code of the session.'));
   }
+  if (execution.trial) {
+    notes.push(
+      trans.__('Trial: in a copy of the kernel, so it changed nothing.')
+    );
+  }
   if (execution.kernel?.restarted) {
     notes.push(freshKernel(execution.kernel.reason, trans));
   }
@@ -498,58 +503,27 @@ export function foundText(
     : trans._n('%1 cell matches', '%1 cells match', count, count);
 }
 
-/** Characters of an entry's own text that are shown. */
-const LONGEST_ENTRY = 300;
-
-/**
- * What happened, in a few words; null for what cells and their notebook show,
- * and for what only the record needs.
- */
-export function eventWord(
-  type: string,
-  trans: TranslationBundle
-): string | null {
-  const words: Partial<Record<string, string>> = {
-    kernel_started: trans.__('Kernel started'),
-    kernel_ended: trans.__('Kernel ended'),
-    interrupted: trans.__('Interrupted'),
-    recovered: trans.__('Found unfinished after a server restart'),
-    late_output: trans.__('Output arrived after a cell ended'),
-    approval_granted: trans.__('Everything approved'),
-    agents_paused: trans.__('Agents paused'),
-    agents_resumed: trans.__('Agents resumed'),
-    policy_set: trans.__('Approval policy changed'),
-    person_ran: trans.__('Somebody else ran code in this kernel'),
-    notebook_created: trans.__('Notebook created'),
-    notebook_moved: trans.__('Notebook moved'),
-    notebook_edit_refused: trans.__('Notebook edit refused'),
-    notebook_edited: trans.__('Notebook edited'),
-    packages_changed: trans.__('Packages changed'),
-    erased: trans.__('Erased from the record'),
-    rerun_begun: trans.__('Runs another session again'),
-    cell_rerun: trans.__('Compared with before'),
-    restore_begun: trans.__('Restores an earlier kernel'),
-    restore_ended: trans.__('Restored'),
-    file_uploaded: trans.__('File uploaded'),
-    file_deleted: trans.__('File deleted')
-  };
-  return words[type] ?? null;
-}
-
-/** What an entry says itself: a reason, a comment, a path. */
-export function eventDetail(
-  { text, type }: IJournalEvent,
+/** What a cell does not show of what came after it; empty if nothing did. */
+export function afterText(
+  events: readonly IJournalEvent[],
   trans: TranslationBundle
 ): string {
-  if (text === null || text === 'asked') {
-    return '';
-  }
-  if (type === 'approval_granted') {
-    return trans.__('until %1', momentText(text, Date.now()));
-  }
-  const isReason = ['kernel_started', 'interrupted'].includes(type);
-  const known = isReason ? reasonText(text, trans) : null;
-  return known ?? shortText(plainName(text), LONGEST_ENTRY);
+  const names = events
+    .filter(({ type }) => type === 'person_ran')
+    .map(({ by }) => userText(by ?? '', trans));
+  const isErased = events.some(({ type }) => type === 'erased');
+  return [
+    names.length > 0 &&
+      trans._n(
+        'Then %2 ran %1 cell in this kernel',
+        'Then %2 ran %1 cells in this kernel',
+        names.length,
+        [...new Set(names)].join(', ')
+      ),
+    isErased && trans.__('Erased from the record')
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** The richest of an output's types, in words; its own name would tell nothing. */

@@ -15,6 +15,11 @@ export type Schemas = {
     version: string | null;
     model: string | null;
   };
+  /** An execution that the approval of another also lets run. */
+  AlsoApproved: {
+    execution_id: string;
+    source: string | null;
+  };
   /** The state of an execution's approval request. */
   Approval: {
     status: 'approved' | 'asked' | 'expired' | 'rejected' | 'withdrawn';
@@ -23,38 +28,21 @@ export type Schemas = {
     kernel_id: string | null;
     incarnation: number;
     before: string | null;
+    edits_cell: boolean;
     decided_at: string | null;
     decided_by: string | null;
     reason: string | null;
     asked_source: string | null;
-    reasons: Schemas['ApprovalReason'][];
+    also: Schemas['AlsoApproved'][];
+    preview: string | null;
   };
   /** Which executions need approval, by the kind of target. */
   ApprovalPolicy: {
-    scratch: 'always' | 'first' | 'none' | 'rules';
-    notebook: 'always' | 'first' | 'none' | 'rules';
-    kernel: 'always' | 'first' | 'none' | 'rules';
+    scratch: 'always' | 'first' | 'none';
+    notebook: 'always' | 'first' | 'none';
+    kernel: 'always' | 'first' | 'none';
     edits: 'apply' | 'propose';
     forced: ('edits' | 'kernel' | 'notebook' | 'scratch')[];
-    allow: (
-      'files' | 'install' | 'network' | 'plot' | 'read' | 'shell' | 'variables'
-    )[];
-  };
-  /** Why the rules do not let code run without approval. */
-  ApprovalReason: {
-    line: number;
-    kind:
-      | 'dynamic'
-      | 'files'
-      | 'install'
-      | 'network'
-      | 'plot'
-      | 'read'
-      | 'restore'
-      | 'shell'
-      | 'unknown'
-      | 'variables';
-    text: string;
   };
   /** The executions that wait for approval, the approval policy, and the pause. */
   Approvals: {
@@ -70,6 +58,12 @@ export type Schemas = {
      * }
      */
     people: Schemas['PeopleRecorded'];
+  };
+  /** Approve an execution that waits for approval. */
+  Approve: {
+    source_sha256: string;
+    source: string | null;
+    grant: ('hour' | 'restart') | null;
   };
   /** The limits of an agent token; null is the server's own limit. */
   Caps: {
@@ -91,12 +85,10 @@ export type Schemas = {
     length: number;
     signature: Schemas['HeadSignature'] | null;
   };
-  /** Variables and files that an execution changed. */
+  /** Variables that an execution changed. */
   Changes: {
     variables: Schemas['VariableChange'][];
     more_variables: number;
-    files: Schemas['FileChange'][];
-    more_files: number;
   };
   /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
   Claim: {
@@ -209,16 +201,26 @@ export type Schemas = {
     approval: Schemas['Approval'] | null;
     revises: string | null;
     restores: string | null;
+    trial: boolean;
+    seal: Schemas['Seal'] | null;
     claim: Schemas['Claim'] | null;
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];
     restored: Schemas['RestoredVariables'] | null;
+    next_approval:
+      | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
+      | null;
     source_sha256: string;
     cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
     text: string;
     images: Schemas['Image'][];
     left_out: Schemas['LeftOut'][];
+    lookalikes: {
+      [key: string]: {
+        [key: string]: string;
+      };
+    };
   };
   /** The exception that ended an execution, as the kernel reported it. */
   ExecutionError: {
@@ -248,12 +250,15 @@ export type Schemas = {
     executions: Schemas['Execution'][];
     next_after: number | null;
   };
-  /** A file that was written while an execution ran. */
-  FileChange: {
-    path: string;
-    bytes: number;
-    modified_at: string;
-    url?: string | null;
+  /**
+   * A user's leave for an agent to run code in a kernel without asking, in all of its sessions.
+   *
+   * The end of the kernel's life ends it, and so does the end of the server.
+   */
+  Grant: {
+    until: string | null;
+    granted_by: string | null;
+    granted_at: string;
   };
   /**
    * The server's signature of a chain up to a head, which may be older than the chain's end.
@@ -335,7 +340,7 @@ export type Schemas = {
     label: string;
     scopes: string[];
     expires_in: number;
-    approval: ('always' | 'first' | 'none' | 'rules') | null;
+    approval: ('always' | 'first' | 'none') | null;
     edits: ('apply' | 'propose') | null;
     caps?: Schemas['Caps'];
   };
@@ -353,11 +358,12 @@ export type Schemas = {
     kernel_name: string | null;
     create: boolean;
   };
-  /** Exact amount of output that was left out of an execution's outputs. */
+  /** Output that was left out of an execution's outputs; the counts are exact. */
   Omitted: {
     bytes: number;
     lines: number;
     outputs: number;
+    unknown: boolean;
   };
   /**
    * A change of a running execution's outputs. Apply changes in order.
@@ -388,6 +394,24 @@ export type Schemas = {
     before: string | null;
     cell: string | null;
     source_sha256: string | null;
+  };
+  /** What a trial of code that waits for approval showed. The code itself has not run. */
+  Preview: {
+    status: 'error' | 'none' | 'ok' | 'pending' | 'timed_out';
+    reason: string | null;
+    outputs: Record<string, never>[];
+    /**
+     * @default {
+     * "bytes": 0,
+     * "lines": 0,
+     * "outputs": 0,
+     * "unknown": false
+     * }
+     */
+    omitted: Schemas['Omitted'];
+    error: Schemas['ExecutionError'] | null;
+    changes: Schemas['Changes'] | null;
+    seal: Schemas['Seal'] | null;
   };
   /** The edits of a notebook that an agent proposed in one request. */
   Proposal: {
@@ -420,6 +444,11 @@ export type Schemas = {
     reason: string | null;
     decided_by: string | null;
     decided_at: string | null;
+    lookalikes: {
+      [key: string]: {
+        [key: string]: string;
+      };
+    };
   };
   /** An image in the history, and its execution. */
   RecordedImage: {
@@ -435,6 +464,11 @@ export type Schemas = {
     height: number | null;
     bytes: number;
     url: string;
+  };
+  /** Something that code in a trial tried, and that the seal refused. */
+  Refusal: {
+    kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
+    what: string | null;
   };
   /** A session in which code runs again, and how its outputs compare with those before. */
   Rerun: {
@@ -490,6 +524,12 @@ export type Schemas = {
     isolated: boolean;
     own_folder: boolean;
   };
+  /** What sealed the copy of the kernel in which a trial ran. */
+  Seal: {
+    landlock_abi: number;
+    seccomp: boolean;
+    refused: Schemas['Refusal'][];
+  };
   /** An execution that matches a search. */
   SearchHit: {
     execution_id: string;
@@ -544,8 +584,11 @@ export type Schemas = {
     last_activity_at: string;
     closed_at: string | null;
     chain: Schemas['Chain'];
-    approval: 'always' | 'first' | 'none' | 'rules';
-    approved_until: string | null;
+    approval: 'always' | 'first' | 'none';
+    next_approval:
+      | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
+      | null;
+    grant: Schemas['Grant'] | null;
     show_outputs: boolean;
     asking: number;
     behind: number;
@@ -618,7 +661,7 @@ export type Schemas = {
     id: string;
     label: string;
     scopes: string[];
-    approval: ('always' | 'first' | 'none' | 'rules') | null;
+    approval: ('always' | 'first' | 'none') | null;
     edits: ('apply' | 'propose') | null;
     caps: Schemas['Caps'];
     username: string;

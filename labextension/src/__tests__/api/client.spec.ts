@@ -132,7 +132,7 @@ describe('AgentExecApi', () => {
     await api.approve('x_1', 'abc');
     await api.approve('x_1', 'abc', '1 + 2');
     await api.reject('x_1', 'not now');
-    await api.grantApproval('s_1', 15);
+    await api.approve('x_1', 'abc', undefined, 'hour');
     await api.setPolicy({ notebook: 'always' });
     await api.setPaused(true);
     await api.giveInput('x_1', 'Ada', 'then');
@@ -149,10 +149,18 @@ describe('AgentExecApi', () => {
         { source_sha256: 'abc', source: '1 + 2' }
       ],
       ['POST executions/x_1/reject', { reason: 'not now' }],
-      ['PUT sessions/s_1/approval', { minutes: 15 }],
+      ['POST executions/x_1/approve', { source_sha256: 'abc', grant: 'hour' }],
       ['PUT approvals/policy', { notebook: 'always' }],
       ['PUT approvals/pause', { paused: true }],
       ['POST executions/x_1/input', { value: 'Ada', asked_at: 'then' }]
+    ]);
+  });
+
+  it('withdraws what a session was granted', async () => {
+    const { api, asked } = server();
+    await api.withdrawGrant('s_1');
+    expect(asked.map(({ url, init }) => `${init.method} ${url}`)).toEqual([
+      'DELETE sessions/s_1/grant'
     ]);
   });
 

@@ -178,11 +178,10 @@ describe('ApprovalsModel', () => {
     expect(server.calls).toEqual(['reject x_1: null']);
   });
 
-  it('grants, pauses and sets the policy', async () => {
+  it('withdraws a grant, pauses and sets the policy', async () => {
     const { server, model } = await open();
     server.sessions = [session()];
-    await model.grant('s_1', 15);
-    await settle();
+    await model.withdraw('s_1');
     await model.setPaused(true);
     expect(model.paused?.by).toBe('ada');
     await model.setPaused(false);
@@ -190,8 +189,7 @@ describe('ApprovalsModel', () => {
     await model.setPolicy({ scratch: 'always' });
     expect(model.policy?.scratch).toBe('always');
     expect(server.calls).toEqual([
-      'grant s_1 15',
-      'approvals',
+      'withdraw s_1',
       'pause',
       'resume',
       'policy {"scratch":"always"}'

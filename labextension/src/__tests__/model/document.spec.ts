@@ -87,7 +87,8 @@ describe('OpenDocument', () => {
         kernel_starting: false,
         hash: '1',
         file: { number: 1, event: 'read', executions: [] },
-        deleted: []
+        deleted: [],
+        deleted_cells: []
       });
       context.contentsModel = null;
       context.sessionContext.session = null;
@@ -138,6 +139,40 @@ describe('OpenDocument', () => {
       sharedModel.deleteCell(0);
       opened.dispose();
       await pass(0);
+    });
+
+    it('tells which cells that an agent changed a person deleted', async () => {
+      const { sharedModel } = context.model;
+      sharedModel.insertCells(
+        0,
+        ['p', 'q', 'r'].map(id => ({ ...TEXT, id }))
+      );
+      const source = (cell_id: string): Change => ({
+        op: 'set_source',
+        cell_id,
+        source: 'new'
+      });
+      await apply([PUT, source('p'), source('q'), source('r')]);
+      await apply([{ op: 'delete', cell_id: 'q' }]);
+      sharedModel.clearUndoHistory();
+      const remove = (id: string) =>
+        sharedModel.deleteCell(
+          sharedModel.cells.findIndex(cell => cell.getId() === id)
+        );
+      const deleted = () => opened.shown().deleted_cells.sort();
+      remove('p');
+      remove('n');
+      await pass(0);
+      expect(deleted()).toEqual(['n', 'p']);
+      const changed = jest.fn();
+      opened.changed.connect(changed);
+      sharedModel.undo();
+      await pass(0);
+      expect(deleted()).toEqual([]);
+      expect(changed).toHaveBeenCalled();
+      remove('r');
+      await context.save();
+      expect(deleted()).toEqual([]);
     });
 
     it('says when it changes', () => {

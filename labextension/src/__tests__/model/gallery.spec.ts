@@ -1,6 +1,6 @@
 import { ActivityModel } from '../../model/activity';
 import { GalleryModel, IMAGES_PAGE } from '../../model/gallery';
-import { ANYTHING, SearchModel } from '../../model/search';
+import { SearchModel } from '../../model/search';
 import { execution, FakeServer, hit, image, session, settle } from '../fakes';
 
 const OF_SESSION = '{"session_id":"s_1"}';
@@ -100,7 +100,7 @@ describe('GalleryModel', () => {
     const { search, gallery, asked } = await open();
     gallery.isActive = true;
     await settle(5000);
-    search.criteria = { ...ANYTHING, q: 'plot' };
+    search.q = 'plot';
     await settle(5000);
     expect(gallery.isOfSearch).toBe(true);
     expect(asked().pop()).toBe('images {"q":"plot"} after null');

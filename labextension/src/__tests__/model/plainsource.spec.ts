@@ -2,7 +2,7 @@ import { readPieces, readSource, splitLines } from '../../model/plainsource';
 
 /** Pieces in one line of text: `⟨U+202E direction⟩`, `[turned]`. */
 function shown(line: string): string {
-  return readPieces(line)
+  return readPieces(line, {})
     .map(piece => {
       switch (piece.kind) {
         case 'hidden':
@@ -83,13 +83,14 @@ describe('readPieces', () => {
 
   it('loses nothing', () => {
     const line = '\u202ea\u00e9\u05d0\u0301\u200bb';
-    const pieces = readPieces(line);
+    const pieces = readPieces(line, {});
     expect(pieces.map(({ text }) => text).join('')).toBe(line);
   });
 });
 
 describe('readSource', () => {
-  const marks = (source: string) => readSource(source).map(({ mark }) => mark);
+  const marks = (source: string) =>
+    readSource(source, {}).map(({ mark }) => mark);
 
   it.each([
     ['!ls', 'shell'],

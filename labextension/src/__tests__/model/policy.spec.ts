@@ -84,14 +84,6 @@ describe('keepPolicy', () => {
     expect(sent()).toEqual(['policy {"kernel":"none","scratch":"first"}']);
   });
 
-  it('sends what the rules shall let through, in any order once', async () => {
-    const { settings, sent } = await open({ allow: ['plot', 'read'] });
-    expect(sent()).toEqual([]);
-    settings.wish({ allow: ['read', 'files'] });
-    await settle();
-    expect(sent()).toEqual(['policy {"allow":["read","files"]}']);
-  });
-
   it('takes over what was changed elsewhere', async () => {
     const { server, approvals, settings, sent } = await open({
       notebook: 'first'

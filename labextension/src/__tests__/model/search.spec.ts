@@ -1,6 +1,5 @@
 import { ActivityModel } from '../../model/activity';
-import { ANYTHING, SearchModel, searchFor } from '../../model/search';
-import type { ICriteria } from '../../model/search';
+import { SearchModel } from '../../model/search';
 import type { ISearchHit, ISearchResults } from '../../tokens';
 import { FakeServer, hit, settle } from '../fakes';
 
@@ -12,8 +11,8 @@ function open() {
     restored: Promise.resolve(null)
   });
   const model = new SearchModel(activity);
-  const look = (given: Partial<ICriteria>) => {
-    model.criteria = { ...model.criteria, ...given };
+  const look = ({ q }: { q: string }) => {
+    model.q = q;
   };
   return { server, model, look };
 }
@@ -155,35 +154,19 @@ describe('SearchModel', () => {
     expect(model.hits).toEqual([]);
   });
 
-  it('asks for what the filters say, of whole days', () => {
-    const now = new Date(2026, 10, 21, 12, 30);
-    expect(searchFor(ANYTHING, now)).toEqual({});
-    expect(
-      searchFor({ q: ' a b ', agent: 'x', cells: 'images', days: '1' }, now)
-    ).toEqual({
-      q: 'a b',
-      agent: 'x',
-      has_image: true,
-      since: new Date(2026, 10, 21).toISOString()
-    });
-    expect(
-      searchFor({ ...ANYTHING, cells: 'unreviewed', days: '7' }, now)
-    ).toEqual({ review: 'none', since: new Date(2026, 10, 15).toISOString() });
-  });
-
   it('asks nothing when nothing is looked for', async () => {
     const { server, model, look } = open();
     look({ q: '  ' });
     await settle();
     await model.refresh();
     expect(model.isSearching).toBe(false);
-    look({ cells: 'error' });
+    look({ q: ' error ' });
     await settle();
     expect(model.isSearching).toBe(true);
     model.clear();
     await settle();
     expect(model.search).toBeNull();
-    expect(server.calls).toEqual(['search {"status":"error"} after null']);
+    expect(server.calls).toEqual(['search {"q":"error"} after null']);
   });
 
   it('lets go of everything when it is disposed', async () => {

@@ -8,17 +8,22 @@ import {
 } from '@jupyterlab/codemirror';
 import { EditorView } from '@codemirror/view';
 import type { YCodeCell } from '@jupyter/ydoc';
+import {
+  RenderMimeRegistry,
+  standardRendererFactories
+} from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ApiError } from '../../api/errors';
 import { ApprovalsModel } from '../../model/approvals';
-import type { IApproval, IExecution } from '../../tokens';
+import type { IApproval, IChanges, IExecution, IPreview } from '../../tokens';
 import type { ApprovalView } from '../../widgets/approval';
 import { GUARD } from '../../widgets/approvalactions';
 import { ApprovalSlot } from '../../widgets/approvalslot';
 import { Clock } from '../../widgets/clock';
-import { execution, FakeServer, session, settle } from '../fakes';
+import { untrusted } from '../../widgets/untrusted';
+import { execution, FakeServer, preview, session, settle } from '../fakes';
 
 const NOW = Date.parse('2026-01-02T03:04:05.000Z');
 
@@ -34,7 +39,9 @@ function asking(given: Partial<IExecution> = {}): IExecution {
     decided_by: null,
     reason: null,
     asked_source: null,
-    reasons: []
+    edits_cell: false,
+    also: [],
+    preview: null
   };
   return execution({
     status: 'awaiting_approval',
@@ -82,6 +89,9 @@ class Page {
       approvals: this.model,
       clock,
       editors: createEditors(),
+      rendermime: untrusted(
+        new RenderMimeRegistry({ initialFactories: standardRendererFactories })
+      ),
       specs: () => null,
       trans
     };
@@ -128,6 +138,11 @@ class Page {
     node.dispatchEvent(new KeyboardEvent('keydown', options));
   }
 
+  /** What a trial did. */
+  get preview(): HTMLElement {
+    return this.find('.jp-AgentExecPreview');
+  }
+
   /** The editor with the source. */
   get editor(): EditorView {
     return EditorView.findFromDOM(this.find('.cm-editor'))!;
@@ -151,9 +166,7 @@ class Page {
 
   /** Decisions that reached the server. */
   get decisions(): string[] {
-    return this.server.calls.filter(call =>
-      /^(approve|reject|grant) /.test(call)
-    );
+    return this.server.calls.filter(call => /^(approve|reject) /.test(call));
   }
 
   readonly cell = new Panel();
@@ -249,6 +262,86 @@ describe('ApprovalSlot', () => {
     expect(page.find('dl').textContent).toContain('restarted 1 time');
   });
 
+  it('shows what a trial did, with nothing in it that runs', async () => {
+    const page = new Page(asking());
+    page.server.preview = preview({ status: 'pending' });
+    await settle(GUARD);
+    expect(page.preview.textContent).toMatch(/^Trial: waits, or runs/);
+    page.server.preview = preview({
+      status: 'error',
+      reason: 'It ended.',
+      outputs: [
+        { output_type: 'stream', name: 'stdout', text: 'hi' },
+        {
+          output_type: 'display_data',
+          metadata: {},
+          data: { 'text/html': '<i>as</i><img src="x" onerror="run()">' }
+        },
+        {
+          output_type: 'display_data',
+          metadata: {},
+          data: { 'application/javascript': 'run()' }
+        }
+      ] as object[] as IPreview['outputs'],
+      error: { ename: 'PermissionError', evalue: '', traceback: [] },
+      changes: {
+        variables: [
+          {
+            name: 'd\u202ef',
+            change: 'added',
+            type: 'int',
+            shape: null,
+            length: null,
+            preview: null
+          }
+        ],
+        more_variables: 0,
+        files: null
+      } as unknown as IChanges,
+      seal: {
+        landlock_abi: 5,
+        seccomp: true,
+        refused: [{ kind: 'write', what: 'out\u202e.csv' }]
+      }
+    });
+    page.ask(asking());
+    await settle(0);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual([]); // the answers have just moved
+    const { textContent } = page.preview;
+    expect(textContent).toContain('Nothing has changed yet.');
+    expect(textContent).toContain('It failed: PermissionError It ended.');
+    expect(textContent).toContain('It writes or removes a file: out\ufffd.csv');
+    expect(textContent).toContain('It would change: d\ufffdf');
+    expect(textContent).toContain('hi');
+    expect(page.preview.querySelector('i')?.textContent).toBe('as');
+    expect(page.preview.querySelector('[onerror], script')).toBeNull();
+    await settle(GUARD);
+    page.button('Approve').click();
+    expect(page.decisions).toHaveLength(1);
+  });
+
+  it('shows another trial when the kernel is another', async () => {
+    const page = await open();
+    page.server.preview = preview({ reason: 'of another kernel' });
+    const { approval } = asking();
+    const again = { ...approval, asked_at: 'later', incarnation: 2 };
+    page.ask(asking({ approval: again as IApproval }));
+    await settle();
+    expect(page.preview.textContent).toContain('of another kernel');
+  });
+
+  it('says that it edits a cell, and is approved by itself alone', async () => {
+    const before = 'theirs';
+    const approval = { ...asking().approval, before, edits_cell: true };
+    const page = await open({ approval: approval as IApproval });
+    expect(page.text).toContain('replaces this cell and runs it');
+    const again = { ...approval, asked_at: 'later', before: 'theirs again' };
+    page.ask(asking({ approval: again as IApproval }));
+    await settle();
+    expect(page.find('[role=alert]').textContent).toMatch(/cell has changed/);
+  });
+
   it('approves what a person has edited', async () => {
     const page = await open({ source: 'a\r\nb' });
     page.button('Edit').click();
@@ -284,7 +377,6 @@ describe('ApprovalSlot', () => {
     expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
     page.button('Edit').click();
     page.type('other');
-    expect(() => page.button('Approve all…')).toThrow();
     await settle(GUARD);
     page.button('Discard edits').click();
     expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
@@ -332,14 +424,40 @@ describe('ApprovalSlot', () => {
     expect(other.decisions).toEqual(['reject x_1: null']);
   });
 
-  it('approves all of a session for a time', async () => {
+  it('approves, and lets the agent run more for a time', async () => {
     const page = await open();
-    page.button('Approve all…').click();
-    page.button('5 minutes').click();
+    page.server.sessions = [session({ approval: 'always' })];
+    page.ask(asking());
+    await settle(GUARD);
+    expect(page.text).not.toContain('If approved');
+    page.button('Approve and let it run…').click();
+    expect(page.text).toContain(
+      'let “analyst” run code in this kernel without asking'
+    );
+    page.button('For an hour').click();
     expect(page.decisions).toEqual([]);
     await settle(GUARD);
-    page.button('15 minutes').click();
-    expect(page.decisions).toEqual(['grant s_1 15']);
+    page.button('For an hour').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1 until hour']);
+  });
+
+  it('says what an approval covers where it covers all, and offers no more', async () => {
+    const page = await open();
+    page.server.sessions = [session({ approval: 'first' })];
+    page.ask(asking());
+    await settle(GUARD);
+    expect(page.text).toContain('without asking, until the kernel restarts');
+    expect(() => page.button('Approve and let it run…')).toThrow();
+  });
+
+  it('does not say that an approval of an edit covers more', async () => {
+    const approval = { ...asking().approval, edits_cell: true } as IApproval;
+    const page = await open({ approval });
+    page.server.sessions = [session({ approval: 'first' })];
+    page.ask(asking({ approval }));
+    await settle(GUARD);
+    expect(page.text).not.toContain('If approved');
+    expect(page.button('Approve and let it run…')).toBeTruthy();
   });
 
   it('goes back with Escape, and from there to the cell', async () => {

@@ -6,7 +6,6 @@ import {
   kernelText,
   outcomeText,
   pausedText,
-  reasonTexts,
   sinkText
 } from '../../widgets/approvalwording';
 import { execution, session } from '../fakes';
@@ -27,7 +26,9 @@ function approval(given: Partial<IApproval> = {}): IApproval {
     decided_by: null,
     reason: null,
     asked_source: null,
-    reasons: [],
+    edits_cell: false,
+    also: [],
+    preview: null,
     ...given
   };
 }
@@ -43,19 +44,6 @@ describe('askerText', () => {
     expect(askerText({ agent, token: null, username: NAMELESS }, trans)).toBe(
       '“an\ufffdalyst 1 (m\ufffd)” (Full access)'
     );
-  });
-});
-
-describe('reasonTexts', () => {
-  it('tells why the rules ask, in plain text', () => {
-    const reasons = [
-      { line: 3, kind: 'files' as const, text: 'deletes a file: r\u202em' }
-    ];
-    const given = execution({ approval: approval({ reasons }) });
-    expect(reasonTexts(given, trans)).toEqual([
-      'because line 3 deletes a file: r\ufffdm'
-    ]);
-    expect(reasonTexts(execution({ approval: null }), trans)).toEqual([]);
   });
 });
 

@@ -22,8 +22,6 @@ function changes(given: Partial<IChanges> = {}): IChanges {
   return {
     variables: [],
     more_variables: 0,
-    files: [],
-    more_files: 0,
     ...given
   };
 }
@@ -40,7 +38,6 @@ function shown(given: IChanges | null): HTMLElement[] {
 }
 
 describe('ChangesWidget', () => {
-  const file = { path: 'a.csv', bytes: 1500, modified_at: '' };
   const deleted = variable({ name: 'y', change: 'removed' });
   const table = variable({ shape: [2, 3], length: 2 });
 
@@ -49,14 +46,13 @@ describe('ChangesWidget', () => {
     [changes(), []],
     [changes({ variables: [variable()] }), ['Changed: df']],
     [
-      changes({ variables: [table, deleted], files: [file] }),
-      ['Changed: df (2 × 3), a.csv (1.5 kB)', 'Deleted: y']
+      changes({ variables: [table, deleted] }),
+      ['Changed: df (2 × 3)', 'Deleted: y']
     ],
     [
       changes({
         variables: [variable({ shape: [], length: 0 })],
-        more_variables: 40,
-        more_files: 2
+        more_variables: 42
       }),
       ['Changed: df (0), 42 more']
     ],

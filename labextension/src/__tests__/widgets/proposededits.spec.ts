@@ -124,6 +124,12 @@ describe('ProposedEdits', () => {
     );
   });
 
+  it('says why an edit that was kept is proposed again', async () => {
+    const reason = 'It was kept, but lost.';
+    await propose(proposedEdit({ id: 'a', kind: 'delete', reason }));
+    expect(edits()[0].textContent).toContain(reason);
+  });
+
   it('shows several new cells in their order', async () => {
     const added = (id: string, index: number, follows: string | null) =>
       proposedEdit({ id, kind: 'insert', after: code(id), index, follows });

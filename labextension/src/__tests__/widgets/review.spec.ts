@@ -1,6 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import type { IReview, Verdict } from '../../tokens';
-import { commentText, ReviewRow, reviewText } from '../../widgets/review';
+import type { IReview } from '../../tokens';
+import { commentText, reviewItems, reviewText } from '../../widgets/review';
 
 const trans = nullTranslator.load('');
 
@@ -56,56 +56,24 @@ describe('commentText', () => {
   });
 });
 
-describe('ReviewRow', () => {
-  const executed: unknown[] = [];
+describe('reviewItems', () => {
+  const args = (...given: Parameters<typeof reviewItems>) =>
+    reviewItems(...given).map(item => item?.args);
 
-  function create(isSession = false) {
-    executed.length = 0;
-    const row = new ReviewRow({
-      subject: { execution_id: 'x_1' },
-      isSession,
-      name: 'Review of cell 1',
-      trans,
-      execute: async (command, args) => {
-        executed.push([command, args]);
-      }
-    });
-    const button = (label: string) =>
-      Array.from(row.node.querySelectorAll('button')).find(
-        ({ textContent }) => textContent?.trim() === label
-      )!;
-    return { row, button };
-  }
-
-  it('shows a review, and takes a verdict back', () => {
-    const { row, button } = create();
-    button('Reviewed').click();
-    row.render(APPROVED);
-    expect(button('Reviewed').getAttribute('aria-pressed')).toBe('true');
-    expect(row.node.textContent).toContain('Reviewed by Ada');
-    expect(row.node.textContent).toContain('As I thought');
-    button('Reviewed').click();
-    button('Flag').click();
-    button('Comment').click();
-    const review = (verdict: Verdict | null) => [
-      'agent-exec:review',
-      { execution_id: 'x_1', verdict }
-    ];
-    expect(executed).toEqual([
-      review('approved'),
-      review(null),
-      review('flagged'),
-      ['agent-exec:comment', { execution_id: 'x_1' }]
+  it('offers to take back the verdict that was given', () => {
+    const one = { execution_id: 'x_1' };
+    expect(args(one, APPROVED, trans)).toEqual([
+      { ...one, verdict: null, isGiven: true, label: 'Reviewed' },
+      { ...one, verdict: 'flagged', isGiven: false, label: 'Flag' },
+      { ...one, label: 'Comment…' }
     ]);
   });
 
   it('takes what is so with the session for no verdict of its own', () => {
-    const { row, button } = create();
-    row.render({ ...APPROVED, whole_session: true });
-    expect(button('Reviewed').getAttribute('aria-pressed')).toBe('false');
-    const whole = create(true);
-    whole.row.render({ ...APPROVED, whole_session: true });
-    const pressed = whole.button('All reviewed').getAttribute('aria-pressed');
-    expect(pressed).toBe('true');
+    const review = { ...APPROVED, whole_session: true };
+    const [cell] = args({ execution_id: 'x_1' }, review, trans);
+    expect(cell).toMatchObject({ verdict: 'approved', isGiven: false });
+    const [session] = args({ session_id: 's_1' }, review, trans);
+    expect(session).toMatchObject({ verdict: null, isGiven: true });
   });
 });

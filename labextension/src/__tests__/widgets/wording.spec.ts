@@ -22,6 +22,7 @@ import {
   executionNotes,
   indexingText,
   momentText,
+  afterText,
   titleText,
   sessionWord,
   sizeText,
@@ -130,6 +131,22 @@ describe('userText and eventActor', () => {
       eventActor({ by, by_kind }, agent, trans);
     expect(actor('an agent on behalf of ada', 'agent')).toBe('“a”');
     expect(actor(null, 'server')).toBe('');
+  });
+});
+
+describe('afterText', () => {
+  it('says how much users ran and that something was erased, and nothing else', () => {
+    const ran = (by: string | null) => ({ type: 'person_ran', by });
+    const text = (...events: object[]) =>
+      afterText(events as IJournalEvent[], trans);
+    expect(text({ type: 'interrupted', by: 'ada' })).toBe('');
+    expect(text(ran('a\u202eda'))).toBe(
+      'Then a\ufffdda ran 1 cell in this kernel'
+    );
+    const erased = { type: 'erased', by: 'ada' };
+    expect(text(ran('ada'), ran('ada'), ran(null), erased)).toBe(
+      'Then ada, the user ran 3 cells in this kernel · Erased from the record'
+    );
   });
 });
 

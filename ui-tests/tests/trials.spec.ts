@@ -1,0 +1,120 @@
+/** An agent looks by trial, and a person decides about changes with a trial before their eyes. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect } from '@jupyterlab/galata';
+import { mergeTests } from '@playwright/test';
+import { Question, test as approvalTest } from './approval';
+import { codeCell } from './notebook';
+import { runAsPerson, test as trustTest } from './trust';
+
+const test = mergeTests(approvalTest, trustTest);
+
+test.use({ samePage: true });
+
+const PROJECT = join(__dirname, '..', '..');
+
+/** What the agent changes, in order: what the person reads of the trial. */
+const CHANGES = [
+  ['It would change: big', '4 rows are big'],
+  ['It would change: rows', '11'],
+  ['It writes or removes a file: report.txt', 'It failed: PermissionError']
+];
+
+interface IRecorded {
+  trial: boolean;
+  status: string;
+  approval: { status: string; preview: string | null } | null;
+}
+
+test('twenty looks and three changes cost a person three decisions, each with a preview', async ({
+  page,
+  baseURL,
+  server,
+  desk
+}) => {
+  const notebook = await desk.open([
+    codeCell('mine', 'rows = list(range(10))')
+  ]);
+  await runAsPerson(notebook, 0);
+  const url = `${baseURL}/api/agent-exec/mcp`;
+  const args = ['-m', 'tests.mcp.analysing', url, desk.path];
+  const program = spawn('python', args, { cwd: PROJECT });
+  let output = '';
+  program.stdout.on('data', data => (output += String(data)));
+  program.stderr.on('data', data => (output += String(data)));
+  const ended = once(program, 'exit');
+  try {
+    for (const [n, shown] of CHANGES.entries()) {
+      const question = Question.in(page.locator('.jp-NotebookPanel'));
+      for (const text of ['Nothing has changed yet.', ...shown]) {
+        await expect(question.node, output).toContainText(text, {
+          timeout: 60_000
+        });
+      }
+      if (n === 0) {
+        await page.screenshot({ path: 'test-results/preview.png' });
+      }
+      await question.button('Approve').click();
+      await expect(question.node).toBeHidden();
+    }
+    expect((await ended)[0], output).toBe(0);
+  } finally {
+    program.kill();
+  }
+  const statuses = output.match(/"status": "(\w+)"/g);
+  expect(statuses, output).toEqual(Array(23).fill('"status": "ok"'));
+  const { sessions } = await server.send<{
+    sessions: { id: string; path: string | null }[];
+  }>('get', 'sessions');
+  const { id } = sessions.find(each => each.path === desk.path)!;
+  const { executions } = await server.send<{ executions: IRecorded[] }>(
+    'get',
+    `sessions/${id}/executions?limit=100`
+  );
+  const looks = executions.filter(({ trial }) => trial);
+  expect(looks).toHaveLength(20);
+  expect(looks.every(({ approval }) => approval === null)).toBe(true);
+  const changes = executions.filter(({ trial }) => !trial);
+  expect(changes).toHaveLength(3);
+  expect(changes.every(({ approval }) => approval?.preview)).toBe(true);
+  await server.send('post', `sessions/${id}/close`, {});
+  const cells = await notebook.cells();
+  expect(cells.map(({ source }) => source.split('\n')[0])).toEqual([
+    'rows = list(range(10))',
+    'big = [row for row in rows if row > 5]',
+    'rows.append(10)',
+    "open('report.txt', 'w').write(str(sum(rows)))"
+  ]);
+});
+
+test('a trial in the panel says that it is one, and becomes a cell that runs', async ({
+  page,
+  panel,
+  newAsking,
+  desk
+}) => {
+  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
+  await runAsPerson(notebook, 0);
+  const agent = await newAsking('A look', desk.path);
+  const tried = await agent.ask('x = 5\nprint("it is", x)', { trial: true });
+  expect((await agent.read(tried, 30)).status).toBe('ok');
+  await panel.open();
+  await panel.session('A look').click();
+  const cell = panel.cell(1);
+  await expect(cell).toContainText('so it changed nothing');
+  await expect(cell).toContainText('It would change: x');
+  await expect(cell).toContainText('it is 5');
+  expect(await notebook.cells()).toHaveLength(1);
+  await cell.getByRole('button', { name: 'More actions' }).click();
+  await page
+    .getByRole('menuitem', { name: 'Insert Into My Notebook and Run' })
+    .click();
+  await expect
+    .poll(async () => (await notebook.cells())[1])
+    .toMatchObject({
+      source: 'x = 5\nprint("it is", x)',
+      text: 'it is 5\n',
+      execution_count: 2
+    });
+});
