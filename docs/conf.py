@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.references import write_openapi  # noqa: E402
+from scripts.references import completed  # noqa: E402
 
 project = "jupyter-agent-exec"
 author = "the jupyter-agent-exec developers"
@@ -52,8 +52,8 @@ ROOT_PAGES = {
 """Pages that are kept outside of docs/, where people and programs look for them."""
 
 
-def place_root_pages(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Give a page the text of the file that it stands for, and lead links to that file here."""
+def complete_page(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give a page the text of the file that it stands for, and what the code says."""
     page = DOCS / f"{docname}.md"
     origins = {DOCS / place: ROOT / origin for origin, place in ROOT_PAGES.items()}
     pages = {origin: place for place, origin in origins.items()}
@@ -66,10 +66,10 @@ def place_root_pages(app: Sphinx, docname: str, source: list[str]) -> None:
         path = Path(os.path.normpath(origin.parent / target))
         return f"{start}{os.path.relpath(pages.get(path, path), page.parent)}{end}"
 
-    source[0] = re.sub(r"(\]\()([^)#\s]+)([^)]*\))", link, origin.read_text(encoding="utf-8"))
+    text = completed(origin.read_text(encoding="utf-8"))
+    source[0] = re.sub(r"(\]\()([^)#\s]+)([^)]*\))", link, text)
 
 
 def setup(app: Sphinx) -> None:
-    """Write the page of routes and models, and connect what is ours."""
-    write_openapi()
-    app.connect("source-read", place_root_pages)
+    """Connect what is ours."""
+    app.connect("source-read", complete_page)
