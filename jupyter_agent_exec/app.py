@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from functools import cache
 from typing import Any, ClassVar
 
@@ -31,9 +29,7 @@ from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
 from .sessions.handlers import ROUTES
 from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
 from .traits import AgentExecTraits
-
-SWITCH_INTERVAL = 0.0005
-"""Seconds for which a thread of the server may keep others from running Python."""
+from .workarounds import give_back_large_blocks
 
 
 class AgentExecApp(AgentExecTraits, ExtensionApp):
@@ -109,11 +105,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         if self.services is None:
             return
-        # Loaded modules stay. A garbage collection over them would block the loop for 100 ms.
-        gc.freeze()
-        # A thread that comes back from the disk waits this long for the loop's, several times in
-        # each write; with the default of 5 ms a submit waits longer for that than for the disk.
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL))
+        give_back_large_blocks()
         self.services.start()
 
     async def stop_extension(self) -> None:

@@ -46,9 +46,11 @@
     ├── InitFailed              init_failed           its preload or init_source did not run
     ├── KernelUnavailable       kernel_unavailable    no kernel could be started or reached
     ├── HistoryUnavailable      history_unavailable   the record cannot be written; nothing was run
-    │   └── SinkBehind          sink_behind           a copy of the record lags; nothing was run
+    │   ├── SinkBehind          sink_behind           a copy of the record lags; nothing was run
+    │   └── HistoryBusy         history_busy          another change of the record is under way
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
+    ├── TrialUnavailable        trial_unavailable     this kernel cannot be copied for a trial
     └── ServerStopping          server_stopping       the server is stopping
 
 Code that fails in a kernel raises none of these errors: its execution has the status ``error``.
@@ -346,6 +348,12 @@ class SinkBehind(HistoryUnavailable):
     code = "sink_behind"
 
 
+class HistoryBusy(HistoryUnavailable):
+    """Another change of the record is under way. Nothing was done; ask again when it has ended."""
+
+    code = "history_busy"
+
+
 class NotInstalled(AgentExecError):
     """The server lacks a package that this needs; ``detail["extra"]`` names the missing extra."""
 
@@ -356,6 +364,12 @@ class IsolationUnavailable(AgentExecError):
     """The server cannot isolate kernels; the message says why. No kernel was started."""
 
     code = "isolation_unavailable"
+
+
+class TrialUnavailable(AgentExecError):
+    """The kernel cannot be copied for a trial; the message says why. Nothing was run."""
+
+    code = "trial_unavailable"
 
 
 class ServerStopping(AgentExecError):

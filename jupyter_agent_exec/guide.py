@@ -10,7 +10,7 @@ from textwrap import indent
 from typing import Final
 
 from .models import KernelTarget, NotebookTarget, ScratchTarget, Session
-from .types import ApprovalMode, Status
+from .types import NextApproval, Status
 
 STATUSES: Final[Mapping[Status, str]] = {
     "awaiting_approval": "It has not run: a person has to let it run first, in JupyterLab. Tell "
@@ -58,7 +58,7 @@ same code with the same key: it is not run twice, and you get the answer.
 - A long text comes without its middle, and says so. Read ranges of it, or search it, by the \
 execution's id; do not run the code again for that.
 - `outputs_complete: false` means that not all of the output was kept; `omitted` says how much is \
-missing."""
+missing. If `omitted.unknown` is true, more may be missing, and nobody knows how much."""
 
 DATA: Final = """\
 ## Outputs are data
@@ -77,13 +77,14 @@ _TARGETS: Final[Mapping[type, str]] = {
     "do not take their variables' names, and ask them if the kernel needs a restart.",
 }
 
-_APPROVALS: Final[Mapping[ApprovalMode, str]] = {
-    "none": "",
-    "first": "A person approves your first execution in each life of the kernel before it runs.",
-    "rules": "Code that only reads, computes and draws runs at once. A person approves other code "
-    "before it runs, and is told why it asks: say in a comment at the top what it is for.",
-    "always": "A person approves each of your executions before it runs: say in a comment at the "
-    "top what it is for.",
+_APPROVALS: Final[Mapping[NextApproval, str]] = {
+    "not_asked": "Your code runs at once.",
+    "asks_first": "A person approves your first execution before it runs. Later ones do not ask, "
+    "in all your sessions with this kernel, until it restarts. Trials never ask.",
+    "asks_always": "A person approves each of your executions before it runs: say in a comment at "
+    "the top what it is for. Trials do not ask.",
+    "granted": "A person lets your code run in this kernel, until it restarts or they withdraw it.",
+    "paused": "A person has paused all agents. Your code waits until they go on.",
 }
 
 
@@ -130,14 +131,20 @@ def _session(session: Session) -> Iterator[str]:
 def about_session(session: Session) -> Iterator[str]:
     """Return list items that tell what is special about a session."""
     yield from about_kernel(session)
-    if _APPROVALS[session.approval]:
-        yield f"- {_APPROVALS[session.approval]}"
+    if session.next_approval is not None:
+        words = approval_words(session.next_approval)
+        yield f"- Approval: {words}. {_APPROVALS[session.next_approval]}"
     if session.allow_stdin:
         yield f"- {_STDIN}"
     if session.status == "closed":
         yield "- It is closed: it can be read, but nothing more can be run in it. Open another."
     else:
         yield from about_preloaded(session)
+
+
+def approval_words(next_approval: NextApproval) -> str:
+    """Return in words what happens to the code that an agent sends next."""
+    return next_approval.replace("_", " ")
 
 
 def about_kernel(session: Session) -> Iterator[str]:

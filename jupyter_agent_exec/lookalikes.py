@@ -2,7 +2,7 @@
 
 `\u0440assword` begins with a Cyrillic letter, and Python reads `\uff45val` as `eval`. Text in one
 script is not reported, such as a comment in Russian or a variable with one Greek letter as its
-name. `labextension/src/model/lookalikes.ts` does the same, and tests compare the two.
+name.
 """
 
 from __future__ import annotations
@@ -80,6 +80,21 @@ def lookalikes(text: str) -> dict[int, str]:
                     for at, letter in enumerate(part)
                     if letter in LOOKALIKES
                 }
+    return found
+
+
+def lookalike_words(*texts: str | None) -> dict[str, dict[str, str]]:
+    """Return the words of texts with such letters: for each, its letters and what they look like.
+
+    A page marks these words wherever it shows them, also in a part or a comparison of the texts.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for text in filter(None, texts):
+        alike = lookalikes(text)
+        for start, word in _words(text) if alike else ():
+            letters = {letter: alike[at] for at, letter in enumerate(word, start) if at in alike}
+            if letters:
+                found.setdefault(word, {}).update(letters)
     return found
 
 

@@ -8,22 +8,26 @@ in bytes. Times are RFC 3339 in UTC with milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from .counts import counted
 from .types import (
     Access,
     ApprovalMode,
     CellId,
     CellType,
-    CodeKind,
     Digest,
     EditMode,
     EditStatus,
     ExecutionId,
+    GrantSpan,
     InputVerdict,
+    KernelState,
+    NextApproval,
     Output,
     PolicyKind,
     ProposalId,
@@ -31,7 +35,6 @@ from .types import (
     RecordPeople,
     RerunVerdict,
     RestartReason,
-    RuleKind,
     SessionId,
     SessionStatus,
     Status,
@@ -39,7 +42,6 @@ from .types import (
     Verdict,
     Via,
 )
-from .types import ExecutionState as KernelState
 
 S = TypeVar("S", bound=Struct)
 
@@ -229,6 +231,19 @@ class SessionKernel(Answer, frozen=True, kw_only=True):
     """Number of the kernel in the session: 1 for the first. A restart or a new kernel adds one."""
 
 
+class Grant(Answer, frozen=True, kw_only=True):
+    """A user's leave for an agent to run code in a kernel without asking, in all of its sessions.
+
+    The end of the kernel's life ends it, and so does the end of the server.
+    """
+
+    until: str | None
+    """When it ends in any case; null if it lasts until the kernel restarts."""
+    granted_by: str | None
+    """Name of the user."""
+    granted_at: str
+
+
 class Session(Answer, frozen=True, kw_only=True):
     """An agent session."""
 
@@ -257,8 +272,11 @@ class Session(Answer, frozen=True, kw_only=True):
     chain: Chain
     approval: ApprovalMode = "none"
     """Which executions need a user's approval. For a closed session: the mode when it opened."""
-    approved_until: str | None = None
-    """Until then, executions run without approval."""
+    next_approval: NextApproval | None = None
+    """What happens to the code that the agent sends next; null if the session is closed, or another
+    server's."""
+    grant: Grant | None = None
+    """The grant by which its code runs without asking; null if it asks, or needs no approval."""
     show_outputs: bool = False
     """Whether a user decided that the session's outputs are accepted as they come."""
     asking: int = 0
@@ -308,8 +326,6 @@ class SessionFile(Answer, frozen=True, kw_only=True):
     """Null for a folder."""
     mimetype: str | None
     modified_at: str
-    execution_id: ExecutionId | None = None
-    """The last execution of the session that is known to have written the file."""
 
 
 class SessionFileList(Answer, frozen=True, kw_only=True):
@@ -326,7 +342,7 @@ class Placement(Request, frozen=True, kw_only=True):
     after: CellId | None = None
     before: CellId | None = None
     cell: CellId | None = None
-    """Run this existing cell. Its source is the default source."""
+    """Run this existing cell. Its source is the default source; another one is an edit."""
     source_sha256: Sha256 | None = None
     """Hash of the source that `cell` must still have."""
 
@@ -369,6 +385,10 @@ class Execute(Step, frozen=True, kw_only=True):
     revises: ExecutionId | None = None
     """The execution of this session that the source is a new version of. A user who approves it
     sees the difference. Null is the session's last execution, if that was rejected."""
+    trial: bool = False
+    """Whether to run the code in a sealed copy of the kernel. It sees the kernel's variables and
+    changes nothing, so it needs no approval and gets no cell. Only for Python's kernels on
+    Linux."""
 
 
 class RunSteps(Request, frozen=True, kw_only=True):
@@ -425,26 +445,12 @@ class VariableChange(Answer, frozen=True, kw_only=True):
     """The value, or its start. Only simple values have one."""
 
 
-class FileChange(Answer, frozen=True, kw_only=True):
-    """A file that was written while an execution ran."""
-
-    path: str
-    """Relative to the kernel's working folder, separated by slashes."""
-    bytes: int
-    modified_at: str
-    url: str | UnsetType | None = UNSET
-    """URL path of the file on this server while the session is open; null if it cannot be read.
-    Not recorded."""
-
-
 class Changes(Answer, frozen=True, kw_only=True):
-    """Variables and files that an execution changed."""
+    """Variables that an execution changed."""
 
     variables: list[VariableChange] = field(default_factory=list)
     more_variables: int = 0
     """How many changed variables are not listed."""
-    files: list[FileChange] = field(default_factory=list)
-    more_files: int = 0
 
 
 class LeftOut(Answer, frozen=True, kw_only=True):
@@ -480,19 +486,12 @@ class ExecutionError(Answer, frozen=True, kw_only=True):
     traceback: list[str]
 
 
-class ApprovalReason(Answer, frozen=True, kw_only=True):
-    """Why the rules do not let code run without approval."""
+class AlsoApproved(Answer, frozen=True, kw_only=True):
+    """An execution that the approval of another also lets run."""
 
-    line: int
-    """Of the source, counted from 1."""
-    kind: CodeKind
-    text: str
-    """What the code does there, as the end of a sentence: `deletes a file: os.remove`."""
-
-    @property
-    def sentence(self) -> str:
-        """The reason as a sentence."""
-        return f"Asks because line {self.line} {self.text}."
+    execution_id: ExecutionId
+    source: str | None
+    """Null in the record, where the execution itself has it."""
 
 
 class Approval(Answer, frozen=True, kw_only=True):
@@ -507,8 +506,11 @@ class Approval(Answer, frozen=True, kw_only=True):
     incarnation: int
     """The `incarnation` of that kernel."""
     before: str | None
-    """The previous version of the source: of the execution that this one revises, or of the cell
-    that it replaces."""
+    """The previous version of the source: of the cell whose source it replaces, or of the execution
+    that this one revises."""
+    edits_cell: bool = False
+    """Whether it is a proposed edit as well: approving it replaces the cell's source and runs it.
+    Only a decision about this execution lets it run."""
     decided_at: str | None = None
     decided_by: str | None = None
     """Name of the user."""
@@ -516,9 +518,10 @@ class Approval(Answer, frozen=True, kw_only=True):
     """Why it was rejected."""
     asked_source: str | None = None
     """The agent's source, if the user edited it before approving."""
-    reasons: list[ApprovalReason] = field(default_factory=list)
-    """Why the rules ask, in the order of the lines; empty where the mode is not `rules`. They are a
-    convenience, not a guard."""
+    also: list[AlsoApproved] = field(default_factory=list)
+    """What else the approval lets run, in order: the rest of a restore."""
+    preview: Digest | None = None
+    """Digest of the `Preview` that the request had when the user decided."""
 
 
 class Review(Answer, frozen=True, kw_only=True):
@@ -596,7 +599,7 @@ class StepOf(Answer, frozen=True, kw_only=True):
 
 
 class Omitted(Answer, frozen=True, kw_only=True):
-    """Exact amount of output that was left out of an execution's outputs."""
+    """Output that was left out of an execution's outputs; the counts are exact."""
 
     bytes: int = 0
     """UTF-8 bytes of stream text and payloads."""
@@ -604,6 +607,8 @@ class Omitted(Answer, frozen=True, kw_only=True):
     """Line ends in the omitted stream text."""
     outputs: int = 0
     """Whole outputs."""
+    unknown: bool = False
+    """Whether more may be missing, nobody knows how much: it did not reach the server."""
 
 
 class RestoredVariables(Answer, frozen=True, kw_only=True):
@@ -613,7 +618,44 @@ class RestoredVariables(Answer, frozen=True, kw_only=True):
     missing: list[str]
 
 
-class ExecutionState(Answer, frozen=True, kw_only=True):
+class Refusal(Answer, frozen=True, kw_only=True):
+    """Something that code in a trial tried, and that the seal refused."""
+
+    kind: Literal["write", "connect", "start", "signal", "access"]
+    """`write`: write, make, rename or remove a file; `connect`: use the network; `start`: start a
+    program or process; `access`: something else that the system refused, such as reading a file."""
+    what: str | None
+    """The file, host, program or process, as the code named it; null if unknown."""
+
+
+class Seal(Answer, frozen=True, kw_only=True):
+    """What sealed the copy of the kernel in which a trial ran."""
+
+    landlock_abi: int
+    """The version of Landlock, which guards files."""
+    seccomp: bool
+    """Whether system calls were filtered."""
+    refused: list[Refusal] = field(default_factory=list)
+    """What the code tried by way of Python, as far as it told. An empty list proves nothing."""
+
+
+class Preview(Answer, frozen=True, kw_only=True):
+    """What a trial of code that waits for approval showed. The code itself has not run."""
+
+    status: Literal["pending", "ok", "error", "timed_out", "none"]
+    """`pending`: the trial waits or runs; `none`: there was no trial."""
+    reason: str | None = None
+    """Why there was none, or how it ended."""
+    outputs: list[Output] = field(default_factory=list)
+    """An inert copy of the nbformat outputs."""
+    omitted: Omitted = Omitted()
+    error: ExecutionError | None = None
+    changes: Changes | None = None
+    """The variables that the code would change; null if unknown."""
+    seal: Seal | None = None
+
+
+class ExecutionFacts(Answer, frozen=True, kw_only=True):
     """The fields of an execution that the record and the answer share."""
 
     id: ExecutionId
@@ -665,6 +707,10 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     revises: ExecutionId | None = None
     restores: ExecutionId | None = None
     """The earlier execution that it runs again, to restore the state of a kernel that ended."""
+    trial: bool = False
+    """Whether it ran in a sealed copy of the kernel, so that its `changes` were not made."""
+    seal: Seal | None = None
+    """What sealed that copy; null before it was sealed."""
     claim: Claim | None = None
     """What the agent says about it."""
     review: Review | None = None
@@ -676,9 +722,17 @@ class ExecutionState(Answer, frozen=True, kw_only=True):
     restored: RestoredVariables | None = None
     """What was restored in its kernel since the last answer; only in the answer to the request that
     runs the code."""
+    next_approval: NextApproval | None = None
+    """What happens to the code that the agent sends next; only in the answer to the request that
+    runs the code."""
 
 
-class Execution(ExecutionState, frozen=True, kw_only=True):
+Lookalikes = dict[str, dict[str, str]]
+"""Words of code that could deceive a reader: their letters that look like ASCII letters and are
+not, and what these look like."""
+
+
+class Execution(ExecutionFacts, frozen=True, kw_only=True):
     """One execution of a source."""
 
     source_sha256: Digest
@@ -690,6 +744,8 @@ class Execution(ExecutionState, frozen=True, kw_only=True):
     left_out: list[LeftOut] = field(default_factory=list)
     """Large outputs that this answer leaves out. A request for the single execution returns
     them."""
+    lookalikes: Lookalikes = field(default_factory=dict)
+    """Of the source, and of all other code that an approval of it is about."""
 
 
 class ExecutionList(Answer, frozen=True, kw_only=True):
@@ -897,6 +953,9 @@ class Approve(Request, frozen=True, kw_only=True):
     """Hash of the source that the user saw. Refused if the execution's source is another."""
     source: str | None = None
     """A source to run instead. Both sources are recorded."""
+    grant: GrantSpan | None = None
+    """Let the agent run more code in this kernel without asking: until the kernel restarts, or for
+    an hour at most. With null, the agent's other code asks as the approval mode says."""
 
 
 class Reject(Request, frozen=True, kw_only=True):
@@ -904,13 +963,6 @@ class Reject(Request, frozen=True, kw_only=True):
 
     reason: Annotated[str, Meta(max_length=5000)] | None = None
     """A sentence for the agent."""
-
-
-class GrantApproval(Request, frozen=True, kw_only=True):
-    """Let all executions of a session run without approval for some time."""
-
-    minutes: Annotated[float, Meta(ge=0, le=1440)]
-    """0 ends the grant."""
 
 
 class SetPolicy(Request, frozen=True, kw_only=True):
@@ -921,8 +973,6 @@ class SetPolicy(Request, frozen=True, kw_only=True):
     kernel: ApprovalMode | None = None
     edits: EditMode | None = None
     """Whether edits by agents with a token are made at once, or proposed."""
-    allow: list[RuleKind] | None = None
-    """The kinds of code that the rules let through."""
 
 
 class SetPause(Request, frozen=True, kw_only=True):
@@ -1028,13 +1078,10 @@ class Rerun(Answer, frozen=True, kw_only=True):
 
 
 class Restore(Request, frozen=True, kw_only=True):
-    """Run again what made the state of a session's last kernel."""
+    """Run again all that ended with `ok` in a session's last kernel."""
 
-    also: Annotated[list[ExecutionId], Meta(max_length=1000)] = field(default_factory=list)
-    """Executions that run although they would be left out, also those of earlier kernels."""
-    everything: bool = False
-    """Whether code runs too that wrote files, ran programs, installed packages or used the
-    network."""
+    leave_out: Annotated[list[ExecutionId], Meta(max_length=10_000)] = field(default_factory=list)
+    """Executions that do not run again."""
     dry_run: bool = False
     """Only tell what would run."""
     wait: Annotated[float, Meta(ge=0, le=3600)] | None = None
@@ -1042,15 +1089,13 @@ class Restore(Request, frozen=True, kw_only=True):
 
 
 class RestoredCell(Answer, frozen=True, kw_only=True):
-    """An execution that made the state of an earlier kernel."""
+    """An execution that ended with `ok` in an earlier kernel."""
 
     of: ExecutionId
     seq: int
     """Its number in its session."""
     source: str
     """The first line of its source."""
-    does: list[str]
-    """What it does beyond the kernel, such as to write files, each as the end of a sentence."""
     left_out: str | None
     """Why it does not run, in a sentence."""
     execution_id: ExecutionId | None
@@ -1184,9 +1229,6 @@ class ApprovalPolicy(Answer, frozen=True, kw_only=True):
     """Whether edits by agents with a token are made at once, or proposed."""
     forced: list[PolicyKind]
     """What the server's configuration decides. Users cannot change it."""
-    allow: list[RuleKind] = field(default_factory=list)
-    """The kinds of code that run without approval where the mode is `rules`. Where the
-    configuration forces that mode, only those that it allows too."""
 
 
 class Pause(Answer, frozen=True, kw_only=True):
@@ -1358,7 +1400,7 @@ class DecidedEdit(Answer, frozen=True, kw_only=True):
     cell_id: CellId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete."""
+    """A sentence, if it is obsolete, or open again."""
 
 
 class ProposedEdit(Answer, frozen=True, kw_only=True):
@@ -1386,9 +1428,11 @@ class ProposedEdit(Answer, frozen=True, kw_only=True):
     fits: bool
     """Whether an open edit can be kept now, or a kept one undone."""
     reason: str | None
-    """A sentence that says why it does not fit, or why it is obsolete."""
+    """A sentence that says why it does not fit, why it is obsolete, or why it is open again."""
     decided_by: str | None
     decided_at: str | None
+    lookalikes: Lookalikes = field(default_factory=dict)
+    """Of all sources above."""
 
 
 class Proposal(Answer, frozen=True, kw_only=True):
@@ -1455,8 +1499,8 @@ class Indexing(Answer, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return (
-            f"The index is being rebuilt: {self.done:,} of {self.total:,} sessions so far; "
-            "results may be missing."
+            f"The index is being rebuilt: {self.done:,} of {counted(self.total, 'session')} so "
+            "far; results may be missing."
         )
 
 
@@ -1701,12 +1745,13 @@ class TokenList(Answer, frozen=True, kw_only=True):
 
 def derive(model: type[S], source: Struct, /, **fields: object) -> S:
     """Return a `model` with the fields that it shares with `source`, updated by `fields`."""
-    shared = {
-        name: getattr(source, name)
-        for name in source.__struct_fields__
-        if name in model.__struct_fields__
-    }
+    shared = {name: getattr(source, name) for name in _shared_fields(model, type(source))}
     return model(**(shared | fields))
+
+
+@cache
+def _shared_fields(one: type[Struct], other: type[Struct]) -> list[str]:
+    return [name for name in one.__struct_fields__ if name in other.__struct_fields__]
 
 
 PIECE_BYTES: Final = 1 << 17

@@ -10,29 +10,32 @@ A record combines all entries about one session or one execution.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import hmac
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_type_hints
 
 from msgspec import Meta, Struct
 
 from .models import (
     Agent,
-    ApprovalReason,
     Caps,
     Chain,
     Claim,
     Document,
+    ExecutionFacts,
     ExecutionKernel,
-    ExecutionState,
     LeftOut,
     Limits,
     Omitted,
     Placement,
     RerunInput,
     RerunRules,
+    Seal,
     SessionKernel,
     StepOf,
     Target,
@@ -51,10 +54,10 @@ from .types import (
     PolicyKind,
     ProposalId,
     ProposedEditId,
+    RecordedMode,
     RecordPeople,
     RerunVerdict,
     RestartReason,
-    RuleKind,
     SessionId,
     Status,
     TokenId,
@@ -62,6 +65,7 @@ from .types import (
     Via,
     is_made_up,
 )
+from .widgets import with_widget_texts
 
 
 class Payload(Struct, frozen=True):
@@ -150,57 +154,105 @@ SERVER = By(kind="server")
 """The server itself, without a request from a user or an agent."""
 
 
+def current_mode(recorded: RecordedMode) -> ApprovalMode:
+    """Return the approval mode that a recorded one means now."""
+    return "first" if recorded == "rules" else recorded
+
+
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
     """Base of all entries."""
 
     n: int = 0
     """Position in the journal, from 0; set by the journal."""
     format: int = 1
-    """How it names its payloads: 1 by SHA-256, 2 by commitments; set by the journal."""
+    """The format of the record, `chain.FORMAT`; set by the journal. Only this one is read."""
     at: str
     by: By
 
 
-class Accepted(Entry, frozen=True, kw_only=True, tag="accepted"):
-    """The server accepted an execution. The execution will reach a final status."""
+class JournalEntry(Entry, frozen=True, kw_only=True):
+    """Base of the entries of a session's journal."""
+
+    is_event: ClassVar[bool] = True
+    """Whether it is told as an event; others are shown in a cell, or with the session."""
+
+
+class ExecutionEntry(JournalEntry, frozen=True, kw_only=True):
+    """Base of the entries that add up to the record of one execution."""
 
     execution_id: ExecutionId
+
+
+class LedgerEntry(Entry, frozen=True, kw_only=True):
+    """Base of the entries of a ledger."""
+
+
+class Mark(enum.Enum):
+    """What a field means to those who read entries of all kinds."""
+
+    SOURCE = enum.auto()
+    """It names a source, or cells of a notebook without their outputs."""
+    FREE_TEXT = enum.auto()
+    """It is, or has, text of an agent or a user. Secrets in it are replaced."""
+    EVENT_TEXT = enum.auto()
+    """It is the text of the event."""
+    EVENT_PAYLOAD = enum.auto()
+    """It names the text of the event."""
+
+
+@cache
+def marked(kind: type[Entry], mark: Mark) -> tuple[str, ...]:
+    """Return the fields of a kind of entry that have a mark."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        name for name in kind.__struct_fields__ if mark in getattr(hints[name], "__metadata__", ())
+    )
+
+
+class Accepted(ExecutionEntry, frozen=True, kw_only=True, tag="accepted"):
+    """The server accepted an execution. The execution will reach a final status."""
+
+    is_event = False
+
     seq: int
-    source: Digest
+    source: Annotated[Digest, Mark.SOURCE]
     timeout: float | None
     queue_timeout: float | None
     max_output_bytes: int
     init: bool = False
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
-    """Commitment to the SHA-256 of the request that came with `idempotency_key`; in format 1 the
-    SHA-256 itself."""
+    """Commitment to the SHA-256 of the request that came with `idempotency_key`."""
     placement: Placement | Literal["end", "none"] | None = None
     """The place of its cell; null if the session's target is not a notebook."""
     revises: ExecutionId | None = None
     restores: ExecutionId | None = None
     """The execution of an earlier kernel that it runs again."""
-    claim: Claim | None = None
-    values: Digest | None = None
+    trial: bool = False
+    """Whether it runs in a sealed copy of the kernel."""
+    claim: Annotated[Claim | None, Mark.FREE_TEXT] = None
+    values: Annotated[Digest | None, Mark.SOURCE] = None
     """JSON: the expressions to evaluate after the code, by name; null for none."""
     step: StepOf | None = None
     """Its position in a request with several steps. The first step's entry has the request's
     `idempotency_key`."""
 
 
-class Dispatched(Entry, frozen=True, kw_only=True, tag="dispatched"):
+class Dispatched(ExecutionEntry, frozen=True, kw_only=True, tag="dispatched"):
     """The execution is about to be sent to the kernel. It is never sent again."""
 
-    execution_id: ExecutionId
+    is_event = False
+
     kernel: ExecutionKernel
 
 
-class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
+class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
     """An execution has reached its final status."""
 
-    execution_id: ExecutionId
+    is_event = False
+
     status: Status
-    reason: str | None = None
+    reason: Annotated[str | None, Mark.FREE_TEXT] = None
     execution_count: int | None = None
     error: bool = False
     """Whether the last output of type error is the execution's error."""
@@ -223,51 +275,75 @@ class Finished(Entry, frozen=True, kw_only=True, tag="finished"):
     """JSON: the changed variables, as in `models.Changes`; null if they are not recorded."""
     values: Digest | None = None
     """JSON: a `models.Value` for each expression; null if none was evaluated."""
+    widgets: Digest | None = None
+    """JSON: `models`, the widgets' models that the session's outputs show, as far as they have
+    changed, as in nbformat's widget state, by id, with null for a closed one; `left_out`, the ids
+    of those that are not known or too large; `texts`, what those that it showed, or that captured
+    its output, show, as text. Null if there are none."""
+    seal: Seal | None = None
+    """What sealed the copy of the kernel in which a trial ran."""
 
 
-class InputAsked(Entry, frozen=True, kw_only=True, tag="input_asked"):
+class InputAsked(ExecutionEntry, frozen=True, kw_only=True, tag="input_asked"):
     """The code of an execution requests input, and waits for it."""
 
-    execution_id: ExecutionId
-    prompt: Digest
+    prompt: Annotated[Digest, Mark.EVENT_PAYLOAD]
     """Text; a very long prompt is cut."""
     password: bool = False
 
 
-class InputGiven(Entry, frozen=True, kw_only=True, tag="input_given"):
+class InputGiven(ExecutionEntry, frozen=True, kw_only=True, tag="input_given"):
     """A user or an agent answered an input request. Written before the kernel gets the answer."""
 
-    execution_id: ExecutionId
-    value: Digest | None = None
+    value: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
     """Text; null for a password, for which not even a digest is kept."""
 
 
-class KernelInspected(Entry, frozen=True, kw_only=True, tag="kernel_inspected"):
+class KernelInspected(JournalEntry, frozen=True, kw_only=True, tag="kernel_inspected"):
     """The agent requests completion or documentation. Written before the kernel gets the request.
 
     The kernel may run code to answer, such as an import or a property.
     """
 
     kind: Literal["complete", "inspect"]
-    code: Digest
+    code: Annotated[Digest, Mark.SOURCE, Mark.EVENT_PAYLOAD]
     """Text."""
     cursor_pos: int
     """Code points from the start of the code."""
     detail_level: Literal[0, 1] = 0
 
 
-class FilesWritten(Entry, frozen=True, kw_only=True, tag="files_written"):
-    """Files were written in the kernel's folder while an execution ran."""
+class ChangedFile(Struct, frozen=True, kw_only=True):
+    """A file that was written while an execution ran, by it or by anybody else."""
 
-    execution_id: ExecutionId
+    path: str
+    """Relative to the kernel's working folder, separated by slashes."""
+    bytes: int
+    modified_at: str
+
+
+class ChangedFiles(Struct, frozen=True, kw_only=True):
+    """The files that were written while an execution ran."""
+
+    files: list[ChangedFile] = []
+    more: int = 0
+    """How many are not listed."""
+
+
+class FilesChanged(ExecutionEntry, frozen=True, kw_only=True, tag="files_changed"):
+    """Files were written in the kernel's folder while an execution ran: it is not known by whom."""
+
+    is_event = False
+
     files: Digest
-    """JSON: the changed files, as in `models.Changes`."""
+    """JSON: `ChangedFiles`."""
 
 
-class LateOutput(Entry, frozen=True, kw_only=True, tag="late_output"):
+class LateOutput(ExecutionEntry, frozen=True, kw_only=True, tag="late_output"):
     """Outputs that came after their execution had finished. They follow its earlier outputs."""
 
-    execution_id: ExecutionId
+    is_event = False
+
     outputs: Digest
     blobs: tuple[BlobRef, ...] = ()
     omitted: Omitted = Omitted()
@@ -281,8 +357,10 @@ class OutputRef(Struct, frozen=True):
     index: int
 
 
-class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
+class DisplayUpdated(JournalEntry, frozen=True, kw_only=True, tag="display_updated"):
     """A later execution replaced the data and metadata of outputs with the same display id."""
+
+    is_event = False
 
     execution_id: ExecutionId
     """The execution that sent the update. If a user's cell sent it: the first execution whose
@@ -293,60 +371,62 @@ class DisplayUpdated(Entry, frozen=True, kw_only=True, tag="display_updated"):
     blobs: tuple[BlobRef, ...] = ()
 
 
-class Interrupted(Entry, frozen=True, kw_only=True, tag="interrupted"):
+class Interrupted(JournalEntry, frozen=True, kw_only=True, tag="interrupted"):
     """The server interrupted the kernel."""
 
     execution_id: ExecutionId | None
-    reason: Literal["asked", "cancelled", "timed_out", "closing"]
+    reason: Annotated[Literal["asked", "cancelled", "timed_out", "closing"], Mark.EVENT_TEXT]
 
 
-class PersonRan(Entry, frozen=True, kw_only=True, tag="person_ran"):
+class PersonRan(JournalEntry, frozen=True, kw_only=True, tag="person_ran"):
     """A user ran code in the kernel. The entry lacks what the kernel did not report."""
 
     kernel_id: str
     msg_id: str
     """Message id of the user's `execute_request`."""
-    source: Digest
+    source: Annotated[Digest, Mark.SOURCE, Mark.EVENT_PAYLOAD]
     execution_count: int | None
     status: Literal["ok", "error"] | None = None
     """Null if only the source is recorded, or the kernel did not report the end."""
     via: Literal["kernel", "websocket"] = "kernel"
     """Who told: the kernel that ran it, or the WebSocket of the user who was signed in (`by`). The
     second is written before the kernel gets the request. It is silent about what came of it."""
-    expressions: Digest | None = None
+    expressions: Annotated[Digest | None, Mark.SOURCE] = None
     """JSON of the `user_expressions`, which are code too; null without them."""
     outputs: Digest | None = None
     blobs: tuple[BlobRef, ...] = ()
     omitted: Omitted = Omitted()
 
 
-class Opened(Entry, frozen=True, kw_only=True, tag="opened"):
+class Opened(JournalEntry, frozen=True, kw_only=True, tag="opened"):
     """The session's first entry."""
 
+    is_event = False
+
     session_id: SessionId
-    agent: Agent
+    agent: Annotated[Agent, Mark.FREE_TEXT]
     target: Target
-    title: str | None
+    title: Annotated[str | None, Mark.FREE_TEXT]
     client_id: str | None
     limits: Limits
     username: str
     access: Access = "full"
     token: TokenRef | None = None
-    init_source: Digest | None = None
+    init_source: Annotated[Digest | None, Mark.SOURCE] = None
     record_people: RecordPeople = "off"
-    approval: ApprovalMode = "none"
+    approval: RecordedMode = "none"
     allow_stdin: bool = False
     preloaded: tuple[str, ...] = ()
     """What is loaded in each of its kernels, as in `Session.preloaded`."""
     ledger: Chain | None = None
-    """The end of the ledger when the session was opened; null in version 0.1."""
+    """The end of the ledger when the session was opened; set by the history."""
 
 
-class KernelStarted(Entry, frozen=True, kw_only=True, tag="kernel_started"):
+class KernelStarted(JournalEntry, frozen=True, kw_only=True, tag="kernel_started"):
     """The session has got a kernel."""
 
     kernel: SessionKernel
-    reason: RestartReason | None
+    reason: Annotated[RestartReason | None, Mark.EVENT_TEXT]
     """Why the session lost the kernel before; null for the first kernel."""
     display_name: str | None = None
     """The kernelspec's display name."""
@@ -372,12 +452,14 @@ class Environment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why it is not known, in a sentence."""
 
 
-class EnvironmentFound(Entry, frozen=True, kw_only=True, tag="environment_found"):
+class EnvironmentFound(JournalEntry, frozen=True, kw_only=True, tag="environment_found"):
     """The kernel told what its code runs in. Later kernels have the same, unless they tell others.
 
     It is asked when the session's first execution in it has ended, or before one that may install
     packages.
     """
+
+    is_event = False
 
     kernel_id: str
     incarnation: int
@@ -385,110 +467,120 @@ class EnvironmentFound(Entry, frozen=True, kw_only=True, tag="environment_found"
     """JSON of an `Environment`."""
 
 
-class PackagesChanged(Entry, frozen=True, kw_only=True, tag="packages_changed"):
+class PackagesChanged(JournalEntry, frozen=True, kw_only=True, tag="packages_changed"):
     """Other packages were installed after an execution whose code names an installer, as before."""
 
     execution_id: ExecutionId
-    packages: Digest
+    packages: Annotated[Digest, Mark.EVENT_PAYLOAD]
     """Text: for each change, a line of a `requirements.txt` after `-` for what went, after `+` for
     what came."""
 
 
-class KernelEnded(Entry, frozen=True, kw_only=True, tag="kernel_ended"):
+class KernelEnded(JournalEntry, frozen=True, kw_only=True, tag="kernel_ended"):
     """The session has lost its kernel."""
 
     kernel_id: str
     incarnation: int
     reason: RestartReason
-    message: str
+    message: Annotated[str, Mark.EVENT_TEXT]
     """A sentence that says how it ended."""
 
 
-class Recovered(Entry, frozen=True, kw_only=True, tag="recovered"):
+class Recovered(JournalEntry, frozen=True, kw_only=True, tag="recovered"):
     """The server that wrote this journal died, and another server continued the journal."""
 
     torn_bytes: int
     """Length of the incomplete last line, which was removed. No client had seen its content."""
 
 
-class Closed(Entry, frozen=True, kw_only=True, tag="closed"):
+class Closed(JournalEntry, frozen=True, kw_only=True, tag="closed"):
     """The session was closed. Only users' later decisions about it may follow."""
 
-    reason: CloseReason
+    reason: Annotated[CloseReason, Mark.EVENT_TEXT]
+    notebook_removed: bool = False
+    """Whether the empty notebook that was created for the session was deleted again, because its
+    first execution was refused."""
 
 
-class ApprovalAsked(Entry, frozen=True, kw_only=True, tag="approval_asked"):
+class ApprovalAsked(ExecutionEntry, frozen=True, kw_only=True, tag="approval_asked"):
     """An execution waits for a user's approval. If its kernel changes, another entry follows."""
 
-    execution_id: ExecutionId
-    source: Digest
+    is_event = False
+
+    source: Annotated[Digest, Mark.SOURCE]
     kernel_id: str | None
     incarnation: int
     expires_at: str
-    before: Digest | None = None
+    before: Annotated[Digest | None, Mark.SOURCE] = None
     """The previous version of the source."""
-    reasons: tuple[ApprovalReason, ...] = ()
-    """Why the rules ask; empty where the mode is not `rules`."""
+    edits_cell: bool = False
+    """Whether it is a proposed edit of the cell that it runs."""
+    also: tuple[ExecutionId, ...] = ()
+    """What else the approval lets run: the rest of a restore."""
 
 
-class Approved(Entry, frozen=True, kw_only=True, tag="approved"):
+class Approved(ExecutionEntry, frozen=True, kw_only=True, tag="approved"):
     """A user approved an execution."""
 
-    execution_id: ExecutionId
-    source: Digest
+    source: Annotated[Digest, Mark.SOURCE]
     """The source to run. It differs from the agent's source if the user edited it."""
+    preview: Digest | None = None
+    """What the user could see of a trial of the agent's source."""
 
 
-class Rejected(Entry, frozen=True, kw_only=True, tag="rejected"):
+class Rejected(ExecutionEntry, frozen=True, kw_only=True, tag="rejected"):
     """A user rejected an execution."""
 
-    execution_id: ExecutionId
-    reason: str | None
+    reason: Annotated[str | None, Mark.FREE_TEXT, Mark.EVENT_TEXT]
+    preview: Digest | None = None
+    """What the user could see of a trial of the source."""
 
 
-class ApprovalGranted(Entry, frozen=True, kw_only=True, tag="approval_granted"):
-    """The session's executions run without approval for some time; a null `until` ends that."""
+class GrantGiven(JournalEntry, frozen=True, kw_only=True, tag="grant_given"):
+    """A user let the session's agent run code in a kernel until it restarts, or is another."""
 
-    until: str | None
+    kernel_id: str | None
+    """Null if the session had none yet."""
+    incarnation: int
+    """The `incarnation` of that kernel."""
+    until: Annotated[str | None, Mark.EVENT_TEXT]
+    """When it ends in any case; null if only the kernel's restart ends it."""
 
 
-class AgentsPaused(Entry, frozen=True, kw_only=True, tag="agents_paused"):
+class GrantWithdrawn(JournalEntry, frozen=True, kw_only=True, tag="grant_withdrawn"):
+    """A user ended what they had let the session's agent do."""
+
+
+class AgentsPaused(JournalEntry, frozen=True, kw_only=True, tag="agents_paused"):
     """A user paused all agents. No agent's code is sent to a kernel."""
 
 
-class AgentsResumed(Entry, frozen=True, kw_only=True, tag="agents_resumed"):
+class AgentsResumed(JournalEntry, frozen=True, kw_only=True, tag="agents_resumed"):
     """A user resumed all agents."""
 
 
-class OutputsAccepted(Entry, frozen=True, kw_only=True, tag="outputs_accepted"):
+class OutputsAccepted(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_accepted"):
     """A user accepted an execution's outputs: the notebook gets the originals."""
 
-    execution_id: ExecutionId
 
-
-class OutputsShown(Entry, frozen=True, kw_only=True, tag="outputs_shown"):
+class OutputsShown(JournalEntry, frozen=True, kw_only=True, tag="outputs_shown"):
     """A user decided whether outputs that are held in this session are accepted as they come."""
 
     always: bool
 
 
-class OutputsDiscarded(Entry, frozen=True, kw_only=True, tag="outputs_discarded"):
+class OutputsDiscarded(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_discarded"):
     """A user discarded an execution's outputs: the notebook gets none of them."""
 
-    execution_id: ExecutionId
 
-
-class OutputsRestored(Entry, frozen=True, kw_only=True, tag="outputs_restored"):
+class OutputsRestored(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_restored"):
     """A user undid their decision about an execution's outputs."""
 
-    execution_id: ExecutionId
 
-
-class CellDiscarded(Entry, frozen=True, kw_only=True, tag="cell_discarded"):
+class CellDiscarded(ExecutionEntry, frozen=True, kw_only=True, tag="cell_discarded"):
     """A user removed an execution's cell from the notebook."""
 
-    execution_id: ExecutionId
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
     cell_id: CellId
     cell: Digest
     """JSON of the removed cell."""
@@ -496,74 +588,74 @@ class CellDiscarded(Entry, frozen=True, kw_only=True, tag="cell_discarded"):
     """The cell before it; null if it was the first."""
 
 
-class CellRestored(Entry, frozen=True, kw_only=True, tag="cell_restored"):
+class CellRestored(ExecutionEntry, frozen=True, kw_only=True, tag="cell_restored"):
     """A user put a discarded cell of an execution back."""
 
-    execution_id: ExecutionId
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
 
 
-class Reviewed(Entry, frozen=True, kw_only=True, tag="reviewed"):
+class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
     """A user reviewed an execution, or all executions of the session so far."""
 
     execution_id: ExecutionId | None
     """Null for a review of the session."""
     verdict: Verdict | None
-    comment: str | None = None
+    comment: Annotated[str | None, Mark.FREE_TEXT] = None
     up_to: int = 0
     """For a review of the session: the last execution that it covers."""
 
 
-class NotebookCreated(Entry, frozen=True, kw_only=True, tag="notebook_created"):
+class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):
     """The server created an empty notebook, because there was none at the session's path."""
 
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
 
 
-class NotebookMoved(Entry, frozen=True, kw_only=True, tag="notebook_moved"):
+class NotebookMoved(JournalEntry, frozen=True, kw_only=True, tag="notebook_moved"):
     """The session's notebook was moved or renamed."""
 
     path: str
     before: str
 
 
-class CellWritten(Entry, frozen=True, kw_only=True, tag="cell_written"):
+class CellWritten(ExecutionEntry, frozen=True, kw_only=True, tag="cell_written"):
     """The new state of an execution's cell in the notebook."""
 
-    execution_id: ExecutionId
+    is_event = False
+
     document: Document
 
 
-class NotebookEditAsked(Entry, frozen=True, kw_only=True, tag="notebook_edit_asked"):
+class NotebookEditAsked(JournalEntry, frozen=True, kw_only=True, tag="notebook_edit_asked"):
     """The agent is about to change cells of the notebook.
 
     The next `notebook_edited` or `notebook_edit_refused` of this path has the result. If there is
     none, the server died in between, and the result is unknown.
     """
 
-    path: str
-    edits: Digest
+    path: Annotated[str, Mark.EVENT_TEXT]
+    edits: Annotated[Digest, Mark.SOURCE]
     """JSON array of the requested edits."""
 
 
-class NotebookEditRefused(Entry, frozen=True, kw_only=True, tag="notebook_edit_refused"):
+class NotebookEditRefused(JournalEntry, frozen=True, kw_only=True, tag="notebook_edit_refused"):
     """The edits before this entry were refused, so the notebook was not changed."""
 
     path: str
     code: str
-    message: str
+    message: Annotated[str, Mark.FREE_TEXT, Mark.EVENT_TEXT]
     """A sentence that gives the reason."""
 
 
-class NotebookEdited(Entry, frozen=True, kw_only=True, tag="notebook_edited"):
+class NotebookEdited(JournalEntry, frozen=True, kw_only=True, tag="notebook_edited"):
     """The agent changed cells of the notebook."""
 
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
     via: Via
-    before: Digest
+    before: Annotated[Digest, Mark.SOURCE]
     """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source"}}}``. `cells` has
     the cells that the edits change, before the edits; `order` has all cells of the notebook."""
-    after: Digest
+    after: Annotated[Digest, Mark.SOURCE]
     """The same, after the edits."""
 
 
@@ -577,16 +669,16 @@ class ProposedCell(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether its outputs are cleared."""
 
 
-class EditsProposed(Entry, frozen=True, kw_only=True, tag="edits_proposed"):
+class EditsProposed(JournalEntry, frozen=True, kw_only=True, tag="edits_proposed"):
     """The agent proposed edits of the notebook. Nothing was changed."""
 
     proposal_id: ProposalId
-    path: str
-    edits: Digest
+    path: Annotated[str, Mark.EVENT_TEXT]
+    edits: Annotated[Digest, Mark.SOURCE]
     """JSON array of the requested edits."""
-    before: Digest
+    before: Annotated[Digest, Mark.SOURCE]
     """JSON as in `notebook_edited`: the notebook, and the cells that would change."""
-    after: Digest
+    after: Annotated[Digest, Mark.SOURCE]
     """The same, with the session's open edits and these."""
     cells: tuple[ProposedCell, ...]
     """The edits to decide about, in the order of the cells."""
@@ -596,12 +688,14 @@ class EditsProposed(Entry, frozen=True, kw_only=True, tag="edits_proposed"):
     """How many of the session's proposed edits are open now."""
 
 
-class EditsDeciding(Entry, frozen=True, kw_only=True, tag="edits_deciding"):
+class EditsDeciding(JournalEntry, frozen=True, kw_only=True, tag="edits_deciding"):
     """A user's decision about proposed edits is about to change the notebook.
 
     The next `edits_decided` has the result. If there is none, the server died in between, and the
     edits are as open, or as kept, as before.
     """
+
+    is_event = False
 
     path: str
     ids: tuple[ProposedEditId, ...]
@@ -613,11 +707,11 @@ class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: ProposedEditId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete."""
+    """A sentence, if it is obsolete, or open again."""
 
 
-class EditsDecided(Entry, frozen=True, kw_only=True, tag="edits_decided"):
-    """A user kept or undid proposed edits."""
+class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided"):
+    """A user kept or undid proposed edits, an execution replaced one, or a tab lost kept ones."""
 
     path: str
     decisions: tuple[EditDecision, ...]
@@ -625,16 +719,16 @@ class EditsDecided(Entry, frozen=True, kw_only=True, tag="edits_decided"):
     """How many of the session's proposed edits are open now."""
     via: Via | None = None
     """Null if the notebook was not changed."""
-    before: Digest | None = None
+    before: Annotated[Digest | None, Mark.SOURCE] = None
     """JSON as in `notebook_edited`, with the complete changed cells; null if nothing changed."""
-    after: Digest | None = None
+    after: Annotated[Digest | None, Mark.SOURCE] = None
     """JSON as in `notebook_edited`."""
 
 
-class FileUploaded(Entry, frozen=True, kw_only=True, tag="file_uploaded"):
+class FileUploaded(JournalEntry, frozen=True, kw_only=True, tag="file_uploaded"):
     """The agent uploaded a file to the session's folder. Written just before the file appears."""
 
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
     """Relative to the session's folder, separated by slashes."""
     bytes: int
     sha256: Digest
@@ -642,26 +736,26 @@ class FileUploaded(Entry, frozen=True, kw_only=True, tag="file_uploaded"):
     """Whether it replaced a file at that path."""
 
 
-class FileDeleted(Entry, frozen=True, kw_only=True, tag="file_deleted"):
+class FileDeleted(JournalEntry, frozen=True, kw_only=True, tag="file_deleted"):
     """The agent deleted a file or an empty folder. Written just before the deletion."""
 
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
     bytes: int | None = None
     """Null for a folder."""
     sha256: Digest | None = None
     """Digest of the file's content; null for a folder, and for a file too large to digest."""
 
 
-class FileUnchanged(Entry, frozen=True, kw_only=True, tag="file_unchanged"):
+class FileUnchanged(JournalEntry, frozen=True, kw_only=True, tag="file_unchanged"):
     """The upload or deletion that the entry before announced did not happen."""
 
-    path: str
+    path: Annotated[str, Mark.EVENT_TEXT]
 
 
-class RerunBegun(Entry, frozen=True, kw_only=True, tag="rerun_begun"):
+class RerunBegun(JournalEntry, frozen=True, kw_only=True, tag="rerun_begun"):
     """The session runs what another session or a notebook holds again."""
 
-    of: SessionId | None
+    of: Annotated[SessionId | None, Mark.EVENT_TEXT]
     """Null for a notebook."""
     of_chain: Chain | None
     """The end of that session's journal, which says what is run."""
@@ -671,7 +765,7 @@ class RerunBegun(Entry, frozen=True, kw_only=True, tag="rerun_begun"):
     inputs: tuple[RerunInput, ...] = ()
 
 
-class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):
+class CellRerun(JournalEntry, frozen=True, kw_only=True, tag="cell_rerun"):
     """A cell ran again, and its outputs were compared with those before."""
 
     cell_id: CellId
@@ -680,14 +774,14 @@ class CellRerun(Entry, frozen=True, kw_only=True, tag="cell_rerun"):
     execution_id: ExecutionId | None
     """Null if it was skipped."""
     reason: str | None = None
-    differences: Digest | None = None
+    differences: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
     """JSON array of `RerunDifference`; null if there are none."""
 
 
-class RestoreBegun(Entry, frozen=True, kw_only=True, tag="restore_begun"):
+class RestoreBegun(JournalEntry, frozen=True, kw_only=True, tag="restore_begun"):
     """What made the state of an earlier kernel is about to run again."""
 
-    of: SessionId
+    of: Annotated[SessionId, Mark.EVENT_TEXT]
     """The session in which it ran; the same, unless that was closed."""
     of_chain: Chain
     """The end of that session's journal."""
@@ -696,16 +790,16 @@ class RestoreBegun(Entry, frozen=True, kw_only=True, tag="restore_begun"):
     left_out: tuple[ExecutionId, ...] = ()
 
 
-class RestoreEnded(Entry, frozen=True, kw_only=True, tag="restore_ended"):
+class RestoreEnded(JournalEntry, frozen=True, kw_only=True, tag="restore_ended"):
     """All of it has run again, or an execution failed and those after it did not run."""
 
     failed: ExecutionId | None = None
     """The execution that did not end with `ok`."""
-    variables: Digest | None = None
+    variables: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
     """JSON of `RestoredVariables`; null if it is not known which there were."""
 
 
-class Erased(Entry, frozen=True, kw_only=True, tag="erased"):
+class Erased(JournalEntry, frozen=True, kw_only=True, tag="erased"):
     """A user erased payloads of earlier entries, with their salts."""
 
     entries: tuple[tuple[int, int], ...]
@@ -715,66 +809,6 @@ class Erased(Entry, frozen=True, kw_only=True, tag="erased"):
     payloads: int
     bytes: int
     reason: str | None = None
-
-
-class Migrated(Entry, frozen=True, kw_only=True, tag="migrated"):
-    """The journal was written anew, with commitments where its entries had digests."""
-
-    before: Chain
-    """The end of its chain before."""
-
-
-JournalEntry = (
-    Opened
-    | KernelStarted
-    | EnvironmentFound
-    | PackagesChanged
-    | KernelEnded
-    | Accepted
-    | ApprovalAsked
-    | Approved
-    | Rejected
-    | ApprovalGranted
-    | AgentsPaused
-    | AgentsResumed
-    | Dispatched
-    | InputAsked
-    | InputGiven
-    | KernelInspected
-    | Finished
-    | FilesWritten
-    | FileUploaded
-    | FileDeleted
-    | FileUnchanged
-    | LateOutput
-    | DisplayUpdated
-    | Interrupted
-    | PersonRan
-    | NotebookCreated
-    | NotebookMoved
-    | CellWritten
-    | OutputsAccepted
-    | OutputsShown
-    | OutputsDiscarded
-    | OutputsRestored
-    | CellDiscarded
-    | CellRestored
-    | Reviewed
-    | NotebookEditAsked
-    | NotebookEditRefused
-    | NotebookEdited
-    | EditsProposed
-    | EditsDeciding
-    | EditsDecided
-    | RerunBegun
-    | CellRerun
-    | RestoreBegun
-    | RestoreEnded
-    | Recovered
-    | Erased
-    | Migrated
-    | Closed
-)
 
 
 class KeptImage(Struct, frozen=True, kw_only=True):
@@ -798,7 +832,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     """All images of the execution, also those whose data is left out."""
 
 
-class ExecutionRecord(ExecutionState, frozen=True, kw_only=True):
+class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     """The record of an execution: from its journal entries, or from memory while it runs."""
 
     outputs: list[Output]
@@ -812,11 +846,21 @@ class ExecutionRecord(ExecutionState, frozen=True, kw_only=True):
     omitted_text_bytes: int = 0
     entry_hash: Digest | None = None
     """Hash of the journal line with its `finished` entry."""
+    widget_texts: Mapping[str, str] = {}
+    """What the widgets in `outputs`, and those that captured output, showed when it ended, as
+    text, by the ids of their models."""
     brief: Brief | None = None
     """Null if complete outputs were requested."""
+    files_changed: ChangedFiles | None = None
+    """The files that were written while it ran; not told to agents, since others may have."""
+
+    @property
+    def read_outputs(self) -> Sequence[Output]:
+        """The outputs as text shows them: a widget's text is what it showed at the end."""
+        return with_widget_texts(self.outputs, self.widget_texts)
 
 
-class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
+class LedgerOpened(LedgerEntry, frozen=True, kw_only=True, tag="ledger_opened"):
     """A server began to write this ledger, or continued the ledger of an earlier server."""
 
     instance: str
@@ -831,27 +875,29 @@ class LedgerOpened(Entry, frozen=True, kw_only=True, tag="ledger_opened"):
     """The server's root folder, to which contents paths are relative; null in older ledgers."""
 
 
-class SessionOpened(Entry, frozen=True, kw_only=True, tag="session_opened"):
+class SessionOpened(LedgerEntry, frozen=True, kw_only=True, tag="session_opened"):
     """A session was opened. Its journal exists."""
 
     session_id: SessionId
 
 
-class SessionClosed(Entry, frozen=True, kw_only=True, tag="session_closed"):
+class SessionClosed(LedgerEntry, frozen=True, kw_only=True, tag="session_closed"):
     """A session was closed. `chain` is the end of its journal."""
 
     session_id: SessionId
     chain: Chain
+    server_died: bool = False
+    """Whether another server closed it, after its own had died."""
 
 
-class SessionAmended(Entry, frozen=True, kw_only=True, tag="session_amended"):
+class SessionAmended(LedgerEntry, frozen=True, kw_only=True, tag="session_amended"):
     """A user's decision about a closed session was added to its journal."""
 
     session_id: SessionId
     chain: Chain
 
 
-class SigningKey(Entry, frozen=True, kw_only=True, tag="signing_key"):
+class SigningKey(LedgerEntry, frozen=True, kw_only=True, tag="signing_key"):
     """The server signs the heads of its chains with this key from now on."""
 
     key: Digest
@@ -860,7 +906,7 @@ class SigningKey(Entry, frozen=True, kw_only=True, tag="signing_key"):
     """In DER, in base64."""
 
 
-class SessionRemoved(Entry, frozen=True, kw_only=True, tag="session_removed"):
+class SessionRemoved(LedgerEntry, frozen=True, kw_only=True, tag="session_removed"):
     """The journal of a closed session was removed by a rule of the operator's."""
 
     session_id: SessionId
@@ -869,7 +915,7 @@ class SessionRemoved(Entry, frozen=True, kw_only=True, tag="session_removed"):
     reason: str
 
 
-class HoldSet(Entry, frozen=True, kw_only=True, tag="hold_set"):
+class HoldSet(LedgerEntry, frozen=True, kw_only=True, tag="hold_set"):
     """A user put a session, an agent's or a user's sessions on hold, or released them."""
 
     held: bool
@@ -879,32 +925,29 @@ class HoldSet(Entry, frozen=True, kw_only=True, tag="hold_set"):
     reason: str | None = None
 
 
-class PolicySet(Entry, frozen=True, kw_only=True, tag="policy_set"):
+class PolicySet(LedgerEntry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 
-    policy: dict[PolicyKind, ApprovalMode | EditMode]
-    allow: tuple[RuleKind, ...] | None = None
-    """The kinds of code that the rules let through; null if no user has set them."""
+    policy: Mapping[PolicyKind, RecordedMode | EditMode]
 
 
-class TokenMinted(Entry, frozen=True, kw_only=True, tag="token_minted"):
+class TokenMinted(LedgerEntry, frozen=True, kw_only=True, tag="token_minted"):
     """A user created an agent token. The server accepts no token without this entry."""
 
     token_id: TokenId
     label: str
     scopes: tuple[str, ...]
-    approval: ApprovalMode | None
+    approval: RecordedMode | None
     edits: EditMode | None = None
     caps: Caps
     expires_at: str
-    secret_sha256: Digest | None = None
-    """Null in a ledger of version 0.1, which did not record it."""
+    secret_sha256: Digest
     secret_expires_at: str | None = None
     """When the secret expires before the token does, because its client signed in and can renew it.
     """
 
 
-class TokenRenewed(Entry, frozen=True, kw_only=True, tag="token_renewed"):
+class TokenRenewed(LedgerEntry, frozen=True, kw_only=True, tag="token_renewed"):
     """A client that signed in got a new secret for its token; the earlier one is not valid."""
 
     token_id: TokenId
@@ -912,21 +955,21 @@ class TokenRenewed(Entry, frozen=True, kw_only=True, tag="token_renewed"):
     secret_expires_at: str
 
 
-class TokenRevoked(Entry, frozen=True, kw_only=True, tag="token_revoked"):
+class TokenRevoked(LedgerEntry, frozen=True, kw_only=True, tag="token_revoked"):
     """A user revoked a token."""
 
     token_id: TokenId
 
 
-class DecisionsUnlocked(Entry, frozen=True, kw_only=True, tag="decisions_unlocked"):
+class DecisionsUnlocked(LedgerEntry, frozen=True, kw_only=True, tag="decisions_unlocked"):
     """Somebody sent the passphrase, which allows decisions for some minutes."""
 
 
-class PassphraseRefused(Entry, frozen=True, kw_only=True, tag="passphrase_refused"):
+class PassphraseRefused(LedgerEntry, frozen=True, kw_only=True, tag="passphrase_refused"):
     """Somebody sent a wrong passphrase. The passphrase is not recorded."""
 
 
-class AccessDenied(Entry, frozen=True, kw_only=True, tag="access_denied"):
+class AccessDenied(LedgerEntry, frozen=True, kw_only=True, tag="access_denied"):
     """A request with an agent token was refused, because the token does not allow it."""
 
     token_id: TokenId
@@ -940,19 +983,21 @@ class AccessDenied(Entry, frozen=True, kw_only=True, tag="access_denied"):
     """How many equal refusals this entry stands for."""
 
 
-LedgerEntry = (
-    LedgerOpened
-    | SessionOpened
-    | SessionClosed
-    | SessionAmended
-    | SigningKey
-    | SessionRemoved
-    | HoldSet
-    | PolicySet
-    | TokenMinted
-    | TokenRenewed
-    | TokenRevoked
-    | AccessDenied
-    | DecisionsUnlocked
-    | PassphraseRefused
-)
+def _kinds(base: type[Entry]) -> Iterator[type[Entry]]:
+    """Yield the kinds of entries with a base."""
+    for kind in base.__subclasses__():
+        yield from _kinds(kind)
+        if kind.__struct_config__.tag != kind.__name__:
+            yield kind
+
+
+JOURNAL_ENTRY: Final[Any] = Union[tuple(_kinds(JournalEntry))]  # noqa: UP007
+"""The type of the entries of journals, to decode."""
+
+LEDGER_ENTRY: Final[Any] = Union[tuple(_kinds(LedgerEntry))]  # noqa: UP007
+"""The type of the entries of ledgers, to decode."""
+
+KINDS: Final[Mapping[str, type[Entry]]] = {
+    str(kind.__struct_config__.tag): kind for kind in _kinds(Entry)
+}
+"""All kinds of entries, by their `type`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
@@ -128,6 +129,17 @@ class ServerContents:
                 field="target.path",
             ) from error
 
+    async def delete_empty(self, path: str) -> bool:
+        """Delete a notebook if it has no cells; return whether it is gone."""
+        try:
+            model = await ensure_async(self._contents.get(path, type="notebook"))
+            if model["content"]["cells"]:
+                return False
+            await ensure_async(self._contents.delete(path))
+        except (web.HTTPError, OSError):
+            return False
+        return True
+
 
 class ServerSessions:
     """The server's session manager."""
@@ -218,7 +230,9 @@ class ServerSessions:
 
     async def end(self, id: str) -> None:
         """End a session and its kernel."""
-        with suppress(web.HTTPError):  # somebody else has ended it already
+        # HTTPError: somebody else has ended it already. InvalidStateError: jupyter_client raises it
+        # for a kernel that died and is being restarted, and ends such a kernel by itself.
+        with suppress(web.HTTPError, asyncio.InvalidStateError):
             await ensure_async(self._sessions.delete_session(id))
 
 

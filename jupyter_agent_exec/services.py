@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_core.paths import jupyter_config_path
 
 from ._version import __version__
-from .aca.handlers import FailedCalls
 from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Modes, Policy, Reviews
+from .approvals.shared_decisions import SharedDecisions
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
 from .auth.refusals import Refusal
@@ -34,6 +33,7 @@ from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter
+from .kernels.trials.settings import TrialSettings
 from .mcp.call import Managers
 from .mcp.client_documents import fetch_document
 from .mcp.endpoint import Endpoint, is_installed
@@ -50,6 +50,7 @@ from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .notebooks.tab_cells import TabCells
+from .notebooks.tab_edits import TabEdits
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .observability.tracing import make_tracing
@@ -75,7 +76,6 @@ from .sessions.program_kernels import ProgramKernels
 from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
-from .types import RuleKind
 
 if TYPE_CHECKING:
     from .signing.signer import Signer
@@ -220,12 +220,11 @@ class Services:
     def _make_sessions(self) -> None:
         """Create the session manager and the approval policy."""
         traits = self._traits
+        self._decisions = SharedDecisions(self._folder, self._token_thread, self._log)
         self._policy = Policy(
-            self._folder,
+            self._decisions,
             cast(Modes, traits.approval),
             cast(Modes, traits.forced_approval),
-            cast(Sequence[RuleKind], traits.rules_allow),
-            log=self._log,
         )
         self._rules = Rules(self._policy, traits.approval_timeout)
         factory = SessionFactory(
@@ -238,6 +237,13 @@ class Services:
             activity=self.activity,
             resources=ServerResources(
                 rules=self._rules,
+                trials=TrialSettings(
+                    is_on=traits.trials == "on",
+                    previews=traits.previews,
+                    memory_bytes=traits.trial_memory_bytes,
+                    root=Path(self._serverapp.root_dir),
+                    hidden=[*self._private, *map(Path, jupyter_config_path())],
+                ),
                 leftovers=Tasks(self._log),
                 disk=self._disk,
                 log=self._log,
@@ -256,13 +262,18 @@ class Services:
             disk=self._disk,
             log=self._log,
         )
-        self._metrics = Metrics(self.manager.all_open, self.history.followers.lags)
+        self._metrics = Metrics(
+            self.manager.all_open,
+            self.history,
+            lambda: self._decisions.paused is not None,
+            self._disk,
+        )
         self._cell_recovery = CellRecovery(
+            self.manager.history,
             self.history,
             self._writer,
             self._contents_backend,
             root_dir=self._serverapp.root_dir,
-            disk=self._disk,
             log=self._log,
         )
         self._program_kernels = ProgramKernels(
@@ -277,7 +288,7 @@ class Services:
         """Create the other managers that routes and MCP tools use."""
         traits, activity = self._traits, self.activity
         self.approvals: Approvals = traits.approval_manager_class(
-            self.manager, self.history, self._policy, self._rules, activity
+            self.manager, self.history, self._decisions, self._policy, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
         self.restores = Restores(self.manager, self._settings, self._log)
@@ -315,11 +326,14 @@ class Services:
             activity,
             root_dir=self._serverapp.root_dir,
         )
+        self._writer.replace_edit = self.proposals.replace
         self._tab_cells = TabCells(
             self.manager.history, self.history, self._writer, activity, log=self._log
         )
         self._writer.on_unsaved = self._tab_cells.add
-        self.tabs.on_cells = self._tab_cells.announced
+        self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
+        self.proposals.on_kept_in_tab = self._tab_edits.add
+        self.tabs.on_cells = (self._tab_cells.announced, self._tab_edits.announced)
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
             self.manager,
@@ -360,7 +374,6 @@ class Services:
             "denials": self.denials,
             "dynamic_sessions": self.dynamic_sessions,
             "endpoint": self.mcp_endpoint,
-            "failed_calls": FailedCalls(),
             "files": self.files,
             "inspection": self.inspection,
             "manager": self.manager,
@@ -370,6 +383,7 @@ class Services:
             "on_refusal": self._refused,
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
+            "refresh_decisions": self._decisions.refresh,
             "reruns": self.reruns,
             "restores": self.restores,
             "reviews": self.reviews,
@@ -407,6 +421,7 @@ class Services:
         self._loop = asyncio.get_running_loop()
         self.history.followers.changed = self._sinks_changed
         self.manager.start()
+        self._decisions.start()
         if self._signer is not None:
             self._signer.start()
         if self._timestamper is not None:
@@ -430,6 +445,7 @@ class Services:
         self._contents_events.stop()
         self._kernel_events.stop()
         await self.tokens.stop()
+        await self._decisions.stop()
         await self.denials.stop()
         await self.files.stop()
         await self.dynamic_sessions.stop()
@@ -445,6 +461,7 @@ class Services:
         self._token_thread.shutdown()
         await self._contents_backend.stop()
         await self._tab_cells.stop()
+        await self._tab_edits.stop()
         await self.tabs.stop()
         self.activity.stop()
         self._metrics.stop()

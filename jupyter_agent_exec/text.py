@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import imagesize  # type: ignore[import-untyped]
 
+from .counts import counted
 from .terminal import Terminal, clean
 from .types import IMAGE_TYPES, Output
 
@@ -46,11 +47,12 @@ _SPACE = re.compile(r"[ \t\r\n\f\v\u00a0]+")
 class TextSink(Protocol):
     """Receives a text piece by piece."""
 
-    def write(self, text: str) -> object:
-        """Buffer the next piece. Does not block."""
+    @property
+    def is_full(self) -> bool:
+        """Whether the next piece should wait, because the sink has not stored enough yet."""
 
-    def flush(self) -> object:
-        """Store the buffered text. May take time."""
+    def write(self, text: str) -> object:
+        """Take the next piece. Does not block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,9 @@ def transcript(outputs: Iterable[Output]) -> str:
     for output in outputs:
         whole.output(output)
     whole.finish()
-    return "".join(pieces)
+    text = "".join(pieces)
+    pieces.clear()  # a transcript refers to itself, so it lives until a garbage collection
+    return text
 
 
 class Transcript:
@@ -210,12 +214,12 @@ def _folded(traceback: Iterable[str]) -> Iterator[str]:
             last = f"{name}{frame['where'].partition('(')[0]}"
             continue
         if count:
-            yield f"[{count} frames in libraries, the last: {last}]"
+            yield f"[{counted(count, 'frame')} in libraries, the last: {last}]"
             count = 0
         if not _RULE.fullmatch(plain):
             yield part
     if count:
-        yield f"[{count} frames in libraries, the last: {last}]"
+        yield f"[{counted(count, 'frame')} in libraries, the last: {last}]"
 
 
 def output_size(outputs: Iterable[Output], *, most: int) -> int:
@@ -253,7 +257,7 @@ def model_text(transcript: str, *, limit: int = 10_000, read_on: ReadOn | None) 
     head, tail = transcript[:head_end], transcript[tail_start:]
     left_out = len(transcript) - len(head) - len(tail)
     more = "" if read_on is None else f"; {read_on(len(head.encode()))}"
-    note = f"[… {left_out:,} characters left out{more} …]"
+    note = f"[… {counted(left_out, 'character')} left out{more} …]"
     return f"{head}{'' if head.endswith(chr(10)) else chr(10)}{note}\n{tail}"
 
 
@@ -402,8 +406,3 @@ class _Reader(HTMLParser):
             text = text.lstrip(" ")
         if text:
             line.append(text)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, which takes an `s` unless there is one."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

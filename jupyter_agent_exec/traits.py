@@ -23,9 +23,8 @@ from traitlets import (
     validate,
 )
 
-from .approvals.manager import RULE_KINDS, Approvals, Modes, checked_modes
+from .approvals.manager import Approvals, Modes, checked_modes
 from .auth.unlocks import is_slow_hash
-from .code_rules.classifier import DEFAULT_ALLOWED
 from .executions.limits import SessionLimits, Settings
 from .files.manager import SessionFiles
 from .journal.retention import make_rules
@@ -129,9 +128,9 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         config=True,
         help="""Which closed sessions are removed from the record when no code runs: a list of
         rules, such as `{"days": 90, "target": ["scratch"], "status": ["ok"]}` (closed for 90 days,
-        and all executions ended so) or `{"max_bytes": 50_000_000_000}` (the oldest, while all
-        sessions together are larger). A session goes if all that a rule says is true of it, unless
-        it is on hold. Default: nothing is removed.""",
+        and all executions ended so) or `{"max_bytes": 50_000_000_000}` (while all sessions together
+        are larger, the oldest of the token or user that has the most). A session goes if all that a
+        rule says is true of it, unless it is on hold. Default: nothing is removed.""",
     )
 
     @validate("retention")
@@ -141,6 +140,28 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         except ValueError as error:
             raise TraitError(str(error)) from None
         return list(proposal.value)
+
+    trials = Enum(
+        ("off", "on"),
+        "on",
+        config=True,
+        help="""Whether agents may run code in a sealed copy of a kernel (`trial`). It sees the
+        kernel's variables and the files in the served folder, and changes nothing, so nobody has to
+        approve it. Trials need Linux with Landlock; elsewhere they are refused.""",
+    )
+    trial_memory_bytes = Int(
+        4 << 30,
+        min=64 << 20,
+        config=True,
+        help="The most memory, in bytes, that a trial may use in addition to its kernel's.",
+    )
+
+    previews = Bool(
+        True,
+        config=True,
+        help="""Whether code that waits for approval runs as a trial first, to show you what it
+        would print and change before you decide.""",
+    )
 
     session_manager_class = Type(
         AgentSessions,
@@ -330,28 +351,16 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
     approval = Dict(
         config=True,
         help="""Which agent code needs a user's approval before it runs, for each kind of target
-        (`scratch`, `notebook`, `kernel`): none (`none`), the session's first execution in each life
-        of the kernel (`first`), code that the rules do not let through (`rules`), or every
-        execution (`always`). The rules are a convenience, not a guard. Defaults: `none` for
-        `scratch`, `first` for the others. `edits` says what becomes of agents' edits of notebooks:
-        the user keeps or undoes each (`propose`, the default), or they are made at once (`apply`).
-        Edits with the user's own credential are made at once. Users may change all of it in
-        JupyterLab.""",
+        (`scratch`, `notebook`, `kernel`): none (`none`), the first execution (`first`: once for
+        each agent, until the kernel restarts), or every execution (`always`). Defaults: `none` for
+        `scratch`, `first` for the others. `edits`: the user keeps or undoes each edit of a notebook
+        by an agent with a token (`propose`, the default), or they are made at once (`apply`). Users
+        may change all of it in JupyterLab.""",
     )
     forced_approval = Dict(
         config=True,
-        help="""Like `approval`, but overrides it, and nobody can change it in JupyterLab. Default:
-        nothing is forced.""",
-    )
-    rules_allow = List(
-        Enum(RULE_KINDS),
-        default_value=list(DEFAULT_ALLOWED),
-        config=True,
-        help="""The kinds of code that run without approval where the mode is `rules`: `read`,
-        `plot`, `files`, `network`, `shell`, `install`, `variables`. Code that the rules do not know
-        always needs approval. Users may change it in JupyterLab; where `forced_approval` is
-        `rules`, they can only take kinds away. The rules are a convenience, not a guard: code that
-        they let through may still do harm.""",
+        help="""Like `approval`, but overrides it, and nobody can change it in JupyterLab. What it
+        says of `scratch` holds for isolated kernels too. Default: nothing is forced.""",
     )
     approval_timeout = Float(
         3600,
@@ -386,9 +395,10 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         ("off", "scratch", "all"),
         "scratch",
         config=True,
-        help="""In which kernels to record what an execution changed, its variables and the files in
-        its folder: in none (`off`), in scratch kernels (`scratch`), or also in users' kernels
-        (`all`). A user's kernel gets a request before and after each execution.""",
+        help="""In which kernels to record which variables an execution changed, and which files
+        were written in its folder while it ran: in none (`off`), in scratch kernels (`scratch`), or
+        also in users' kernels (`all`). A user's kernel gets a request before and after each
+        execution.""",
     )
 
     @validate("record_people_in")

@@ -52,9 +52,12 @@ FINAL_STATUSES: Final[frozenset[Status]] = frozenset(
     {"ok", "error", "interrupted", "timed_out", "kernel_died", "cancelled", "rejected", "lost"}
 )
 
+GrantSpan: TypeAlias = Literal["restart", "hour"]
+"""How long a user lets an agent run code in a kernel: until it restarts, or for an hour at most."""
+
 SessionStatus: TypeAlias = Literal["open", "closed"]
 
-ExecutionState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
+KernelState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
 """A kernel's state, as Jupyter names it."""
 
 RestartReason: TypeAlias = Literal[
@@ -73,29 +76,19 @@ CellType: TypeAlias = Literal["code", "markdown", "raw"]
 TargetKind: TypeAlias = Literal["scratch", "notebook", "kernel"]
 """The kinds of a session's target."""
 
-ApprovalMode: TypeAlias = Literal["none", "first", "rules", "always"]
-"""Which executions of an agent session need a user's approval before they run: none, the first one
-in each kernel of the session, those that the rules do not let through, or all."""
+ApprovalMode: TypeAlias = Literal["none", "first", "always"]
+"""Which executions need a user's approval before they run: none, the first one (once for each
+agent, until the kernel restarts), or all."""
 
-RuleKind: TypeAlias = Literal["read", "plot", "files", "network", "shell", "install", "variables"]
-"""What code does, for the rules: read files; draw; write, move or delete files; use the network;
-run programs, IPython's commands and magics; install packages; change variables that it has not made
-itself. A user may let the rules allow a kind."""
+NextApproval: TypeAlias = Literal["not_asked", "asks_first", "asks_always", "granted", "paused"]
+"""What happens to the code that an agent sends next: it runs without asking; it asks the user, and
+what follows does not ask until the kernel restarts; it asks the user, as all code does; it runs, as
+the user has let the agent run code in this kernel; or it waits, as the user has paused all
+agents."""
 
-CodeKind: TypeAlias = Literal[
-    "read",
-    "plot",
-    "files",
-    "network",
-    "shell",
-    "install",
-    "variables",
-    "dynamic",
-    "unknown",
-    "restore",
-]
-"""The same, with the kinds that always need approval: code that builds or reaches other code
-(`dynamic`), code that the rules do not know (`unknown`), and the cells of a restore (`restore`)."""
+RecordedMode: TypeAlias = Literal["none", "first", "rules", "always"]
+"""An approval mode as the record and the file of tokens may name it. `rules` is of earlier versions
+and means `first`."""
 
 EditMode: TypeAlias = Literal["apply", "propose"]
 """What becomes of an agent's edits of a notebook: they are made at once, or they are proposed to
@@ -105,8 +98,9 @@ PolicyKind: TypeAlias = Literal["scratch", "notebook", "kernel", "edits"]
 """What the approval policy decides about: executions by the kind of target, and edits."""
 
 EditStatus: TypeAlias = Literal["open", "kept", "undone", "obsolete", "replaced"]
-"""What became of a proposed edit. Obsolete: it does not fit the notebook any more. Replaced: the
-agent proposed another one for the same cell."""
+"""What became of a proposed edit. Open: nobody has decided, or it was kept and then lost with an
+unsaved tab. Obsolete: it does not fit the notebook any more. Replaced: the agent proposed another
+one for the same cell."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from jupyter_agent_exec.app import SWITCH_INTERVAL
 from jupyter_agent_exec.sessions.manager import AgentSessions
 from tests.real_server import PROJECT, real_server
 
@@ -80,26 +77,6 @@ def test_a_server_that_cannot_load_it_says_how_to_mend_that_and_goes_on_and_stop
     assert "`jupyter agent-exec doctor`" in text
     assert "a manager that is broken" in text
     assert "failed starting" not in text
-
-
-@pytest.fixture
-def thawed() -> Iterator[None]:
-    interval = sys.getswitchinterval()
-    yield
-    sys.setswitchinterval(interval)
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("thawed")
-async def test_garbage_is_not_looked_for_and_threads_hand_over_soon(jp_serverapp: Any) -> None:
-    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    loaded = len(gc.get_objects())
-    assert gc.get_freeze_count() == 0
-    await jp_serverapp.extension_manager.start_extension("jupyter_agent_exec")
-    assert gc.get_freeze_count() > loaded / 2
-    assert len(gc.get_objects()) < loaded / 2
-    assert sys.getswitchinterval() <= SWITCH_INTERVAL * 1.001  # it is kept in microseconds
-    await app.stop_extension()
 
 
 class OwnSessions(AgentSessions):

@@ -19,7 +19,6 @@ from traitlets.config import Config
 from jupyter_agent_exec import models
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.cli.parser import make_parser
-from scripts.references import MARK
 from tests.test_docs import DOCUMENTS, ROOT
 
 HERE = "tests/test_code_blocks.py"
@@ -57,7 +56,7 @@ class Block(NamedTuple):
 def blocks() -> list[Block]:
     found = []
     for page in DOCUMENTS:
-        text = page.read_text(encoding="utf-8").partition(MARK)[0]
+        text = page.read_text(encoding="utf-8")
         for match in re.finditer(r"^( *)```([^\n`]*)\n(.*?)^ *```$", text, re.M | re.S):
             before = text[: match.start()]
             headings = re.findall(r"^#+ (.*)$", before, re.M)

@@ -81,7 +81,9 @@ def test_a_path_cannot_add_lines_to_the_guide() -> None:
 
 
 def test_the_guide_of_a_session_knows_its_limits_approval_and_end() -> None:
-    session = replace(SESSION, limits=Limits(timeout=5), approval="always", status="closed")
+    session = replace(
+        SESSION, limits=Limits(timeout=5), next_approval="asks_always", status="closed"
+    )
     text = guide(session, default_timeout=600)
     assert "may run for 5 seconds" in text
     assert "A person approves each of your executions" in text

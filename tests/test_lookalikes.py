@@ -1,21 +1,18 @@
-"""Letters that look like others, told the same here and in JupyterLab's page."""
+"""Letters that look like others."""
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.lookalikes import LOOKALIKES, lookalikes
+from jupyter_agent_exec.lookalikes import lookalike_words, lookalikes
 
 HERE = Path(__file__).parent
 CASES = json.loads((HERE / "lookalikes.json").read_text())
-"""`labextension/src/__tests__/model/lookalikes.spec.ts` has them too; positions in UTF-16 there are
-the same, since what is beyond it stands at the start."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case["text"]))
@@ -31,12 +28,9 @@ def test_what_python_reads_as_an_ascii_name_is_found() -> None:
         assert lookalikes(name)
 
 
-def test_the_page_has_the_same_table() -> None:
-    source = (HERE.parent / "labextension/src/model/lookalikes.ts").read_text()
-    pairs = re.findall(r"\[\s*'((?:\\u[0-9a-f]{4})+)',\s*'(\w+)'\s*\]", source)
-    table = {
-        letter: like
-        for letters, likes in pairs
-        for letter, like in zip(json.loads(f'"{letters}"'), likes, strict=True)
+def test_words_of_several_texts_are_told_with_what_their_letters_look_like() -> None:
+    deceiving = "\u0440assword = input()  # \u0440\u0443\u0441"
+    assert lookalike_words(deceiving, None, "plain", "os.\uff45val(\u0440assword)") == {
+        "\u0440assword": {"\u0440": "p"},
+        "\uff45val": {"\uff45": "e"},
     }
-    assert table == LOOKALIKES

@@ -82,7 +82,8 @@ def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -
         if needed <= {"history:read", "read:notebook"}:
             assert verb == "get", path
         if verb != "get":
-            assert needed & {"exec", "exec:scratch", "stop", "edit:notebook", "files", *FOR_PEOPLE}
+            changes = {"exec", "look", "exec:scratch", "stop", "edit:notebook", "files"}
+            assert needed & {*changes, *FOR_PEOPLE}
         for_people = bool(needed & FOR_PEOPLE)
         assert for_people == (operation["x-agent-tokens"] == "refused")
         assert for_people == (operation["security"] == [{"token": []}])
@@ -127,7 +128,6 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         "/sessions/{session_id}/review",
         "/approvals/pause",
         "/executions/{execution_id}/approve",
-        "/sessions/{session_id}/approval",
         "/tokens",
         "/unlock",
         "/aca/code/execute",
@@ -203,13 +203,17 @@ async def ask_for_approval(ask: Callable[..., Awaitable[Answered]]) -> None:
     ]
     assert len((await ask("GET", "approvals")).json["executions"]) == 3
     await ask("PUT", "approvals/pause", {"paused": True})
+    assert (await ask("GET", f"executions/{asking[0]['id']}/preview")).status == 200
     looked_at = {"source_sha256": asking[0]["source_sha256"]}
     for status in (200, 409):
         approved = await ask("POST", f"executions/{asking[0]['id']}/approve", looked_at)
         assert approved.status == status
     rejected = await ask("POST", f"executions/{asking[1]['id']}/reject", {"reason": "No."})
     assert (rejected.status, rejected.json["status"]) == (200, "rejected")
-    await ask("PUT", f"{at}/approval", {"minutes": 1})
+    granted = {"source_sha256": asking[2]["source_sha256"], "grant": "hour"}
+    await ask("POST", f"executions/{asking[2]['id']}/approve", granted)
+    assert (await ask("GET", at)).json["grant"]["until"] is not None
+    assert (await ask("DELETE", f"{at}/grant")).json["grant"] is None
     await ask("PUT", "approvals/pause", {"paused": False})
     await ask("GET", f"executions/{asking[2]['id']}", wait="30")
 

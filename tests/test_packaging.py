@@ -264,7 +264,8 @@ def _imported() -> set[str]:
             else:
                 continue
             found |= names - frameworks
-    return found - set(sys.stdlib_module_names) - {PACKAGE.name}
+    beside = {"confinement"}  # which the program that enters a sandbox imports from its folder
+    return found - set(sys.stdlib_module_names) - {PACKAGE.name, *beside}
 
 
 def _plain(text: str) -> str:

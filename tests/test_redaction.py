@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
 import regex
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from traitlets import TraitError
 
+from jupyter_agent_exec import redaction as module
+from jupyter_agent_exec.kernels.displays import Displays
+from jupyter_agent_exec.kernels.messages import decoded
+from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.redaction import (
     CREDENTIALS,
     MOST_HELD,
@@ -20,10 +29,13 @@ from jupyter_agent_exec.redaction import (
     Rule,
     may_be,
 )
+from jupyter_agent_exec.terminal import clean
+from jupyter_agent_exec.types import ExecutionId
 
 TOKEN = f"jaex_t_{'01J0AB' * 4}0Z_{'0123456789abcdef' * 4}"
 REFRESH = TOKEN.replace("jaex", "jaer")
 PASSWORD = 'hunter2 "quoted" \\ <ü>'
+IMAGE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4).decode()
 PATTERNS = {"customer": r"KD-\d{8}", "names": r"Ms\. [A-Z][a-z]{1,20}"}
 
 
@@ -63,6 +75,38 @@ def test_secrets_are_found_wherever_a_stream_is_divided(redactor: Redactor) -> N
             assert not any(each[at : at + 4] in shown for at in range(len(each) - 3)), pieces
         assert shown.startswith("say ")
         assert shown.endswith("[redacted: DB_PASSWORD]!")
+
+
+HIDDEN = ("", "\x1b[1m", "\x1b[0;31m", "\x1b[K", "x\b", "xy\b\b", "\x07", "\x1b]8;;http://x\x07")
+
+
+@st.composite
+def hidden(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """Text that a terminal shows with a secret, and the pieces in which it comes."""
+    between = st.sampled_from(HIDDEN)
+    secret = draw(st.sampled_from([TOKEN, "KD-12345678", PASSWORD, "Ms. Grace"]))
+    text = "".join(each for letter in secret for each in (letter, draw(between)))
+    if draw(st.booleans()):  # the line's end first, then its beginning
+        at = draw(st.integers(1, len(secret) - 1))
+        text = f"{'x' * at}{secret[at:]}\r{secret[:at]}\x1b[m\n"
+    text = draw(st.sampled_from(["", "a line\n", "\x1b[32m"])) + text
+    text += draw(st.sampled_from(["", "\n", "\x1b[m", "\n\x1b[m more\n"]))
+    cuts = sorted(draw(st.sets(st.integers(1, len(text) - 1), max_size=4)))
+    return text, [text[i:j] for i, j in zip([0, *cuts], [*cuts, None], strict=True)]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(hidden())
+def test_a_secret_that_only_a_terminal_shows_is_replaced_also_in_pieces(
+    redactor: Redactor, found: tuple[str, list[str]]
+) -> None:
+    text, pieces = found
+    assert redactor.text(clean(text))[1] == 1
+    for shown, count in (redactor.text(text), streamed(redactor, pieces)):
+        assert count == 1
+        assert redactor.text(shown) == (shown, 0)
+        assert redactor.text(clean(shown)) == (clean(shown), 0)
+        assert "[redacted: " in clean(shown)
 
 
 def test_only_what_may_begin_a_secret_waits(redactor: Redactor) -> None:
@@ -131,7 +175,7 @@ def test_what_was_replaced_is_not_replaced_again() -> None:
 def test_images_stay_as_they_are_and_other_outputs_do_not() -> None:
     content = {
         "data": {
-            "image/png": TOKEN,
+            "image/png": IMAGE,
             "image/svg+xml": f"<svg>{TOKEN}</svg>",
             "text/html": [f"<b>{TOKEN}", "</b>"],
             "application/json": {"a": [TOKEN, 1, None]},
@@ -141,10 +185,94 @@ def test_images_stay_as_they_are_and_other_outputs_do_not() -> None:
     }
     redaction = Redaction(Redactor())
     shown = redaction.content(content)
-    assert (shown["data"]["image/png"], shown["transient"]) == (TOKEN, content["transient"])
+    assert (shown["data"]["image/png"], shown["transient"]) == (IMAGE, content["transient"])
     del shown["data"]["image/png"], shown["transient"]
     assert TOKEN not in json.dumps(shown)
     assert redaction.count == 5
+
+
+@pytest.mark.parametrize(
+    ("mimetype", "data"),
+    [
+        ("text/html", "<b>KD</b>-<i class='a > b'>12345678</i>"),
+        ("text/html", "&#75;D-1234<!-- x -->5678"),
+        ("text/html", "KD-1234<script>1</script>5678"),
+        ("text/markdown", "KD-1234<b></b>5678"),
+        ("image/svg+xml", "<svg><text>KD-<tspan>12345678</tspan></text></svg>"),
+        ("text/plain", ["KD-", "12345678"]),
+        ("text/plain", "KD-\x1b[1m12345678"),
+        ("image/png", "KD-12345678"),
+        ("image/png", ["KD-", "12345678"]),
+        ("audio/wav", base64.b64encode(b"KD-12345678").decode()),
+        ("application/pdf", base64.b64encode(bytes(1000) + b"KD-12345678").decode()),
+        ("application/json", {"key": "x"}),
+    ],
+)
+def test_a_secret_is_found_in_what_a_reader_sees_of_data(mimetype: str, data: Any) -> None:
+    patterns = {"customer": r"KD-\d{8}", "pair": '"key": "x'}
+    redactor = RedactionTraits(redact_patterns=patterns).redactor()
+    redaction = Redaction(redactor)
+    shown = redaction.content({"data": {mimetype: data}, "metadata": {}})["data"]
+    assert redaction.count == 1
+    assert "[redacted: " in json.dumps(shown)
+    assert redaction.content({"data": shown, "metadata": {}})["data"] == shown
+    assert redaction.count == 1
+
+
+def test_markup_around_a_secret_stays() -> None:
+    redactor = Redactor([Rule("customer", regex.compile(r"KD-\d{8}"))])
+    page = "<p>a &lt; b</p><td>of <b>KD</b>-12345678</td><td>&eacute;</td>"
+    shown, count = redactor.value({"text/html": page})
+    assert shown["text/html"] == (
+        "<p>a &lt; b</p><td>of <b>[redacted: customer]</td><td>&eacute;</td>"
+    )
+    assert count == 1
+
+
+def test_without_rules_an_execution_costs_one_object_and_one_check() -> None:
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_filename == module.__file__:
+            calls.append(frame.f_code.co_qualname)
+
+    redactor = Redactor()
+    said = [
+        ("stream", {"name": "stdout", "text": "a line\n"}),
+        ("display_data", {"data": {"text/plain": "<a page>", "text/html": "<b>a</b>"}}),
+        ("error", {"ename": "E", "evalue": "v", "traceback": ["\x1b[31mE\x1b[0m: v"]}),
+    ]
+    sys.setprofile(note)
+    try:
+        redactor.text("print('a line')")
+        outputs = Outputs(
+            ExecutionId("x_1"), Displays(), max_output_bytes=1000, sink=None, redactor=redactor
+        )
+        for msg_type, content in said * 3:
+            message = decoded(b"{}", b"{}", json.dumps(content).encode())
+            outputs.feed(msg_type, message.content, may_have_token=message.may_have_token)
+        outputs.finish()
+    finally:
+        sys.setprofile(None)
+    assert calls == ["Redactor.text", "Redaction.__init__"]
+
+
+def test_what_was_shown_before_other_output_still_begins_a_secret(redactor: Redactor) -> None:
+    redaction = Redaction(redactor)
+    assert redaction.stream("stdout", "of KD-1234") == "of "
+    assert redaction.rest() == [("stdout", "KD-1234")]
+    assert redaction.stream("stdout", "5678, ") == "[redacted: customer], "
+    assert redaction.stream("stdout", "KD-1234") == ""
+    assert redaction.rest() == [("stdout", "KD-1234")]
+    assert redaction.stream("stdout", " 5678\n") == " 5678\n"
+    assert redaction.count == 1
+
+
+def test_a_secret_over_lines_of_a_traceback_is_found() -> None:
+    redactor = Redactor([Rule("key", regex.compile(r"BEGIN\n\w{1,9}\nEND"))])
+    redaction = Redaction(redactor)
+    error = {"ename": "E", "evalue": "", "traceback": ["a BEGIN", "secret", "END b"]}
+    assert redaction.content(error)["traceback"] == ["a [redacted: key] b"]
 
 
 def test_each_common_credential_is_known_by_its_form() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import random
 import re
 import struct
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -330,3 +332,26 @@ def test_outputs_are_not_measured_beyond_what_is_asked() -> None:
             raise AssertionError("measured")
 
     assert output_size([Unread(), stream("a" * 100)], most=100) == 100
+
+
+ROOT = Path(__file__).parents[1] / "jupyter_agent_exec"
+NOUN = re.compile(
+    r" (?:(?:more|open|other|whole) )?"
+    r"(cell|chain|character|chart|edit|entr(?:y|ie)|execution|frame|image|kernel|line|notebook"
+    r"|output|payload|session|tab|timestamp|variable)s\b"
+)
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    """Whatever says how many of something there are, says it by `counted`, except of limits."""
+    found = []
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            for value, text in pairwise(parts):
+                if isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant):
+                    said = ast.unparse(value.value)
+                    is_limit = said.rpartition(".")[2].isupper()
+                    if NOUN.match(str(text.value)) and not is_limit:
+                        found.append(f"{path.name}:{node.lineno}: {{{said}}}{text.value[:30]}")
+    assert found == []

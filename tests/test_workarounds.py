@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from tornado import web
 
 from jupyter_agent_exec.workarounds import (
     forget_failed_starts,
-    interrupt_in_subshell,
     note_current_user,
 )
 from tests.asking import Agent, Send
@@ -77,25 +74,6 @@ async def test_a_server_stops_though_a_kernel_did_not_start(tmp_path: Path) -> N
     await kernels.shutdown_all()
 
 
-async def test_a_subshell_is_interrupted() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        subshell = (await person.answer_on_control("create_subshell_request"))["subshell_id"]
-        endless = "import time\nprint('begun')\nwhile True: time.sleep(0.01)"
-        message = person.client.session.msg("execute_request", {"code": endless, "silent": False})
-        message["header"]["subshell_id"] = subshell
-        person.client.shell_channel.send(message)
-        msg_id = message["header"]["msg_id"]
-        await person.sees_output(msg_id)
-        await server.kernels.interrupt_kernel(kernel_id)
-        interrupted = asyncio.create_task(person.reply(msg_id))
-        done, _ = await asyncio.wait({interrupted}, timeout=0.5)
-        assert not done  # else `interrupt_in_subshell` is needed no longer
-        person.runs("", user_expressions={"_": interrupt_in_subshell(subshell)})
-        assert (await interrupted)["ename"] == "KeyboardInterrupt"
-
-
 class PlainHandler(JupyterHandler):
     """Checks the XSRF cookie, as Jupyter does, of a user whom it has found by itself."""
 
@@ -118,14 +96,3 @@ async def test_jupyter_checks_the_xsrf_cookie_of_users_that_were_noted(
     assert passed.status == 200  # else `note_current_user` is needed no longer
     refused = await send("POST", "plain", query={"noted": "yes"}, body="")
     assert refused.status == 403
-
-
-@pytest.mark.parametrize("skips", [True, False])
-def test_a_server_starts_without_the_grammar_of_iris(*, skips: bool) -> None:
-    skip = "from jupyter_agent_exec.workarounds import skip_iri_grammar as skip; skip()\n"
-    look = "import jupyter_server.serverapp, sys; print(sys.modules['rfc3987_syntax'] is None)"
-    done = subprocess.run(
-        [sys.executable, "-c", skip * skips + look], capture_output=True, text=True, check=True
-    )
-    # If it is not imported anyway, `skip_iri_grammar` is needed no longer.
-    assert done.stdout.strip() == str(skips)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
-from hashlib import sha256
-from ipaddress import ip_address
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Final
 from urllib.parse import unquote
-from weakref import WeakKeyDictionary
 
 from msgspec import Meta
 from tornado import web
-from tornado.httputil import HTTPFile, HTTPServerRequest
+from tornado.httputil import HTTPFile
 
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
@@ -22,17 +18,9 @@ from ..files.handlers import OneFileBase
 from ..models import Request
 from ..tasks import settle
 from .manager import Client, DynamicSessions
-from .outcome import NOT_RUN, CodeExecuted, DynamicFileList, ExecuteCode
+from .outcome import CodeExecuted, DynamicFileList, ExecuteCode
 
 _OWN: Final = "sessions of its own, by their identifiers"
-
-COOKIE: Final = "agent-exec-failed-call"
-
-SECONDS: Final = 5
-"""Seconds for which a failure counts. The other blocks of a call follow at once, and a different
-client that reuses its HTTP session is not refused for long."""
-
-_PROXY_HEADERS: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip")
 
 
 class DynamicSessionQuery(
@@ -71,8 +59,6 @@ class DynamicSessionsBase(AgentExecHandler):
 class DynamicExecuteHandler(DynamicSessionsBase):
     """Code to run in a dynamic session."""
 
-    failed_calls: FailedCalls
-
     def initialize(self, services: Mapping[str, object], route: str) -> None:
         """Store the services, and prepare to notice that the client disconnects."""
         super().initialize(services, route)
@@ -93,27 +79,13 @@ class DynamicExecuteHandler(DynamicSessionsBase):
     )
     async def post(self, body: ExecuteCode, query: DynamicSessionQuery) -> None:
         """Run code in the session of an identifier, and wait for it."""
-        client = self.client(query)
-        if self.failed_calls.follows(self.request, client):
-            self.answer(CodeExecuted(properties=NOT_RUN))
-            return
-        told = await self.dynamic_sessions.execute(
-            client, body.properties, self.caller, self._gone, self.public_path
+        executed = await self.dynamic_sessions.execute(
+            self.client(query), body.properties, self.caller, self._gone, self.public_path
         )
-        if told is None:
+        if executed is None:
             return
         self.check_token()
-        if not told.succeeded:
-            self._mark_failure(client)
-        self.answer(told.executed)
-
-    def _mark_failure(self, client: Client) -> None:
-        mark = self.failed_calls.failed(self.request, client)
-        if mark is not None:
-            path = self.public(self.request.path)
-            self.set_cookie(
-                COOKIE, mark, max_age=SECONDS, path=path, httponly=True, samesite="Strict"
-            )
+        self.answer(executed)
 
 
 class DynamicUploadHandler(DynamicSessionsBase):
@@ -190,70 +162,3 @@ ROUTES: list[tuple[str, type[DynamicSessionsBase]]] = [
     ("/aca/files/content/{filename}", DynamicFileHandler),
 ]
 """Paths under the namespace, and their handlers."""
-
-
-class FailedCalls:
-    """Detects requests of AutoGen's client that follow a failure within the same call.
-
-    The client sends the blocks of a call one by one, and continues after a failed block. A request
-    does not identify its call, but each call has its own HTTP session, with cookies and
-    connections. So a failure sets a cookie, which only the rest of the call sends back. The
-    client's HTTP library ignores cookies of a server that is addressed by IP. Then the connection
-    identifies the call, unless a proxy may share it between clients.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._connections: WeakKeyDictionary[Any, tuple[str, float]] = WeakKeyDictionary()
-
-    def failed(self, request: HTTPServerRequest, client: Client) -> str | None:
-        """Record that the code of a request has failed.
-
-        Returns
-        -------
-        The value of the response's cookie; None for no cookie.
-        """
-        if not _is_autogen(request):
-            return None
-        mark = _mark(client)
-        if _has_own_connection(request):
-            self._connections[_connection(request)] = (mark, self._clock() + SECONDS)
-        return mark
-
-    def follows(self, request: HTTPServerRequest, client: Client) -> bool:
-        """Return whether the code of an earlier request in the same call has failed."""
-        if not _is_autogen(request):
-            return False
-        mark = _mark(client)
-        cookie = request.cookies.get(COOKIE)
-        if cookie is not None and cookie.value == mark:
-            return True
-        if not _has_own_connection(request):
-            return False
-        failed, until = self._connections.get(_connection(request), ("", 0.0))
-        return failed == mark and self._clock() < until
-
-
-def _mark(client: Client) -> str:
-    """Return an identifier of a client, different for each credential."""
-    return sha256(repr(tuple(client)).encode()).hexdigest()
-
-
-def _connection(request: HTTPServerRequest) -> Any:
-    """Return an identifier of a request's connection."""
-    return request.connection.stream  # type: ignore[union-attr]
-
-
-def _is_autogen(request: HTTPServerRequest) -> bool:
-    """Return whether a request seems to come from AutoGen's client."""
-    return "aiohttp/" in request.headers.get("User-Agent", "")
-
-
-def _has_own_connection(request: HTTPServerRequest) -> bool:
-    if any(name in request.headers for name in _PROXY_HEADERS):
-        return False
-    try:
-        ip_address(request.host_name.strip("[]"))
-    except ValueError:
-        return False
-    return True

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+import msgspec
+
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, AlreadyFinished, FileMissing, InvalidRequest
@@ -40,7 +42,6 @@ from .outcome import (
     DynamicFile,
     DynamicFileList,
     DynamicFileProperties,
-    EncodedOutcome,
     encoded,
 )
 
@@ -95,7 +96,7 @@ class DynamicSessions:
         caller: Caller,
         gone: asyncio.Future[None],
         base_url: str,
-    ) -> EncodedOutcome | None:
+    ) -> msgspec.Raw | None:
         """Run code and return its outcome; None if the client has disconnected meanwhile.
 
         Parameters

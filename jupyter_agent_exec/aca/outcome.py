@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -70,15 +70,6 @@ class DynamicFileList(Answer, frozen=True, kw_only=True):
     value: list[DynamicFile]
 
 
-NOT_RUN = CodeOutcome(
-    status="Failure",
-    stdout="",
-    stderr="[Not run, since a block before it failed.]\n",
-    result="",
-)
-"""The outcome of code that follows a failure within the same call of a client."""
-
-
 def outcome(
     record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str] = ()
 ) -> CodeOutcome:
@@ -92,7 +83,7 @@ def outcome(
         Further notes besides those about the execution itself.
     """
     stdout, stderr, result = _Text(), _Text(), _Text()
-    for index, output in enumerate(record.outputs):
+    for index, output in enumerate(record.read_outputs):
         kind = output["output_type"]
         on_stderr = kind == "error" or (kind == "stream" and output["name"] == "stderr")
         text = result if kind == "execute_result" else stderr if on_stderr else stdout
@@ -109,21 +100,12 @@ def outcome(
     )
 
 
-class EncodedOutcome(NamedTuple):
-    """The outcome of an execution as JSON for the response."""
-
-    succeeded: bool
-    executed: msgspec.Raw
-    """A `CodeExecuted` as JSON."""
-
-
 def encoded(
     record: ExecutionRecord, images: Mapping[int, str], remarks: Sequence[str]
-) -> EncodedOutcome:
-    """Return the outcome of an execution, like `outcome`. Slow for large outputs."""
-    told = outcome(record, images, remarks)
-    executed = msgspec.json.encode(CodeExecuted(properties=told))
-    return EncodedOutcome(told.status == "Success", msgspec.Raw(executed))
+) -> msgspec.Raw:
+    """Return a `CodeExecuted` as JSON, with what `outcome` returns. Slow for large outputs."""
+    executed = CodeExecuted(properties=outcome(record, images, remarks))
+    return msgspec.Raw(msgspec.json.encode(executed))
 
 
 def _ended(text: str) -> str:

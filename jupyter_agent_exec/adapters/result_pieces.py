@@ -130,9 +130,12 @@ def omitted_note(result: Result) -> str | None:
     omitted = result.execution.omitted
     counts = {"line": omitted.lines, "byte": omitted.bytes, "output": omitted.outputs}
     said = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
-    if not said:
-        return "What it printed last may be missing."
-    return f"Left out: {', '.join(said)}; all of it is kept with execution {result.id}."
+    notes = []
+    if said:
+        notes.append(f"Left out: {', '.join(said)}; all of it is kept with execution {result.id}.")
+    if omitted.unknown or not said:
+        notes.append("What it printed last may be missing.")
+    return " ".join(notes)
 
 
 def save_html(html: str, folder: Path) -> Path:

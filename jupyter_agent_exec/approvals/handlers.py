@@ -9,7 +9,7 @@ from ..models import (
     Approvals,
     Approve,
     Execution,
-    GrantApproval,
+    Preview,
     Reject,
     Session,
     SetPause,
@@ -82,6 +82,16 @@ class PauseHandler(ApprovalsBase):
         await self.answer_approvals()
 
 
+class PreviewHandler(ApprovalsBase):
+    """What a trial of an execution that waits for approval showed."""
+
+    @web.authenticated
+    @requires("decide", answers={200: Preview})
+    async def get(self, execution_id: str) -> None:
+        """Look what the code would print and change, as far as a trial showed it."""
+        self.answer(await self.approvals.preview(execution_id))
+
+
 class ApproveHandler(ApprovalsBase):
     """An execution, approved."""
 
@@ -106,13 +116,13 @@ class RejectHandler(ApprovalsBase):
 
 
 class GrantHandler(ApprovalsBase):
-    """The approval of all executions of a session for some time."""
+    """What a user lets a session's agent do in its kernel without asking."""
 
     @web.authenticated
-    @requires("decide", body=GrantApproval, answers={200: Session})
-    async def put(self, session_id: str, body: GrantApproval) -> None:
-        """Approve all executions of a session for some minutes; 0 ends the approval."""
-        self.answer(await self.approvals.grant(session_id, body.minutes, self.caller))
+    @requires("decide", answers={200: Session}, without_passphrase=True)
+    async def delete(self, session_id: str) -> None:
+        """Withdraw the agent's grant in this kernel, for all of its sessions."""
+        self.answer(await self.approvals.withdraw(session_id, self.caller))
 
 
 class ReviewsBase(SessionsBase):
@@ -149,7 +159,8 @@ ROUTES: list[tuple[str, type[ApprovalsBase | ReviewsBase]]] = [
     ("/approvals", ApprovalsHandler),
     ("/approvals/policy", PolicyHandler),
     ("/approvals/pause", PauseHandler),
+    ("/executions/{execution_id}/preview", PreviewHandler),
     ("/executions/{execution_id}/approve", ApproveHandler),
     ("/executions/{execution_id}/reject", RejectHandler),
-    ("/sessions/{session_id}/approval", GrantHandler),
+    ("/sessions/{session_id}/grant", GrantHandler),
 ]

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-import msgspec
 from msgspec.structs import replace
 from traitlets import TraitError
 
 from ..auth.scopes import Caller
-from ..code_rules.classifier import DEFAULT_ALLOWED
-from ..errors import HistoryUnavailable, InvalidRequest, NotFinished
+from ..errors import InvalidRequest, NotFinished
 from ..executions.approval_gate import Rules, already_decided
 from ..executions.execution import LiveExecution
+from ..executions.previews import PENDING
 from ..journal.history import History
 from ..models import (
     ApprovalPolicy,
     Approve,
     Pause,
+    Preview,
     Session,
     SetPolicy,
     SetReview,
@@ -32,7 +28,6 @@ from ..models import (
 from ..records import (
     AgentsPaused,
     AgentsResumed,
-    Entry,
     ExecutionRecord,
     PolicySet,
     Reviewed,
@@ -48,10 +43,10 @@ from ..types import (
     EditMode,
     ExecutionId,
     PolicyKind,
-    RuleKind,
     TargetKind,
     TokenId,
 )
+from .shared_decisions import NO_RULES, PauseEntry, SharedDecisions, StoredPolicy
 
 Modes = dict[PolicyKind, ApprovalMode | EditMode]
 
@@ -65,10 +60,6 @@ DEFAULT_MODES: Final[Modes] = {
     "edits": "propose",
 }
 
-RULE_KINDS: Final[tuple[RuleKind, ...]] = get_args(RuleKind)
-
-POLICY_FILE: Final = "approval-policy.json"
-
 
 def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
     """Return a trait's modes by what they decide about; TraitError if it is invalid."""
@@ -76,6 +67,8 @@ def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
         if kind not in POLICY_KINDS:
             raise TraitError(f"{name}: {kind!r} is not a kind of target; {_or(POLICY_KINDS)}.")
         allowed = EDIT_MODES if kind == "edits" else APPROVAL_MODES
+        if mode == "rules":
+            raise TraitError(f"{name}: {kind} cannot be 'rules' any more. {NO_RULES}")
         if mode not in allowed:
             raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(allowed)}.")
     return {kind: modes[kind] for kind in POLICY_KINDS if kind in modes}
@@ -86,40 +79,41 @@ class Policy:
 
     Parameters
     ----------
-    folder
-        The history's folder.
+    decisions
+        What users have set.
     configured
         The operator's defaults, which users may change.
     forced
         The operator's modes that nobody can change.
-    allow
-        The kinds of code that the rules let through; users may change them.
     """
 
     def __init__(
         self,
-        folder: Path,
+        decisions: SharedDecisions,
         configured: Modes,
         forced: Modes,
-        allow: Sequence[RuleKind] = DEFAULT_ALLOWED,
-        *,
-        log: logging.Logger,
     ) -> None:
-        self._path = folder / POLICY_FILE
+        self._decisions = decisions
         self._configured = {**DEFAULT_MODES, **configured}
         self._forced = forced
-        self._allow = allow
-        self._set = _read(self._path, log)
+
+    @property
+    def _set(self) -> StoredPolicy:
+        return self._decisions.policy
 
     @property
     def modes(self) -> Modes:
         """The modes in force."""
-        return {**self._configured, **_modes(self._set), **self._forced}
+        return self.with_defaults(self._set)
 
     @property
-    def allow(self) -> list[RuleKind]:
-        """The kinds of code that the rules let through, where the operator forces nothing else."""
-        return list(self._allow if self._set.allow is None else self._set.allow)
+    def paused(self) -> Pause | None:
+        """The pause of all agents; None if they are not paused."""
+        return self._decisions.paused
+
+    async def refresh(self) -> None:
+        """Read what users decided on other servers of the history."""
+        await self._decisions.refresh()
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
         """Return the mode of sessions with this kind of target."""
@@ -127,7 +121,7 @@ class Policy:
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the mode that the operator forces for a kind of target; None if there is none."""
-        return cast(ApprovalMode | None, self._forced.get(kind))
+        return cast("ApprovalMode | None", self._forced.get(kind))
 
     def edit_mode(self, of_session: EditMode | None) -> EditMode:
         """Return what becomes of a session's edits.
@@ -138,26 +132,18 @@ class Policy:
             What its agent token says, or the user's own credential; None to follow the policy.
             It replaces the policy, but cannot apply what the operator forces to be proposed.
         """
-        forced = cast(EditMode | None, self._forced.get("edits"))
+        forced = cast("EditMode | None", self._forced.get("edits"))
         if "propose" in (forced, of_session):
             return "propose"
         return forced or of_session or cast(EditMode, self.modes["edits"])
-
-    def allowed(self, kind: TargetKind) -> frozenset[RuleKind]:
-        """Return the kinds of code that the rules let through with this kind of target.
-
-        Where the operator forces the rules, users can only make them stricter.
-        """
-        allowed = frozenset(self.allow)
-        return allowed & set(self._allow) if self._forced.get(kind) == "rules" else allowed
 
     def model(self) -> ApprovalPolicy:
         """Return the policy as a model."""
         forced = [kind for kind in POLICY_KINDS if kind in self._forced]
         modes: dict[str, Any] = {**self.modes}  # type: ignore[dict-item]
-        return ApprovalPolicy(**modes, forced=forced, allow=self.allow)
+        return ApprovalPolicy(**modes, forced=forced)
 
-    def with_set(self, request: SetPolicy) -> SetPolicy:
+    def with_set(self, request: SetPolicy, before: StoredPolicy) -> StoredPolicy:
         """Return the users' policy with the changes of a request.
 
         Raises
@@ -174,51 +160,16 @@ class Policy:
                     field=kind,
                     allowed=[forced],
                 )
-        allow = self._set.allow if request.allow is None else sorted(set(request.allow))
-        return replace(self._set, **wanted, allow=allow)
+        return replace(before, **wanted)
 
-    def keep(self, policy: SetPolicy) -> None:
-        """Save the users' policy, then apply it. Blocks.
-
-        Raises
-        ------
-        HistoryUnavailable
-            The policy cannot be saved. It has not changed.
-        """
-        temporary = self._path.with_suffix(".new")
-        try:
-            with temporary.open("wb") as file:
-                file.write(msgspec.json.encode(_kept(policy), order="sorted"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except OSError as error:
-            raise HistoryUnavailable(
-                f"The policy cannot be saved ({error.strerror or error}). Nothing was changed."
-            ) from error
-        self._set = policy
+    def with_defaults(self, stored: StoredPolicy) -> Modes:
+        """Return the modes in force if this is what users have set."""
+        return {**self._configured, **_modes(stored), **self._forced}
 
 
-def _modes(policy: SetPolicy) -> Modes:
+def _modes(policy: SetPolicy | StoredPolicy) -> Modes:
     """Return the modes that a user has set."""
     return {kind: mode for kind in POLICY_KINDS if (mode := getattr(policy, kind)) is not None}
-
-
-def _kept(policy: SetPolicy) -> dict[str, Any]:
-    """Return what the file holds of a policy."""
-    kept: dict[str, Any] = msgspec.to_builtins(policy)
-    return {name: value for name, value in kept.items() if value is not None}
-
-
-def _read(path: Path, log: logging.Logger) -> SetPolicy:
-    """Return the users' policy; empty if it cannot be read."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=SetPolicy)
-    except FileNotFoundError:
-        return SetPolicy()
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("What people set of the approval policy cannot be read (%s): %s", path, error)
-        return SetPolicy()
 
 
 def _or(words: tuple[str, ...]) -> str:
@@ -237,16 +188,18 @@ class Approvals:
         self,
         sessions: AgentSessions,
         history: History,
+        decisions: SharedDecisions,
         policy: Policy,
         rules: Rules,
         activity: Activity,
     ) -> None:
         self._sessions = sessions
         self._history = history
+        self._decisions = decisions
         self._policy = policy
         self._rules = rules
         self._activity = activity
-        self._lock = asyncio.Lock()  # held while the policy or the pause changes
+        decisions.changed = self._changed
 
     # -- read --------------------------------------------------------------------------------------
 
@@ -281,6 +234,18 @@ class Approvals:
         ]
         return sorted(found, key=_asked_at)
 
+    async def preview(self, id: str) -> Preview:
+        """Return what a trial of an execution that waits for approval showed.
+
+        Raises
+        ------
+        ExecutionNotFound, AlreadyDecided
+        """
+        _, execution = await self._live(id)
+        if not execution.awaits_approval:
+            raise already_decided(execution.id, execution.status, execution.approval)
+        return execution.preview or PENDING
+
     # -- decide ------------------------------------------------------------------------------------
 
     async def approve(self, id: str, request: Approve, caller: Caller) -> ExecutionRecord:
@@ -288,10 +253,14 @@ class Approvals:
 
         Raises
         ------
-        ExecutionNotFound, AlreadyDecided, ApprovalChanged, HistoryUnavailable
+        ExecutionNotFound, AlreadyDecided, ApprovalChanged, HistoryUnavailable, CellNotFound,
+        InvalidRequest, NotebookNotFound, DocumentUnwritable
+            It was not approved. Its cell is gone, if it replaces the source of one.
         """
         session, execution = await self._live(id)
-        await session.gate.approve(execution, request, caller.by())
+        place = await session.cells.current(execution)
+        await session.gate.approve(execution, request, caller.by(), place)
+        self._grant_changed(self._granted(session))
         return session.execution_record(execution)
 
     async def reject(self, id: str, reason: str | None, caller: Caller) -> ExecutionRecord:
@@ -307,15 +276,21 @@ class Approvals:
         await session.cells.until_shown(execution, END_WAIT)
         return session.execution_record(execution)
 
-    async def grant(self, session_id: str, minutes: float, caller: Caller) -> Session:
-        """Approve all executions of a session for some minutes; 0 ends the approval.
+    async def withdraw(self, session_id: str, caller: Caller) -> Session:
+        """End what the user lets a session's agent do in its kernel without asking.
 
         Raises
         ------
-        SessionNotFound, SessionClosed, HistoryUnavailable
+        SessionNotFound, SessionClosed
+        HistoryUnavailable
+            The grant has ended all the same.
         """
         session = await self._sessions.live_session(session_id)
-        await session.grant(minutes, caller.by())
+        granted = self._granted(session)
+        try:
+            await session.gate.withdraw(caller.by())
+        finally:
+            self._grant_changed(granted)
         return session.record()
 
     async def set_policy(self, request: SetPolicy, caller: Caller) -> None:
@@ -325,33 +300,52 @@ class Approvals:
         ------
         InvalidRequest, HistoryUnavailable
         """
-        async with self._lock:
-            wanted = self._policy.with_set(request)
-            before = self._policy.modes
-            policy = {**before, **_modes(wanted)}
-            is_same = wanted.allow is None or set(wanted.allow) == set(self._policy.allow)
-            if policy == before and is_same:
-                return
-            allow = None if wanted.allow is None else tuple(wanted.allow)
-            entry = PolicySet(at=timestamp(), by=caller.by(), policy=policy, allow=allow)
-            await self._sessions.in_thread(partial(self._history.note, entry))
-            await self._sessions.in_thread(partial(self._policy.keep, wanted))
-        self._activity.publish("approvals", None)
+        by = caller.by()
+
+        def change(before: StoredPolicy) -> StoredPolicy:
+            wanted = self._policy.with_set(request, before)
+            if wanted != before:
+                modes = self._policy.with_defaults(wanted)
+                entry = PolicySet(at=timestamp(), by=by, policy=modes)
+                self._history.note(entry)
+            return wanted
+
+        await self._decisions.change_policy(change)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
-        """Pause or resume all agents. Running executions continue."""
-        async with self._lock:
-            if paused == (self._rules.paused is not None):
-                return
-            by, at = caller.by(), timestamp()
-            entry: Entry = AgentsPaused(at=at, by=by) if paused else AgentsResumed(at=at, by=by)
-            if paused:
-                self._rules.pause(by)
-            else:
-                self._rules.resume()
-            self._activity.publish("approvals", None)
+        """Pause or resume all agents, on all servers of the history. What runs continues.
+
+        Raises
+        ------
+        HistoryUnavailable
+            It cannot be saved. A pause holds on this server all the same; a resume changed nothing.
+        """
+        make = AgentsPaused if paused else AgentsResumed
+        await self._decisions.set_pause(make(at=timestamp(), by=caller.by()))
+
+    def _granted(self, session: LiveSession) -> list[LiveSession]:
+        """Return the open sessions in which the same grant holds as in one."""
+        grant = session.gate.grant
+        open_sessions = [] if grant is None else self._sessions.all_open()
+        return [each for each in open_sessions if each.gate.grant is grant]
+
+    def _grant_changed(self, sessions: Sequence[LiveSession]) -> None:
+        for session in sessions:
+            self._activity.publish("session", session)
+
+    async def _changed(self, pause: PauseEntry | None) -> None:
+        """Apply what a user decided, on this server or another.
+
+        Parameters
+        ----------
+        pause
+            The new pause, or its end; None if that has not changed.
+        """
+        self._activity.publish("approvals", None)
+        if pause is not None:
+            self._rules.pause_changed()
             sessions = self._sessions.all_open()
-            await asyncio.gather(*(session.pause_changed(entry) for session in sessions))
+            await asyncio.gather(*(session.pause_changed(pause) for session in sessions))
 
     async def _live(self, id: str) -> tuple[LiveSession, LiveExecution]:
         found = self._sessions.watching(id)

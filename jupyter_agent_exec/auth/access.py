@@ -21,13 +21,21 @@ from ..errors import (
 )
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Session, Target
 from ..types import SessionId, TokenId
-from .scopes import FOR_PEOPLE, Caller, Grants, NotebookScope, Scope, plain_path
+from .scopes import (
+    FOR_PEOPLE,
+    NOTEBOOK_SCOPES,
+    Caller,
+    Grants,
+    NotebookScope,
+    Scope,
+    plain_path,
+)
 
 E = TypeVar("E", bound=AgentExecError)
 
-NOTEBOOK: Final[frozenset[Scope]] = frozenset({"exec:notebook", "read:notebook", "edit:notebook"})
+NOTEBOOK: Final[frozenset[Scope]] = frozenset(NOTEBOOK_SCOPES)
 
-_EXEC: Final[frozenset[Scope]] = frozenset({"exec", "exec:scratch", "exec:notebook"})
+_EXEC: Final[frozenset[Scope]] = frozenset({"exec", "look", "exec:scratch", "exec:notebook"})
 
 
 class KernelNotebooks(Protocol):
@@ -112,13 +120,17 @@ class TargetAccess:
         if scope in NOTEBOOK and not grants.reaches(cast(NotebookScope, scope), there):
             raise _lacks(scope, f"{scope}:{there}", f" to {path!r}")
 
-    async def target(self, caller: Caller, target: Target, path: str | None = None) -> None:
+    async def target(
+        self, caller: Caller, target: Target, path: str | None = None, *, looks: bool = False
+    ) -> None:
         """Check that a caller may run code in the kernel of a target.
 
         Parameters
         ----------
         path
             Current contents path of the target's notebook, if any; None: the target's own path.
+        looks
+            Whether it only looks: it runs trials and lists variables.
 
         Raises
         ------
@@ -129,24 +141,28 @@ class TargetAccess:
             return
         if isinstance(target, ScratchTarget):
             self.check(caller, "exec:scratch")
-        elif isinstance(target, NotebookTarget):
-            self.notebook(caller, "exec:notebook", path or target.path)
+            return
+        scope: NotebookScope = "look:notebook" if looks else "exec:notebook"
+        if isinstance(target, NotebookTarget):
+            self.notebook(caller, scope, path or target.path)
             if path is None and target.create:
                 self.notebook(caller, "edit:notebook", target.path)
         else:
-            await self._kernel(caller, grants, target)
+            await self._kernel(caller, grants, target, scope)
 
-    async def _kernel(self, caller: Caller, grants: Grants, target: KernelTarget) -> None:
-        self.check(caller, "exec:notebook")
-        if grants.is_everywhere("exec:notebook"):
+    async def _kernel(
+        self, caller: Caller, grants: Grants, target: KernelTarget, scope: NotebookScope
+    ) -> None:
+        self.check(caller, scope)
+        if grants.is_everywhere(scope):
             return
         paths = [plain_path(path) for path in await self._kernels.notebooks_of(target.kernel_id)]
-        if not paths or not all(path and grants.reaches("exec:notebook", path) for path in paths):
+        if not paths or not all(path and grants.reaches(scope, path) for path in paths):
             raise denied(
                 KernelNotFound(
                     f"No kernel {target.kernel_id!r} runs on this server within the reach of this "
                     "token: it must be the kernel of a notebook that matches "
-                    f"{', '.join(grants.patterns('exec:notebook'))}.",
+                    f"{', '.join(grants.patterns(scope))}.",
                     kernel_id=target.kernel_id,
                 )
             )
@@ -244,7 +260,7 @@ class AccessControl(TargetAccess):
         if scope == "files":
             self.check(caller, scope)
         if scope in _EXEC or scope == "files":  # its folder is the notebook's current folder
-            await self.target(caller, session.target, session.path)
+            await self.target(caller, session.target, session.path, looks=scope == "look")
         elif scope in NOTEBOOK and session.path is not None:
             self.notebook(caller, scope, session.path)
         else:
@@ -263,6 +279,8 @@ def _holds(grants: Grants, scope: Scope) -> bool:
         return grants.holds(cast(NotebookScope, scope))
     if scope == "exec":
         return grants.scratch or grants.holds("exec:notebook")
+    if scope == "look":
+        return grants.scratch or grants.holds("look:notebook")
     if scope == "exec:scratch":
         return grants.scratch
     return scope != "files" or grants.files
@@ -270,7 +288,8 @@ def _holds(grants: Grants, scope: Scope) -> bool:
 
 def _lacks(scope: Scope, needed: str | None = None, where: str = "") -> Forbidden:
     """Return the error for a scope that the token does not have, or not for this object."""
-    needed = needed or ("exec:scratch or exec:notebook" if scope == "exec" else scope)
+    where_any = {"exec": "exec:scratch or exec:notebook", "look": "exec:scratch or look:notebook"}
+    needed = needed or where_any.get(scope, scope)
     return denied(
         Forbidden(
             f"This token may not do this{where}: it needs the scope {needed}. Ask the person for "

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from jupyter_server import CallContext
 from jupyter_server.auth import User
 from jupyter_server.auth.decorator import allow_unauthenticated
 from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.prometheus.log_functions import prometheus_log_method
 from tornado import iostream, web
 from tornado.http1connection import HTTP1Connection
 from tornado.log import app_log
@@ -95,8 +96,10 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.TooManyRequests: 429,
     errors.NotInstalled: 501,
     errors.IsolationUnavailable: 501,
+    errors.TrialUnavailable: 501,
     errors.KernelUnavailable: 503,
     errors.HistoryUnavailable: 503,
+    errors.HistoryBusy: 409,
     errors.ServerStopping: 503,
 }
 """HTTP status of each error; a class that is not listed has the status of its base class."""
@@ -177,6 +180,7 @@ class AgentExecHandler(JupyterHandler):
     tokens: Tokens
     denials: Denials
     on_refusal: Callable[[Refusal], None]
+    refresh_decisions: Callable[[], Awaitable[None]]
     unlocks: Unlocks
     allow_full_access: bool
     body_limit: int
@@ -185,6 +189,7 @@ class AgentExecHandler(JupyterHandler):
     """The route's path template."""
     has_begun = False
     """Whether the head of the answer has been sent."""
+    _has_own_line = False
 
     def initialize(self, services: Mapping[str, object], route: str) -> None:
         """Set each service as an attribute."""
@@ -231,6 +236,7 @@ class AgentExecHandler(JupyterHandler):
             await self._authenticate_agent(shown)
         else:
             await self._authenticate_person()
+        await self.refresh_decisions()
         if HEADER in self.request.headers:
             told = (each.partition("=") for each in self.request.headers[HEADER].split(","))
             host_kernels = {id.strip(): proof.strip() for id, _, proof in told}
@@ -325,6 +331,7 @@ class AgentExecHandler(JupyterHandler):
                 method=method,
                 route=route,
                 username=None if caller is None else caller.username,
+                ip=self.request.remote_ip,
                 token_id=error.token_id if isinstance(error, TokenRefused) else token_id,
                 session_id=path.get("session_id"),
                 execution_id=path.get("execution_id"),
@@ -513,19 +520,31 @@ class AgentExecHandler(JupyterHandler):
             self.detach().close()  # an ordinary end would make it look complete
             return
         error = error_in(kwargs)
+        if isinstance(error, web.HTTPError):
+            error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
+            kwargs["exc_info"] = (type(error), error, error.__traceback__)
             self._record_if_denied(error)
+            self.refused(error, self.request.method or "", self.route)
+            self._has_own_line = True
         super().send_error(status_code, **kwargs)
+
+    def _log(self) -> None:
+        """Leave the line about a refused request to the activity log; keep Jupyter's metrics.
+
+        Jupyter's own line would be a second one, for a 503 with the headers of the request.
+        """
+        if not self._has_own_line:
+            super()._log()
+        elif self.settings["serverapp"].record_http_request_metrics:
+            prometheus_log_method(self)  # type: ignore[no-untyped-call]
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Write the body of an error."""
         error = error_in(kwargs)
-        if isinstance(error, web.HTTPError):
-            error = self._own_error(error)
         if isinstance(error, errors.AgentExecError):
             code, message, detail = error.code, error.message, error.detail
-            self.refused(error, self.request.method or "", self.route)
         elif isinstance(error, web.HTTPError):
             message = responses.get(status_code, "Refused")
             code, detail = re.sub(r"\W+", "_", message.lower()), {}

@@ -21,6 +21,8 @@ class Refusal:
     """A path template or the name of a tool. It holds no text of the caller."""
     username: str | None
     """Null if nobody is signed in."""
+    ip: str | None
+    """The client's address, as Jupyter knows it behind a proxy."""
     token_id: TokenId | None
     session_id: str | None
     """What the path names as session. The caller chose it."""

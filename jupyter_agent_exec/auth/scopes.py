@@ -21,9 +21,11 @@ from ..types import Access, ApprovalMode, EditMode
 
 Scope: TypeAlias = Literal[
     "exec",
+    "look",
     "stop",
     "exec:scratch",
     "exec:notebook",
+    "look:notebook",
     "read:notebook",
     "edit:notebook",
     "files",
@@ -33,24 +35,27 @@ Scope: TypeAlias = Literal[
 ]
 """The scope that a route needs.
 
-`exec` runs code in any target of a session; `exec:scratch` and `exec:notebook` run it in a scratch
-kernel or in a kernel that others use. `stop` ends what the caller began. `files` is for the
-session's folder. `decide` (about agents' code) and `tokens` (to create them) are for people only.
+`exec` runs code in any target of a session; `look` runs it there as a trial, and lists variables;
+`exec:scratch` and `exec:notebook` run it in a scratch kernel or in a kernel that others use. `stop`
+ends what the caller began. `files` is for the session's folder. `decide` (about agents' code) and
+`tokens` (to create them) are for people only.
 """
 
 FOR_PEOPLE: Final[frozenset[Scope]] = frozenset({"decide", "tokens"})
 """Scopes that no agent token can have."""
 
 RUNS_CODE: Final[frozenset[Scope]] = frozenset(
-    {"exec", "exec:scratch", "exec:notebook", "edit:notebook", "files"}
+    {"exec", "look", "exec:scratch", "exec:notebook", "look:notebook", "edit:notebook", "files"}
 )
 """Scopes that need an agent token if `allow_full_access` is off."""
 
 PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
     "exec": ("execute", "kernels"),
+    "look": ("execute", "kernels"),
     "stop": ("execute", "kernels"),
     "exec:scratch": ("execute", "kernels"),
     "exec:notebook": ("execute", "kernels"),
+    "look:notebook": ("execute", "kernels"),
     "read:notebook": ("read", "contents"),
     "edit:notebook": ("write", "contents"),
     "files": ("write", "contents"),
@@ -60,18 +65,28 @@ PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
 }
 """For each scope, the action and resource to check with Jupyter's Authorizer for a person."""
 
-NotebookScope: TypeAlias = Literal["exec:notebook", "edit:notebook", "read:notebook"]
+NotebookScope: TypeAlias = Literal[
+    "exec:notebook", "edit:notebook", "look:notebook", "read:notebook"
+]
 
 NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = (
     "exec:notebook",
     "edit:notebook",
+    "look:notebook",
     "read:notebook",
 )
+GRANTED_BY: Final[Mapping[NotebookScope, tuple[NotebookScope, ...]]] = {
+    "exec:notebook": ("exec:notebook",),
+    "edit:notebook": ("edit:notebook",),
+    "look:notebook": ("look:notebook", "exec:notebook"),
+    "read:notebook": NOTEBOOK_SCOPES,
+}
+"""The scopes of a token that allow what a route needs."""
 PLAIN_SCOPES: Final = ("exec:scratch", "files", "history:read", "history:read:all")
 
 _FORMS: Final = (
-    "exec:scratch, exec:notebook[:<pattern>], read:notebook[:<pattern>], "
-    "edit:notebook[:<pattern>], files, history:read, history:read:all"
+    "exec:scratch, exec:notebook[:<pattern>], look:notebook[:<pattern>], "
+    "read:notebook[:<pattern>], edit:notebook[:<pattern>], files, history:read, history:read:all"
 )
 
 EVERYWHERE: Final = "**"
@@ -132,13 +147,9 @@ class Grants(Struct, frozen=True, kw_only=True):
         return bool(self.patterns(scope))
 
     def patterns(self, scope: NotebookScope) -> list[str]:
-        """Return the patterns of the notebooks for which a scope is granted.
-
-        A token that may run code in a notebook's kernel, or change its cells, may also read it.
-        """
-        return [
-            pattern for name, pattern in self.notebooks if name == scope or scope == "read:notebook"
-        ]
+        """Return the patterns of the notebooks for which a scope is granted."""
+        granted = (pattern for name, pattern in self.notebooks if name in GRANTED_BY[scope])
+        return list(dict.fromkeys(granted))
 
     def reaches(self, scope: NotebookScope, path: str) -> bool:
         """Return whether a scope is granted for the notebook at a path in plain form."""
@@ -162,7 +173,8 @@ def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
 def given_away(grants: Grants) -> list[Scope]:
     """Return the permissions that a person needs to create a token with these grants.
 
-    An execution in a notebook's kernel gets a cell in that notebook, so it needs both.
+    An execution in a notebook's kernel gets a cell in that notebook, so it needs both. A look is
+    into the kernel, and at the cells.
     """
     needed: dict[Scope, None] = {"history:read": None}
     if grants.scratch:
@@ -173,6 +185,8 @@ def given_away(grants: Grants) -> list[Scope]:
         needed[scope] = None
         if scope == "exec:notebook":
             needed["edit:notebook"] = None
+        elif scope == "look:notebook":
+            needed["read:notebook"] = None
     return list(needed)
 
 

@@ -1,34 +1,27 @@
 """The file of agent tokens: what they may do, and a hash of each secret.
 
-Several servers may share it. Each reads it again when it has changed, and changes it under a lock.
 A token in it is valid only if a ledger of the history minted it, with the same grants. All of this
 blocks.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
-from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..durability import sync_folder
 from ..errors import HistoryUnavailable
 from ..models import Caps
 from ..records import TokenMinted, timestamp
-from ..types import ApprovalMode, Digest, EditMode, TokenId
+from ..shared_file import SharedFile
+from ..types import Digest, EditMode, RecordedMode, TokenId
 
 FILE: Final = "tokens.json"
-LOCK_TIMEOUT: Final = 10.0
-"""Seconds to wait for another server's change."""
-
-_State = tuple[int, int, int]
 
 
 class LedgerTokens(NamedTuple):
@@ -49,7 +42,7 @@ class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     secret_sha256: Digest
     label: str
     scopes: tuple[str, ...]
-    approval: ApprovalMode | None = None
+    approval: RecordedMode | None = None
     edits: EditMode | None = None
     caps: Caps = Caps()
     username: str
@@ -68,7 +61,7 @@ Stored = Mapping[TokenId, StoredToken]
 
 class _File(Struct, frozen=True, kw_only=True):
     version: int = 1
-    tokens: list[StoredToken]
+    tokens: tuple[StoredToken, ...]
 
 
 class TokenStore:
@@ -82,14 +75,12 @@ class TokenStore:
 
     def __init__(self, folder: Path, read_ledgers: Callable[[], LedgerTokens]) -> None:
         self.folder = folder
-        self._path = folder / FILE
-        self._lock = FileLock(
-            f"{self._path}.lock", timeout=LOCK_TIMEOUT, mode=0o600, thread_local=False
-        )
-        self._state: _State | None = None
-        self._kept: Stored = MappingProxyType({})
+        decode = msgspec.json.Decoder(_File).decode
+        self._file = SharedFile(folder / FILE, "The agent tokens", decode, _File(tokens=()))
+        self._bound: _File | None = None
         self._read_ledgers = read_ledgers
-        self._tokens: Stored = MappingProxyType({})
+        self.tokens: Stored = MappingProxyType({})
+        """The tokens that ledgers of this history minted, as they were read last."""
         self.unminted: frozenset[TokenId] = frozenset()
         """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
         self.secrets: Collection[tuple[TokenId, Digest | None]] = ()
@@ -103,13 +94,9 @@ class TokenStore:
         HistoryUnavailable
             The file cannot be read, so that no token is valid.
         """
-        try:
-            self._read()
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise HistoryUnavailable(
-                f"The agent tokens in {self._path} cannot be read ({error})."
-            ) from error
-        return self._tokens
+        self._file.read()
+        self._bind()
+        return self.tokens
 
     def change(self, change: Callable[[dict[TokenId, StoredToken]], None]) -> Stored:
         """Change the tokens, durable on return.
@@ -124,70 +111,38 @@ class TokenStore:
         HistoryUnavailable
             Nothing was changed on disk.
         """
-        try:
-            with self._lock:
-                self.read()
-                tokens = dict(self._kept)
-                change(tokens)
-                self._write(tokens)
-                self._state, self._kept = self._look(), MappingProxyType(tokens)
-                self._bind()
-        except (OSError, Timeout) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise HistoryUnavailable(
-                f"The agent tokens cannot be saved ({reason}). Nothing was changed."
-            ) from error
-        return self._tokens
 
-    def _read(self) -> None:
-        state = self._look()
-        changed = state != self._state
-        if changed:
-            self._kept = _decode(self._path) if state is not None else MappingProxyType({})
-            self._state = state
-        if changed or self.unminted:
-            self._bind()
+        def changed(file: _File) -> _File:
+            tokens = {token.id: token for token in file.tokens}
+            change(tokens)
+            return _File(tokens=tuple(tokens.values()))
+
+        self._file.change(changed)
+        self._bind()
+        return self.tokens
 
     def _bind(self) -> None:
         """Find the tokens of the file that a ledger minted as they are."""
-        ledger_minted, ledger_revoked, self.secrets = self._read_ledgers()
+        file = self._file.content
+        if file is self._bound and not self.unminted:
+            return
+        try:
+            ledger_minted, ledger_revoked, self.secrets = self._read_ledgers()
+        except OSError as error:
+            raise HistoryUnavailable(f"The ledgers cannot be read ({error}).") from error
         tokens: dict[TokenId, StoredToken] = {}
         unminted: set[TokenId] = set()
-        for id, token in self._kept.items():
+        for token in file.tokens:
+            id = token.id
             minted = ledger_minted.get(id)
             if minted is not None and _is_minted(token, minted):
                 revoked_at = token.revoked_at or ledger_revoked.get(id)
                 tokens[id] = replace(token, revoked_at=revoked_at)
             elif token.revoked_at is None and token.expires_at > timestamp():
                 unminted.add(id)
-        self.unminted = frozenset(unminted)
-        if tokens != self._tokens:
-            self._tokens = MappingProxyType(tokens)
-
-    def _look(self) -> _State | None:
-        """Return a fingerprint of the file's state; None if there is no file."""
-        try:
-            found = self._path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
-    def _write(self, tokens: Stored) -> None:
-        """Replace the file. A crash meanwhile leaves the old file."""
-        temporary = self._path.with_name(f"{FILE}.new")
-        data = msgspec.json.format(msgspec.json.encode(_File(tokens=list(tokens.values()))))
-        temporary.unlink(missing_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
-        sync_folder(self._path.parent)
-
-
-def _decode(path: Path) -> Stored:
-    found = msgspec.json.decode(path.read_bytes(), type=_File)
-    return MappingProxyType({token.id: token for token in found.tokens})
+        self._bound, self.unminted = file, frozenset(unminted)
+        if tokens != self.tokens:
+            self.tokens = MappingProxyType(tokens)
 
 
 def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
@@ -201,6 +156,6 @@ def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
         approval=token.approval,
         edits=token.edits,
         caps=token.caps,
-        secret_sha256=minted.secret_sha256 and token.secret_sha256,
+        secret_sha256=token.secret_sha256,
         secret_expires_at=token.secret_expires_at,
     )

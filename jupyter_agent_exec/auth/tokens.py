@@ -32,9 +32,11 @@ from ..records import (
     TokenMinted,
     TokenRenewed,
     TokenRevoked,
+    current_mode,
     digest_of,
     timestamp,
 )
+from ..shared_file import SharedReads
 from ..tasks import Tasks
 from ..types import Digest, TokenId
 from .scopes import Caller, Grants
@@ -138,7 +140,7 @@ class Tokens:
         self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
         self._renewing: set[TokenId] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._queued: _Read | None = None
+        self._reads = SharedReads(store.read, thread)
 
     async def stop(self) -> None:
         """Save unsaved changes."""
@@ -346,11 +348,8 @@ class Tokens:
         HistoryUnavailable
             The tokens cannot be read.
         """
-        queued = self._queued
-        if queued is None or queued.begun:
-            queued = self._queued = _Read(self._store)
-            queued.found = asyncio.ensure_future(self._in_thread(queued))
-        self._take(await asyncio.shield(queued.found))
+        await self._reads.fresh()
+        self._take()
 
     def standing(self, id: TokenId) -> Standing:
         """Return whether a token is valid; an unknown one counts as revoked."""
@@ -396,7 +395,7 @@ class Tokens:
                 access="token",
                 token=TokenRef(id=token.id, label=token.label),
                 grants=Grants.parse(token.scopes),
-                approval=token.approval,
+                approval=token.approval and current_mode(token.approval),
                 edits=token.edits,
                 caps=token.caps,
             )
@@ -408,6 +407,7 @@ class Tokens:
             token,
             scopes=list(token.scopes),
             status=self.standing(token.id),
+            approval=token.approval and current_mode(token.approval),
             revoked_at=token.revoked_at or self._revoked.get(token.id),
             last_used_at=self._used.get(token.id) or token.last_used_at,
         )
@@ -425,11 +425,12 @@ class Tokens:
                 known = tokens.get(token.id, token)
                 tokens[token.id] = replace(token, revoked_at=known.revoked_at)
 
-        self._take(await self._in_thread(partial(self._store.change, change)))
+        await self._in_thread(partial(self._store.change, change))
+        self._take()
         self._used = {id: at for id, at in self._used.items() if used.get(id) != at}
         self._revoked = {id: at for id, at in self._revoked.items() if id not in revoked}
 
-    def _take(self, stored: Stored) -> None:
+    def _take(self) -> None:
         if self._store.unminted != self._unminted:
             self._unminted = self._store.unminted
             if self._unminted:
@@ -438,6 +439,7 @@ class Tokens:
                     "%s",
                     ", ".join(sorted(self._unminted)),
                 )
+        stored = self._store.tokens
         if stored is self._known:
             return
         self._known = stored
@@ -466,19 +468,6 @@ class Tokens:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-
-class _Read:
-    """One read of the file, shared by all callers that wait before it begins."""
-
-    def __init__(self, store: TokenStore) -> None:
-        self._store = store
-        self.begun = False
-        self.found: asyncio.Future[Stored]
-
-    def __call__(self) -> Stored:
-        self.begun = True
-        return self._store.read()
 
 
 def derived_secret(random: str, client_id: str) -> str:

@@ -17,6 +17,9 @@ R = TypeVar("R", bound=Request)
 
 _PATH = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>.*?)(?:\[\.\.\.\])*`$")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_NAMES = re.compile(r"[^.\[\]]+")
+_MAY_HOLD_NUL = frozenset(("source", "init_source", "code", "find", "value", "values"))
+"""Fields with code, or with input for code. A NUL in another text breaks SQL over the index."""
 MAX_DEPTH = 100
 """How deeply objects and lists of a body may be nested."""
 
@@ -47,9 +50,11 @@ def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _malformed(body, error) from None
     try:
-        json.loads(body or b"{}", object_pairs_hook=_each_once)
+        value = json.loads(body or b"{}", object_pairs_hook=_each_once)
     except ValueError as error:  # such as an integer with more digits than Python reads
         raise InvalidRequest(f"The body cannot be read: {error}.", field=None) from None
+    if b"\\u0000" in body:
+        _check_accepted(value)
     return said
 
 
@@ -66,14 +71,19 @@ def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
 
 def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
     """Convert the JSON arguments of a tool."""
-    found = _not_accepted(dict(arguments), "")
-    if found is not None:
-        field, what = found
-        raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
+    _check_accepted(dict(arguments))
     try:
         return msgspec.convert(arguments, type=model)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
+
+
+def _check_accepted(value: Any) -> None:
+    """Raise InvalidRequest that names the field with something that is never accepted."""
+    found = _not_accepted(value, "")
+    if found is not None:
+        field, what = found
+        raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
 
 
 def _check_depth(body: bytes) -> None:
@@ -127,19 +137,21 @@ def _malformed(body: bytes, error: Exception) -> InvalidRequest:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return InvalidRequest(f"The body is not JSON: {error}.", field=None)
-    found = _not_accepted(value, "")
-    if found is None:
-        return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)
-    field, what = found
-    return InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
+    try:
+        _check_accepted(value)
+    except InvalidRequest as refusal:
+        return refusal
+    return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)
 
 
 def _not_accepted(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
-    """Describe the first lone surrogate, infinite number or too deep nesting; None if none."""
+    """Describe the first lone surrogate, NUL, infinite number or too deep nesting; None if none."""
     if depth > MAX_DEPTH:
         return at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
     if isinstance(value, str) and _SURROGATE.search(value):
         return at, "contains a lone surrogate, which is not text."
+    if isinstance(value, str) and "\0" in value and _MAY_HOLD_NUL.isdisjoint(_NAMES.findall(at)):
+        return at, "contains a NUL character."
     if isinstance(value, float) and not math.isfinite(value):
         return at, "is not a finite number."
     members: Iterable[tuple[str, Any]] = ()

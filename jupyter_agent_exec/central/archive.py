@@ -49,7 +49,7 @@ class ArchivedJournal:
     rewinds: list[Rewind] = field(default_factory=list)
     payloads: dict[str, bytes] = field(default_factory=dict)
     salts: dict[str, str] = field(default_factory=dict)
-    """Of payloads. An entry of format 1 names its payloads by digests, without a salt."""
+    """Of payloads."""
     damaged: list[str] = field(default_factory=list)
     """What cannot be read, in sentences."""
 

@@ -13,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..counts import counted
 from ..journal.chain import GENESIS, ParsedLine, link
 from ..journal.verify import (
     Checked,
     Listed,
     Outcome,
     Report,
+    check_formats,
     compare_session,
     is_named,
     list_entry,
@@ -60,15 +62,17 @@ def _check(arrived: ArchivedJournal, report: Report) -> tuple[Checked, Path]:
     for message in arrived.damaged:
         report.add(Outcome.ALTERED, place, None, message)
     checked = _check_chain(arrived.lines, place, report)
-    _check_payloads(arrived, checked, place, report)
+    if check_formats(place, checked, report):
+        _check_payloads(arrived, checked, place, report)
     for rewind in arrived.rewinds:
         held = max((line.n + 1 for line in arrived.lines), default=0)
         report.add(
             Outcome.TRUNCATED,
             place,
             rewind.length,
-            f"The head of {rewind.server} went backwards: it had {rewind.length} entries, which "
-            f"are not those that it had sent; {held} have arrived.",
+            f"The head of {rewind.server} went backwards: it had "
+            f"{counted(rewind.length, 'entry')}, which are not those that it had sent; "
+            f"{held} have arrived.",
         )
     return checked, place
 
@@ -77,14 +81,12 @@ def _check_payloads(
     arrived: ArchivedJournal, checked: Checked, place: Path, report: Report
 ) -> None:
     """Check the payloads that have arrived, each by an entry that names it."""
-    entries: dict[str, dict[str, Any]] = {}
+    named: set[str] = set()
     for line in checked.lines:
         with suppress(ValueError):
-            entries.update(dict.fromkeys(named_payloads(line.entry), line.entry))
+            named.update(named_payloads(line.entry))
     for name, data in arrived.payloads.items():
-        if name not in entries or not is_named(
-            name, [data], entries[name], arrived.salts.get(name)
-        ):
+        if name not in named or not is_named(name, [data], arrived.salts.get(name)):
             report.add(Outcome.ALTERED, place, None, f"A payload was altered: {name}.")
 
 

@@ -14,10 +14,10 @@ from ..central.search import search_archive
 from ..central.verify import verify_archive
 from ..central.witness import witnessed
 from ..client.display import quoted
+from ..counts import counted
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
-from ..journal.verify_notebook import verify_notebook
 from . import exit_codes
 from .console import Console
 from .usage import UsageError
@@ -30,13 +30,17 @@ _HEAD = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile("-----BEGIN PUBLIC KEY-----(.+?)-----END PUBLIC KEY-----", re.DOTALL)
 
 _SAID = {
-    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there, except "
-    "what users have erased.",
+    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there",
     Outcome.ALTERED: "ALTERED: something is not as it was written.",
     Outcome.TRUNCATED: "TRUNCATED: the record ends before the head that is known.",
     Outcome.TORN: "Torn: the last line is incomplete, since a server died while it wrote.",
     Outcome.MISSING: "MISSING: something that the record names is not there.",
 }
+
+
+def _lacks(report: Report) -> str:
+    """Return the end of the sentence that a history is whole."""
+    return ", except what was erased or removed, as listed above." if report.erased else "."
 
 
 def verify(arguments: Namespace, console: Console) -> int:
@@ -57,10 +61,10 @@ def verify(arguments: Namespace, console: Console) -> int:
         console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
     for told in report.erased:
         console.line(f"erased  {told}")
-    console.line(_SAID[outcome])
+    console.line(_SAID[outcome] + (_lacks(report) if outcome is Outcome.WHOLE else ""))
     if held is not None:
         console.line(held.paragraph())
-    console.note(f"{report.journals} chains, {report.entries} entries checked")
+    console.note(f"{counted(report.journals, 'chain')}, {counted(report.entries, 'entry')} checked")
     return int(outcome)
 
 
@@ -150,6 +154,8 @@ def _checked_notebook(
         if alone is None:
             raise UsageError(f"There is no journal {journal}; name it with --journal or --history.")
         return alone
+    from ..journal.verify_notebook import verify_notebook  # nbformat takes long to import
+
     report = verify_notebook(path, journal)
     known = _of_journal(journal, head)
     report.findings.extend(each for each in known.findings if each not in report.findings)

@@ -17,7 +17,7 @@ from .._version import __version__
 from ..client import AgentExecClient, ServerUnreachable, UnexpectedAnswer
 from ..client.errors import ClientError
 from ..client.servers import Server, named, running
-from ..errors import AgentExecError, IsolationUnavailable, Unauthenticated
+from ..errors import AgentExecError, IsolationUnavailable, TrialUnavailable, Unauthenticated
 from ..own_server.launch import own_server
 from . import exit_codes
 from .console import Colour, Console
@@ -175,6 +175,7 @@ def _trial() -> Iterator[Finding]:
             ):
                 yield _run(client)
                 yield _isolation(client)
+                yield _trials(client)
         except ServerUnreachable as error:
             yield problem(
                 "trial", str(error), "Correct what the log names, such as a wrong setting."
@@ -208,3 +209,18 @@ def _isolation(client: AgentExecClient) -> Finding:
             "Read the page about isolated kernels in the documentation.",
         )
     return ok("isolation", "Scratch kernels can be isolated.")
+
+
+def _trials(client: AgentExecClient) -> Finding:
+    try:
+        with client.open_session(agent="doctor") as session:
+            result = session.run("print(6 * 7)", trial=True, timeout=RUN_SECONDS)
+    except TrialUnavailable as error:
+        return warning(
+            "trials", str(error), "Nothing, unless agents are to look without being asked."
+        )
+    except (AgentExecError, ClientError) as error:
+        return warning("trials", f"A trial does not work: {error}", "Look at the server's log.")
+    if not result.ok:
+        return warning("trials", f"A trial does not work: {result.summary}", "Update Linux.")
+    return ok("trials", "Agents can look by trial, in a sealed copy of a kernel.")

@@ -7,6 +7,7 @@ from argparse import Namespace
 from functools import partial
 
 from ..client.display import quoted
+from ..counts import counted
 from ..models import Erasure
 from . import exit_codes
 from .command_client import connected, decided
@@ -78,7 +79,8 @@ def _show(told: Erasure, console: Console) -> None:
     facts = sum(each.facts for each in told.sessions)
     if facts:
         console.line(
-            f"The text remains in {facts} entries: in a title, purpose, comment, reason or path."
+            f"The text remains in {counted(facts, 'entry')}: in a title, purpose, comment, reason "
+            "or path."
         )
     for sentence in told.remains:
         console.note(sentence)

@@ -74,12 +74,11 @@ def _list(session: Session, arguments: Namespace, console: Console) -> None:
         (
             "-" if file.bytes is None else size(file.bytes),
             file.modified_at[:19].replace("T", " ") + "Z",
-            file.execution_id or "-",
             f"{file.path}/" if file.is_folder else file.path,
         )
         for file in found
     ]
-    console.table(("SIZE", "WRITTEN", "BY EXECUTION", "FILE"), rows, 100)
+    console.table(("SIZE", "WRITTEN", "FILE"), rows, 100)
 
 
 def _get(session: Session, arguments: Namespace, console: Console) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from .. import models
 from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, person, placed, quoted, size
+from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
 from . import exit_codes, provenance
 from .check import search_central
@@ -39,7 +40,9 @@ def status(arguments: Namespace, console: Console) -> int:
         console.line(f"sessions  {answer.open_sessions} open")
         console.line(f"kernels   {answer.kernels}")
         console.line(f"now       {answer.running} running, {answer.queued} waiting")
-        console.line(f"ledger    {answer.ledger.length} entries, head {answer.ledger.head}")
+        console.line(
+            f"ledger    {counted(answer.ledger.length, 'entry')}, head {answer.ledger.head}"
+        )
     return exit_codes.OK
 
 
@@ -57,7 +60,7 @@ def _how_far(sink: models.SinkStatus) -> str:
     if sink.lag is None:
         words = "not known yet"
     elif sink.lag:
-        words = f"{sink.lag:.1f} s and {sink.entries_behind} entries behind"
+        words = f"{sink.lag:.1f} s and {counted(sink.entries_behind, 'entry')} behind"
     else:
         words = "up to date"
     if sink.is_stopping_code:
@@ -88,7 +91,7 @@ def sessions(arguments: Namespace, console: Console) -> int:
             str(info.executions),
             _time(info.last_activity_at),
             one_line(credential(info.token), 24),
-            quoted(one_line(info.agent.name, 24)),
+            quoted(one_line(info.agent.name, 24)) + granted(info.grant),
             one_line(_target(info), 40),
             quoted(one_line(info.title, 58)) if info.title else "",
         )
@@ -109,6 +112,14 @@ def sessions(arguments: Namespace, console: Console) -> int:
         60,
     )
     return exit_codes.OK
+
+
+def granted(grant: models.Grant | None) -> str:
+    """Return how long an agent runs code without asking, after its name; empty if it asks."""
+    if grant is None:
+        return ""
+    end = "restart" if grant.until is None else _time(grant.until)
+    return f" (granted until {end})"
 
 
 def show(arguments: Namespace, console: Console) -> int:
@@ -205,7 +216,9 @@ def export(arguments: Namespace, console: Console) -> int:
         return exit_codes.OK
     for kind, path in written.items():
         console.line(f"{kind}  {path}")
-    console.note(f"chain head {chain.head}, {chain.length} entries: `verify --head` takes it")
+    console.note(
+        f"chain head {chain.head}, {counted(chain.length, 'entry')}: `verify --head` takes it"
+    )
     return exit_codes.OK
 
 
@@ -247,7 +260,7 @@ def _show_session(
         title = quoted(one_line(info.title, 80)) if info.title else ""
         console.line(f"{info.id}  {info.status}  {title}".rstrip())
         who = credential(info.token)
-        called = quoted(one_line(info.agent.name, 200))
+        called = quoted(one_line(info.agent.name, 200)) + granted(info.grant)
         since = _time(info.opened_at)
         console.line(f"{who}, for {person(info.username)}, since {since}; calls itself {called}")
         console.line(f"runs in {_target(info)}{_opened_as(info)}")
@@ -367,7 +380,7 @@ def cells(arguments: Namespace, console: Console) -> int:
         _show(cell.source, "  | ", console)
         _show(cell.text, "  ", console)
         console.line()
-    console.note(f"{notebook.path}: {len(notebook.cells)} cells, hash {notebook.hash}")
+    console.note(f"{notebook.path}: {counted(len(notebook.cells), 'cell')}, hash {notebook.hash}")
     return exit_codes.OK
 
 
@@ -376,7 +389,7 @@ def _where(notebook: OpenNotebook) -> str:
         return "live document"
     if notebook.tabs == 0:
         return "-"
-    tabs = "1 tab" if notebook.tabs == 1 else f"{notebook.tabs} tabs"
+    tabs = counted(notebook.tabs, "tab")
     return f"{tabs}, unsaved" if notebook.unsaved else tabs
 
 
@@ -404,7 +417,7 @@ def _show(text: str, margin: str, console: Console) -> None:
     for line in lines[:_LINES]:
         console.line(f"{margin}{line}".rstrip())
     if len(lines) > _LINES:
-        console.line(f"{margin}… {len(lines) - _LINES} more lines (--json has all)")
+        console.line(f"{margin}… {counted(len(lines) - _LINES, 'more line')} (--json has all)")
 
 
 def variables(arguments: Namespace, console: Console) -> int:

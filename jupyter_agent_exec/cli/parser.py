@@ -8,7 +8,7 @@ from typing import Any, get_args
 from .._version import __version__
 from ..client.client import SCOPES
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from ..types import FINAL_STATUSES, ApprovalMode, EditMode, RuleKind, TargetKind, Verdict
+from ..types import FINAL_STATUSES, ApprovalMode, EditMode, GrantSpan, TargetKind, Verdict
 from . import (
     check,
     doctor,
@@ -20,7 +20,6 @@ from . import (
     rerun,
     restore,
     retain,
-    rules,
     run,
     user_decisions,
 )
@@ -64,14 +63,6 @@ the server's address instead: http://localhost:8888/api/agent-exec/mcp.
 The command uses the server that you name, or one that is running on this machine. If there is
 none, it starts one in the current folder, which ends with the client. Standard output carries only
 the protocol; messages go to standard error."""
-
-_RULES_EPILOG = """\
-The rules are a convenience, not a guard: code that they allow can still do harm.
-
-examples:
-  jupyter agent-exec rules 'df.to_csv("out.csv")'
-  jupyter agent-exec rules analysis.py --allow read plot files
-  jupyter agent-exec rules --target notebook --since 2026-11-01T00:00:00Z"""
 
 _RERUN_EPILOG = """\
 The code runs in a fresh kernel, in a session of its own. Memory addresses, the time of the run,
@@ -200,6 +191,11 @@ def _add_run(commands: Any) -> None:
         "--purpose",
         metavar="TEXT",
         help="why the code is run; shown to users who approve or review it",
+    )
+    parser.add_argument(
+        "--trial",
+        action="store_true",
+        help="in a sealed copy of the kernel, which sees its variables and changes nothing",
     )
     _add_where(parser)
     _add_placement(parser)
@@ -403,7 +399,20 @@ def _add_approvals(commands: Any) -> None:
         metavar="SOURCE",
         help="run this source instead: code, a file with code, or - for standard input",
     )
+    parser.add_argument(
+        "--grant",
+        choices=get_args(GrantSpan),
+        help="let the agent run more code in this kernel without asking: until the kernel "
+        "restarts, or for an hour at most",
+    )
     parser.add_argument("-y", "--yes", action="store_true", help="approve without a question")
+    parser = _add(
+        commands,
+        "withdraw",
+        user_decisions.withdraw,
+        "end what an agent may run in a kernel without asking",
+    )
+    parser.add_argument("session", metavar="SESSION", help="id of one of its sessions there (s_…)")
     parser = _add(commands, "reject", user_decisions.reject, "reject an execution")
     parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
     parser.add_argument("--reason", metavar="TEXT", help="the reason, which the agent can read")
@@ -420,7 +429,6 @@ def _add_approvals(commands: Any) -> None:
             choices=get_args(ApprovalMode),
             help=f"which executions with a {kind} target need approval",
         )
-    _add_allow(parser)
     parser.add_argument(
         "--edits",
         choices=get_args(EditMode),
@@ -440,37 +448,6 @@ def _add_approvals(commands: Any) -> None:
         parser.add_argument(
             "ids", metavar="EDIT", nargs="*", help="ids of edits; all open ones by default"
         )
-    parser = _add(
-        commands,
-        "rules",
-        rules.rules,
-        "show which code needs approval in the mode `rules`, and why; nothing is run",
-        epilog=_RULES_EPILOG,
-    )
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        nargs="?",
-        help="code, a file with code, or - for standard input; by default, what agents have run",
-    )
-    parser.add_argument(
-        "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
-    )
-    _add_allow(parser)
-    parser.add_argument("--session", metavar="ID", help="only executions of this session")
-    _add_whose_and_when(parser)
-    _add_limit(parser, 200)
-
-
-def _add_allow(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--allow",
-        nargs="+",
-        choices=get_args(RuleKind),
-        metavar="KIND",
-        help="kinds of code that need no approval under the rules: "
-        + ", ".join(get_args(RuleKind)),
-    )
 
 
 def _add_passphrase(commands: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ..client import Session
+from ..counts import counted
 from ..errors import BlobNotFound
 from .usage import UsageError
 
@@ -143,7 +144,7 @@ def write_ro_crate(
     head = add(
         "#chain-head",
         "PropertyValue",
-        name=f"Head of the record's hash chain, after {told.chain['length']} entries",
+        name=f"Head of the record's hash chain, after {counted(told.chain['length'], 'entry')}",
         propertyID="sha256",
         value=told.chain["head"],
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..client import AgentExecClient
+from ..counts import counted
 from ..models import Rerun, RerunCell, RerunRules, RunAgain
 from ..types import RerunVerdict, SessionId
 from . import exit_codes
@@ -75,7 +76,9 @@ def rerun(arguments: Namespace, console: Console) -> int:
         console.line(", ".join(f"{count} {_words(name)}" for name, count in counts.items()))
         console.note(f"the new executions are in session {told.session_id}")
     if told.status != "finished":
-        console.complain(f"The session was closed after {len(told.cells)} of {told.total} cells.")
+        console.complain(
+            f"The session was closed after {len(told.cells)} of {counted(told.total, 'cell')}."
+        )
         return exit_codes.STOPPED
     bad = any(cell.verdict in ("differs", "failed") for cell in told.cells)
     return exit_codes.FAILED if bad else exit_codes.OK

@@ -1,4 +1,4 @@
-"""`jupyter agent-exec restore`: run again what made the state of a kernel that ended."""
+"""`jupyter agent-exec restore`: run again what ran in a kernel that ended."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the session's id; open or closed")
     parser.add_argument("--dry-run", action="store_true", help="only show what would run")
     parser.add_argument(
-        "--also",
+        "--leave-out",
         action="append",
         default=[],
         metavar="EXECUTION",
-        help="run this execution too, although it would be left out; may be repeated",
-    )
-    parser.add_argument(
-        "--everything",
-        action="store_true",
-        help="also run code that wrote files, ran programs, installed packages or used the network",
+        help="do not run this execution again; may be repeated",
     )
 
 
@@ -33,7 +28,7 @@ def restore(arguments: Namespace, console: Console) -> int:
     """Restore a session, say what ran and what is back, and return the exit code."""
     with connected(arguments, console, may_start=False) as client:
         told = client.session(arguments.session).restore(
-            also=arguments.also, everything=arguments.everything, dry_run=arguments.dry_run
+            leave_out=arguments.leave_out, dry_run=arguments.dry_run
         )
     if arguments.json:
         console.json(told)
@@ -46,8 +41,8 @@ def _show(told: Restoration, console: Console) -> None:
     for cell in told.cells:
         state = cell.status or ("left out" if cell.left_out else "would run")
         console.line(f"{cell.seq}  {cell.of}  {state}  {one_line(cell.source, 60)}")
-        for said in filter(None, (cell.left_out, None if cell.left_out else "; ".join(cell.does))):
-            console.line(f"    {one_line(said, 200)}")
+        if cell.left_out:
+            console.line(f"    {one_line(cell.left_out, 200)}")
     if told.variables is not None:
         console.line(f"back      {one_line(', '.join(told.variables.back) or '-', 200)}")
         console.line(f"not back  {one_line(', '.join(told.variables.missing) or '-', 200)}")

@@ -121,6 +121,7 @@ class _Running:
             timeout=arguments.timeout,
             values=read_pairs("--value", arguments.value),
             claim=None if arguments.purpose is None else Claim(purpose=arguments.purpose),
+            trial=arguments.trial,
         )
         with self._ctrl_c():
             try:
@@ -272,6 +273,8 @@ def _summary(result: Result, session: Session, arguments: Namespace, folder: Pat
     omitted = result.execution.omitted
     if omitted.bytes or omitted.outputs:
         parts.append(f"{size(omitted.bytes)} of output left out")
+    if omitted.unknown:
+        parts.append("some output may be missing")
     if result.images and folder is None:
         parts.append(f"images: {len(result.images)} (--images DIR saves them)")
     return " · ".join(parts)

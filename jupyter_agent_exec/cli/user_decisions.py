@@ -15,7 +15,6 @@ from ..types import PolicyKind
 from . import exit_codes
 from .command_client import connected, decided, typed
 from .console import Colour, Console
-from .rules import NOT_A_GUARD
 from .usage import UsageError, read_source
 
 MIN_PASSPHRASE: Final = 12
@@ -58,9 +57,25 @@ def approve(arguments: Namespace, console: Console) -> int:
         # If the execution does not await approval, the server's error says why.
         sha256 = "0" * 64 if asking is None else asking.source_sha256
         answer = decided(
-            client, console, lambda: client.approve(arguments.id, sha256, source=edited)
+            client,
+            console,
+            lambda: client.approve(arguments.id, sha256, source=edited, grant=arguments.grant),
         )
     return _answered(answer.execution, arguments, console)
+
+
+def withdraw(arguments: Namespace, console: Console) -> int:
+    """Withdraw the grant of a session's agent."""
+    with connected(arguments, console, may_start=False) as client:
+        session = client.session(arguments.session)
+        had, info = session.info.grant, session.withdraw_grant()
+    if arguments.json:
+        console.json(info)
+    elif had is None:
+        console.note("There is no grant in this session.")
+    else:
+        console.line(f"{info.id}  {quoted(exact(info.agent.name))} has to ask again")
+    return exit_codes.OK
 
 
 def reject(arguments: Namespace, console: Console) -> int:
@@ -144,7 +159,7 @@ def pause(arguments: Namespace, console: Console) -> int:
 
 def policy(arguments: Namespace, console: Console) -> int:
     """Show or set the policy: which agent code needs approval."""
-    wanted = {kind: getattr(arguments, kind) for kind in (*_KINDS, "allow")}
+    wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
     with connected(arguments, console, may_start=False) as client:
         if any(wanted.values()):
             approvals = decided(client, console, lambda: client.set_policy(**wanted))
@@ -156,9 +171,6 @@ def policy(arguments: Namespace, console: Console) -> int:
     for kind in _KINDS:
         forced = "  forced by the server's configuration" if kind in approvals.policy.forced else ""
         console.line(f"{kind:9} {getattr(approvals.policy, kind)}{forced}")
-    if "rules" in (getattr(approvals.policy, kind) for kind in _KINDS) or arguments.allow:
-        console.line(f"{'rules':9} let {', '.join(approvals.policy.allow) or 'nothing'} through")
-        console.note(NOT_A_GUARD)
     return exit_codes.OK
 
 
@@ -201,13 +213,17 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     if execution.claim is not None and execution.claim.purpose is not None:
         say(f"It says why: {quoted(exact(execution.claim.purpose))}")
     before = None if approval is None else approval.before
+    if approval is not None and approval.edits_cell:
+        say("It replaces the source of this cell, and runs it:")
     if before is not None and before != source:
         _show_difference(before, source, say)
     else:
         for number, line in enumerate(exact(source).split("\n"), 1):
             say(f"{number:4} | {line}")
-    for reason in approval.reasons if approval is not None else ():
-        say(exact(reason.sentence))
+    for each in approval.also if approval is not None else ():
+        say(f"and then {each.execution_id}:")
+        for number, line in enumerate(exact(each.source or "").split("\n"), 1):
+            say(f"{number:4} | {line}")
 
 
 def _answered(execution: Execution, arguments: Namespace, console: Console) -> int:

@@ -158,7 +158,7 @@ class Session(Blocking[AsyncSession]):
     restore = blocking(AsyncSession.restore)
     blob = blocking(AsyncSession.blob)
     requirements = blocking(AsyncSession.requirements)
-    grant_approval = blocking(AsyncSession.grant_approval)
+    withdraw_grant = blocking(AsyncSession.withdraw_grant)
     review = blocking(AsyncSession.review)
     interrupt = blocking(AsyncSession.interrupt)
     restart = blocking(AsyncSession.restart)

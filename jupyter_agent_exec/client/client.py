@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import models
-from ..types import ApprovalMode, Digest, EditMode, RuleKind, Verdict
+from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
 from .replies import read
@@ -355,7 +355,12 @@ class AsyncAgentExecClient:
         return (await self._connection.get(query, _proposals)).proposals
 
     async def approve(
-        self, execution_id: str, source_sha256: str, *, source: str | None = None
+        self,
+        execution_id: str,
+        source_sha256: str,
+        *,
+        source: str | None = None,
+        grant: GrantSpan | None = None,
     ) -> Result:
         """Approve a waiting execution, as a user.
 
@@ -367,6 +372,9 @@ class AsyncAgentExecClient:
             Hash of the source that the user saw. Another source is not approved.
         source
             A source to run instead.
+        grant
+            Let the agent run more code in this kernel without asking: until the kernel restarts
+            (``"restart"``), or for an hour at most (``"hour"``).
 
         Raises
         ------
@@ -375,7 +383,7 @@ class AsyncAgentExecClient:
         ApprovalChanged
             The source or the kernel is not the one that the user saw.
         """
-        request = models.Approve(source_sha256=Digest(source_sha256), source=source)
+        request = models.Approve(source_sha256=Digest(source_sha256), source=source, grant=grant)
         path = f"/executions/{segment(execution_id)}/approve"
         return Result(await self._connection.send_model("POST", path, request, _execution))
 
@@ -398,22 +406,13 @@ class AsyncAgentExecClient:
         notebook: ApprovalMode | None = None,
         kernel: ApprovalMode | None = None,
         edits: EditMode | None = None,
-        allow: Sequence[RuleKind] | None = None,
     ) -> models.Approvals:
-        """Change the approval policy as a user: for each kind of target, and for edits.
-
-        Parameters
-        ----------
-        allow
-            The kinds of code that run without approval where the mode is ``rules``. The rules are
-            a convenience, not a guard.
-        """
+        """Change the approval policy as a user: for each kind of target, and for edits."""
         policy = models.SetPolicy(
             scratch=scratch,
             notebook=notebook,
             kernel=kernel,
             edits=edits,
-            allow=None if allow is None else list(allow),
         )
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
 

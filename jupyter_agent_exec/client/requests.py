@@ -116,6 +116,7 @@ def execute_request(
     revises: str | None = None,
     values: Mapping[str, str] | None = None,
     claim: Claim | None = None,
+    trial: bool = False,
 ) -> Execute:
     """Return the request that runs `source`, or the source of the cell that `placement` names."""
     require_finite("timeout", timeout)
@@ -129,6 +130,7 @@ def execute_request(
         revises=None if revises is None else ExecutionId(revises),
         values=dict(values or {}),
         claim=claim,
+        trial=trial,
     )
 
 

@@ -172,6 +172,7 @@ class Result:
             line += f" in {execution.duration:.3g} s"
         if execution.error is not None:
             line += f": {execution.error.ename}: {execution.error.evalue}"
+            line += "" if execution.reason is None else f". {execution.reason}"
         elif execution.reason is not None:
             line += f": {execution.reason}"
         elif execution.input is not None:

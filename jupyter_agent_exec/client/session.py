@@ -127,6 +127,7 @@ class AsyncSession:
         revises: str | None = None,
         values: Mapping[str, str] | None = None,
         claim: models.Claim | None = None,
+        trial: bool = False,
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -156,6 +157,9 @@ class AsyncSession:
         claim
             What the agent says about the code: its purpose, and the ids of its trace and tool call.
             It is shown to the user and recorded.
+        trial
+            Run it in a sealed copy of the kernel, which sees its variables and changes nothing. It
+            needs no approval and gets no cell. For Python's kernels on Linux.
         timeout
             Seconds it may run; the session's limit when None.
         queue_timeout
@@ -180,7 +184,15 @@ class AsyncSession:
             The connection broke and could not be restored. An accepted execution continues.
         """
         request = execute_request(
-            source, timeout, queue_timeout, max_output_bytes, placement, revises, values, claim
+            source,
+            timeout,
+            queue_timeout,
+            max_output_bytes,
+            placement,
+            revises,
+            values,
+            claim,
+            trial,
         )
         execution = await self._execute(request, idempotency_key, FIRST_WAIT_SECONDS)
         until_input = on_input is not None
@@ -324,6 +336,7 @@ class AsyncSession:
         revises: str | None = None,
         values: Mapping[str, str] | None = None,
         claim: models.Claim | None = None,
+        trial: bool = False,
         timeout: float | None = None,
         queue_timeout: float | None = None,
         max_output_bytes: int | None = None,
@@ -335,7 +348,15 @@ class AsyncSession:
         continues. Parameters and errors are those of `run`.
         """
         request = execute_request(
-            source, timeout, queue_timeout, max_output_bytes, placement, revises, values, claim
+            source,
+            timeout,
+            queue_timeout,
+            max_output_bytes,
+            placement,
+            revises,
+            values,
+            claim,
+            trial,
         )
         return self._stream(request, idempotency_key)
 
@@ -520,12 +541,10 @@ class AsyncSession:
             if after is None:
                 return
 
-    async def grant_approval(self, minutes: float) -> models.Session:
-        """Approve all executions of the session for some time, as a user. 0 ends the grant."""
-        request = models.GrantApproval(minutes=minutes)
-        self.info = await self._connection.send_model(
-            "PUT", f"{self._path}/approval", request, _session
-        )
+    async def withdraw_grant(self) -> models.Session:
+        """Withdraw the agent's grant in the session's kernel, as a user."""
+        request = Request("DELETE", f"{API}{self._path}/grant")
+        self.info = read(await self._connection.send(request), _session)
         return self.info
 
     async def review(
@@ -591,29 +610,25 @@ class AsyncSession:
     async def restore(
         self,
         *,
-        also: Iterable[str] = (),
-        everything: bool = False,
+        leave_out: Iterable[str] = (),
         dry_run: bool = False,
         wait: float = WAIT_SECONDS,
     ) -> models.Restoration:
-        """Run again what made the state of the session's last kernel, in order.
+        """Run again all that ended with `ok` in the session's last kernel, in order.
 
-        If the session is closed, it runs in a new one: see `session_id` of the answer. Code that
-        wrote files, ran programs, installed packages or used the network is left out, unless it is
-        named in `also` or `everything` is true.
+        If the session is closed, it runs in a new one: see `session_id` of the answer.
 
         Parameters
         ----------
-        also
-            Ids of executions that run although they would be left out.
+        leave_out
+            Ids of executions that do not run again.
         dry_run
             Only return what would run.
         wait
             Seconds to wait until all has run.
         """
         request = models.Restore(
-            also=[ExecutionId(id) for id in also],
-            everything=everything,
+            leave_out=[ExecutionId(id) for id in leave_out],
             dry_run=dry_run,
             wait=wait,
         )

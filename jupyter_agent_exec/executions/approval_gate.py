@@ -1,8 +1,5 @@
 """Holds executions while agents are paused, and until the user approves them.
 
-In the mode `rules`, it lets code through that the rules know as harmless (`code_rules`). They are a
-convenience, not a guard.
-
 Executions wait (`wait_until_allowed`). Requests that cannot wait are refused at once (`check`):
 edits of the notebook, uploads, deletions, completion, answers to input, and restarts. An approval
 is valid for one incarnation of the session's kernel. Each new kernel needs new approvals.
@@ -11,20 +8,32 @@ is valid for one incarnation of the session's kernel. Each new kernel needs new 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, cast
 
 import msgspec
 
 from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
-from ..models import Approval, ApprovalReason, Approve, Pause, Target, WaitingFor
+from ..kernels.trials.settings import TrialSettings
+from ..models import (
+    AlsoApproved,
+    Approval,
+    Approve,
+    Pause,
+    ScratchTarget,
+    Session,
+    Target,
+    WaitingFor,
+)
 from ..records import (
     ApprovalAsked,
-    ApprovalGranted,
     Approved,
     By,
     Entry,
+    GrantGiven,
+    GrantWithdrawn,
     Payload,
     Rejected,
     digest_of,
@@ -32,32 +41,32 @@ from ..records import (
 )
 from ..redaction import marks_in
 from ..tasks import Tasks, first_of, settle
-from ..types import ApprovalMode, EditMode, ExecutionId, RuleKind, Status, TargetKind
+from ..types import (
+    ApprovalMode,
+    EditMode,
+    ExecutionId,
+    NextApproval,
+    Status,
+    TargetKind,
+    is_made_up,
+)
 from .execution import LiveExecution, LiveExecutions
+from .grants import Agent, Grant, Grants
 from .incarnations import Incarnations
+from .observer import Place
+from .previews import Previews, shown_payload
 from .recorder import Recorder
-from .session_code_rules import SessionCodeRules
+from .spec import ExecutionSpec
 from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
 
-
-def strictest(first: ApprovalMode, second: ApprovalMode) -> ApprovalMode:
-    """Return the mildest mode that asks whenever one of two modes asks.
-
-    `first` and `rules` let different code through, so only `always` is as strict as both.
-    """
-    if "none" in (first, second) or first == second:
-        return second if first == "none" else first
-    return "always"
-
+_MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
     "first": "Run code first: once the user approves it, this is let through until the kernel "
     "restarts.",
-    "rules": "The rules decide about code that is run, and about nothing else. Ask the user to "
-    "approve everything for some minutes: this is let through for as long as they say.",
-    "always": "Run code, and ask the user to choose 'Approve all…' when they approve it: this is "
-    "let through for as long as they say.",
+    "always": "Run code, and ask the user to choose 'Approve and let it run…' when they approve "
+    "it: this is let through for as long as they say.",
 }
 """How an agent can get permission, by approval mode."""
 
@@ -69,7 +78,14 @@ REDACTED: Final = (
 
 
 class Policy(Protocol):
-    """The approval policy."""
+    """The approval policy, and the pause of all agents."""
+
+    @property
+    def paused(self) -> Pause | None:
+        """The pause; None if agents are not paused."""
+
+    async def refresh(self) -> None:
+        """Read what users decided on other servers of the history."""
 
     def mode(self, kind: TargetKind) -> ApprovalMode:
         """Return the approval that sessions with this kind of target need."""
@@ -79,9 +95,6 @@ class Policy(Protocol):
 
     def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
         """Return the approval that the operator forces for this kind of target, if any."""
-
-    def allowed(self, kind: TargetKind) -> Collection[RuleKind]:
-        """Return the kinds of code that the rules let through with this kind of target."""
 
 
 class Permit(Protocol):
@@ -98,13 +111,15 @@ class Permit(Protocol):
     def edits(self) -> EditMode | None:
         """What becomes of its edits of the notebook; None to follow the policy."""
 
-    def refusal(self, path: str | None) -> str | None:
+    def refusal(self, path: str | None, *, looks: bool) -> str | None:
         """Return why the session may send nothing more to its kernel; None if it may.
 
         Parameters
         ----------
         path
             Current contents path of the session's notebook; None if its target is not a notebook.
+        looks
+            Whether it is about a trial.
         """
 
     async def look(self) -> None:
@@ -117,7 +132,7 @@ class Unlimited:
     approval: ApprovalMode | None = None
     edits: EditMode | None = "apply"
 
-    def refusal(self, path: str | None) -> str | None:
+    def refusal(self, path: str | None, *, looks: bool) -> str | None:
         """Return None."""
 
     async def look(self) -> None:
@@ -136,11 +151,19 @@ class Rules:
     def __init__(self, policy: Policy, approval_timeout: float) -> None:
         self.policy = policy
         self.approval_timeout = approval_timeout
-        self.paused: Pause | None = None
-        self._resumed: asyncio.Future[None] | None = None
+        self.grants = Grants()
+        self._pause_changes: asyncio.Future[None] | None = None
+
+    @property
+    def paused(self) -> Pause | None:
+        """The pause of all agents; None if they are not paused."""
+        return self.policy.paused
 
     def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
         """Return the approval that a session with this target needs.
+
+        An isolated kernel in a folder of its own can do no harm: it needs none, unless the operator
+        forces it.
 
         Parameters
         ----------
@@ -149,18 +172,12 @@ class Rules:
             replaces the policy, but cannot demand less than the operator forces.
         """
         kind = cast(TargetKind, target.__struct_config__.tag)
+        forced = self.policy.forced_mode(kind) or "none"
+        if isinstance(target, ScratchTarget) and target.isolated and target.cwd is None:
+            return forced
         if of_token is None:
             return self.policy.mode(kind)
-        return strictest(of_token, self.policy.forced_mode(kind) or "none")
-
-    def allowed(self, target: Target) -> frozenset[RuleKind]:
-        """Return the kinds of code that the rules let through in a session with this target.
-
-        The variables of a scratch kernel are the agent's own.
-        """
-        kind = cast(TargetKind, target.__struct_config__.tag)
-        own: tuple[RuleKind, ...] = ("variables",) if kind == "scratch" else ()
-        return frozenset((*self.policy.allowed(kind), *own))
+        return max(of_token, forced, key=_MILDEST_FIRST.index)
 
     @property
     def pausing(self) -> WaitingFor | None:
@@ -184,22 +201,17 @@ class Rules:
                 waiting_for=msgspec.to_builtins(pausing),
             )
 
-    def pause(self, by: By) -> None:
-        """Pause all agents: nothing more is sent to kernels."""
-        self.paused = Pause(by=by.named, at=timestamp())
-        self._resumed = asyncio.get_running_loop().create_future()
+    def pause_changed(self) -> None:
+        """Let executions that wait for the end of a pause look again."""
+        if self._pause_changes is not None:
+            self._pause_changes.set_result(None)
+            self._pause_changes = None
 
-    def resume(self) -> None:
-        """Let all agents continue."""
-        self.paused = None
-        if self._resumed is not None:
-            self._resumed.set_result(None)
-            self._resumed = None
-
-    def until_resumed(self) -> asyncio.Future[None]:
-        """Return a future that is done when paused agents continue."""
-        assert self._resumed is not None
-        return self._resumed
+    def until_pause_changes(self) -> asyncio.Future[None]:
+        """Return a future that is done when agents are paused or resumed."""
+        if self._pause_changes is None:
+            self._pause_changes = asyncio.get_running_loop().create_future()
+        return self._pause_changes
 
 
 class ApprovalGate:
@@ -221,6 +233,7 @@ class ApprovalGate:
         incarnations: Incarnations,
         recorder: Recorder,
         tasks: Tasks,
+        trials: TrialSettings,
     ) -> None:
         self._session = executions.session
         self._executions = executions
@@ -229,13 +242,14 @@ class ApprovalGate:
         self._incarnations = incarnations
         self._recorder = recorder
         self._tasks = tasks
+        self._previews = Previews(incarnations, rules, trials)
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()  # serializes decisions
-        self._code_rules = SessionCodeRules(self._session, incarnations)
-        self._reading = asyncio.Lock()  # keeps the order of executions that the rules read
-        self._approved_incarnation: int | None = None  # the last with an approved execution
+        self._early: tuple[int, Grant] | None = None  # for an incarnation without a kernel yet
         self._approved_restores: dict[ExecutionId, int] = {}  # by the first execution of each
-        self._granted_until: datetime | None = None
+        self._init_is_rejected = False
+        self._agent = _credential(self._session)
+        rules.grants.join(self)
         self.init_waits = asyncio.Event()
         """Set while an init source waits for a user's decision."""
 
@@ -244,17 +258,39 @@ class ApprovalGate:
         """The approval that new executions need."""
         return self._rules.mode(self._session.target, self._permit.approval)
 
+    def mode_of(self, spec: ExecutionSpec) -> ApprovalMode:
+        """Return the approval that an execution needs: none for a trial, which changes nothing."""
+        if spec.trial:
+            return "none"
+        asks_again = spec.init and self._init_is_rejected and self.mode != "none"
+        return "always" if self.proposes(spec) or asks_again else self.mode
+
     @property
     def edit_mode(self) -> EditMode:
         """What becomes of the session's edits of its notebook."""
         return self._rules.policy.edit_mode(self._permit.edits)
 
+    def proposes(self, spec: ExecutionSpec) -> bool:
+        """Return whether an execution replaces a cell's source in a session that proposes edits."""
+        replaces = spec.place is not None and spec.place.replaces is not None
+        return replaces and self.edit_mode == "propose"
+
     @property
     def is_free(self) -> bool:
         """Whether code that is submitted now runs without a user's approval."""
+        return self.mode == "none" or self.grant is not None
+
+    @property
+    def next_approval(self) -> NextApproval:
+        """What happens to code that is submitted now."""
+        if self._rules.paused is not None:
+            return "paused"
         mode = self.mode
-        follows = mode == "first" and self._approved_incarnation == self._incarnation
-        return mode == "none" or follows or self._is_granted
+        if mode == "none":
+            return "not_asked"
+        if self.is_free:
+            return "granted"
+        return "asks_first" if mode == "first" else "asks_always"
 
     def check(self, what: str, *, is_code: bool) -> None:
         """Raise if a request that cannot wait is not allowed now.
@@ -285,10 +321,9 @@ class ApprovalGate:
             )
 
     @property
-    def approved_until(self) -> str | None:
-        """When the user's blanket approval ends; None if there is none."""
-        until = self._granted_until
-        return timestamp(until) if until is not None and self._is_granted else None
+    def grant(self) -> Grant | None:
+        """The user's leave that lets the session's code run; None if none is needed, or given."""
+        return None if self.mode == "none" else self._grant_in(self.mode)
 
     @property
     def pausing(self) -> WaitingFor | None:
@@ -320,18 +355,27 @@ class ApprovalGate:
 
     def may_run(self, execution: LiveExecution) -> bool:
         """Return whether an execution needs no approval, or has it for this incarnation."""
-        if execution.mode == "none" or execution.reasons == ():
+        if execution.mode == "none":
             return True
         lives = [execution.state.approved_incarnation]
-        if _asks_once(execution):
-            lives.append(self._approved_incarnation)
+        if execution.edits_cell:
+            return self._incarnation in lives
+        if self._grant_in(execution.mode) is not None:
+            return True
         if _is_restored(execution):
             lives.append(self._approved_restores.get(_first(execution)))
-        return self._incarnation in lives or self._is_granted
+        return self._incarnation in lives
 
     def is_allowed(self, execution: LiveExecution) -> bool:
-        """Return whether an execution may be sent now: it may run, and agents are not paused."""
+        """Return whether an execution may be sent now: it may run, and agents are not paused.
+
+        `refresh` first, if it has waited.
+        """
         return self._rules.paused is None and self.may_run(execution)
+
+    async def refresh(self) -> None:
+        """Read what users decided on other servers of the history."""
+        await self._rules.policy.refresh()
 
     async def wait_until_allowed(
         self, execution: LiveExecution, *gone: asyncio.Future[None]
@@ -353,7 +397,7 @@ class ApprovalGate:
             if not self.may_run(execution):
                 await self._until_decided(execution, *gone)
             else:
-                await first_of(self._rules.until_resumed(), execution.withdrawn, *gone)
+                await first_of(self._rules.until_pause_changes(), execution.withdrawn, *gone)
         return False
 
     # -- accept ------------------------------------------------------------------------------------
@@ -364,12 +408,6 @@ class ApprovalGate:
         All of it is one write. In mode `first`, executions behind one that awaits approval wait
         for that decision.
         """
-        if any(execution.mode == "rules" for execution in executions):
-            async with self._reading:
-                for execution in executions:
-                    if execution.mode == "rules":
-                        allowed = self._rules.allowed(self._session.target)
-                        execution.reasons = await self._code_rules.read(execution, allowed)
         asking = [execution for execution in executions if self._asks_now(execution)]
         if not asking:
             await self._accept(executions)
@@ -398,8 +436,15 @@ class ApprovalGate:
 
     # -- decide ------------------------------------------------------------------------------------
 
-    async def approve(self, execution: LiveExecution, decision: Approve, by: By) -> None:
-        """Approve an execution.
+    async def approve(
+        self, execution: LiveExecution, decision: Approve, by: By, place: Place | None = None
+    ) -> None:
+        """Approve an execution, and let the agent run more if the decision or its mode says so.
+
+        Parameters
+        ----------
+        place
+            The place of the cell whose source it replaces, as the notebook is now.
 
         Raises
         ------
@@ -416,6 +461,13 @@ class ApprovalGate:
                     field="source_sha256",
                     source_sha256=sha256,
                 )
+            if place is not None and place.replaces not in (None, execution.spec.before):
+                execution.spec = replace(execution.spec, place=place, before=place.replaces)
+                await self._ask_again(execution)
+                raise ApprovalChanged(
+                    "The cell was edited since approval was requested. It is requested again, for "
+                    "the cell as it is now."
+                )
             await self._incarnations.confirmed()
             approval = _check_awaits_approval(execution)
             if approval.incarnation != self._incarnation:
@@ -431,35 +483,60 @@ class ApprovalGate:
                 raise InvalidRequest(REDACTED, field="source")
             if _is_restored(execution):
                 self._approved_restores[_first(execution)] = approval.incarnation
-            await self._approve([(execution, source)], by)
-            self._approved_incarnation = approval.incarnation
+            grant = self._grant_for(execution, decision, by)
+            more = [] if grant is None else [_entry_of(grant, approval, by)]
+            await self._approve([(execution, source)], by, *more)
+            if grant is not None:
+                self._early = (approval.incarnation, grant)
+                self._grant_in(execution.mode)
+        if grant is not None:
+            self._rules.grants.tell(by)
+
+    def _grant_for(self, execution: LiveExecution, decision: Approve, by: By) -> Grant | None:
+        """Return the leave that comes with an approval; in mode `first` each gives one."""
+        if decision.grant is not None:
+            return Grant.of(decision.grant, by)
+        if execution.mode != "first" or self._grant_in("first") is not None:
+            return None
+        return replace(Grant.of("restart", by), of_first=True)
+
+    def follow(self, by: By) -> None:
+        """Approve what asks here and need not ask any more, as the agent was given leave."""
+        if any(map(self.may_run, self.awaiting_approval())):
+            self._tasks.start(self._follow(by), f"approval in {self._session.id}")
+
+    async def _follow(self, by: By) -> None:
+        async with self._lock:
+            asking = [each for each in self.awaiting_approval() if self.may_run(each)]
+            if asking:
+                await self._approve([(each, each.source) for each in asking], by)
 
     async def reject(self, execution: LiveExecution, reason: str | None, by: By) -> None:
         """Reject an execution; AlreadyDecided if it does not await approval."""
         async with self._lock:
             _check_awaits_approval(execution)
-            entry = Rejected(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
+            shown = execution.decision_payloads = shown_payload(execution.preview)
+            preview = shown[0].digest if shown else None
+            entry = Rejected(
+                at=timestamp(), by=by, execution_id=execution.id, reason=reason, preview=preview
+            )
             execution.decision = entry  # written together with the execution's end
-            execution.apply(ApprovalRefused(entry.at, by.named, reason))
+            self._init_is_rejected |= execution.spec.init
+            execution.apply(ApprovalRefused(entry.at, by.named, reason, preview))
 
-    async def grant(self, minutes: float, by: By) -> None:
-        """Approve all executions, waiting and new, for some minutes; 0 ends this.
+    async def withdraw(self, by: By) -> None:
+        """End the grant of the session's agent. What it has not sent yet asks again.
 
         Raises
         ------
         HistoryUnavailable
-            Nothing changed.
+            The grant has ended all the same.
         """
         async with self._lock:
-            until = datetime.now(UTC) + timedelta(minutes=minutes) if minutes else None
-            entry = ApprovalGranted(
-                at=timestamp(), by=by, until=None if until is None else timestamp(until)
-            )
-            waiting = (
-                [] if until is None else [(each, each.source) for each in self.awaiting_approval()]
-            )
-            await self._approve(waiting, by, entry)
-            self._granted_until = until
+            early, self._early, kernel = self._early, None, self._incarnations.current
+            stored = None if kernel is None else self._rules.grants.remove(kernel, self._agent)
+            if (early, stored) != (None, None):
+                await self._recorder.write(GrantWithdrawn(at=timestamp(), by=by))
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -468,10 +545,20 @@ class ApprovalGate:
         """The number of the current incarnation; of the next one if there is no kernel."""
         return self._incarnations.number + (self._incarnations.current is None)
 
-    @property
-    def _is_granted(self) -> bool:
-        until = self._granted_until
-        return until is not None and datetime.now(UTC) < until
+    def _grant_in(self, mode: ApprovalMode) -> Grant | None:
+        """Return the grant that lets code of the session run in a mode; None if there is none."""
+        grants, kernel = self._rules.grants, self._incarnations.current
+        early, self._early = self._early, None
+        if early is not None and early[0] == self._incarnation:
+            if kernel is None:
+                self._early = early
+            else:
+                grants.put(kernel, self._agent, early[1])
+        if kernel is not None:
+            found = grants.get(kernel, self._agent)
+        else:
+            found = None if self._early is None else self._early[1]
+        return found if found is not None and found.holds(mode) else None
 
     def _asks_now(self, execution: LiveExecution) -> bool:
         if self.may_run(execution):
@@ -495,7 +582,8 @@ class ApprovalGate:
             incarnation=self._incarnation,
             expires_at=timestamp(now + timedelta(seconds=timeout)),
             before=None if before is None else before.digest,
-            reasons=(*self._also_lets_run(execution), *(execution.reasons or ())),
+            edits_cell=execution.edits_cell,
+            also=tuple(each.id for each in self._also_approved(execution)),
         )
         approval = Approval(
             status="asked",
@@ -504,7 +592,11 @@ class ApprovalGate:
             kernel_id=entry.kernel_id,
             incarnation=entry.incarnation,
             before=revised,
-            reasons=[*self._also_lets_run(execution, with_source=True), *(execution.reasons or ())],
+            edits_cell=execution.edits_cell,
+            also=[
+                AlsoApproved(execution_id=each.id, source=each.source)
+                for each in self._also_approved(execution)
+            ],
         )
         execution.apply(ApprovalRequested(approval))
         execution.decided = self._loop.create_future()
@@ -513,20 +605,13 @@ class ApprovalGate:
             future.add_done_callback(lambda _: expiry.cancel())
         return entry, [source] if before is None else [source, before]
 
-    def _also_lets_run(
-        self, execution: LiveExecution, *, with_source: bool = False
-    ) -> Iterator[ApprovalReason]:
-        """Yield what else an approval lets run: the cells behind in the same restore.
-
-        An entry has no sources, because nothing of an entry can be erased.
-        """
+    def _also_approved(self, execution: LiveExecution) -> Iterator[LiveExecution]:
+        """Yield what else an approval lets run: the executions behind in the same restore."""
         if not _is_restored(execution):
             return
         for each in self._executions:
             if each.seq > execution.seq and _first(each) == _first(execution):
-                source = f": {each.source.strip()}" if with_source else ""
-                text = f"begins a restore, and the approval also lets {each.id} run{source}"
-                yield ApprovalReason(line=1, kind="restore", text=text)
+                yield each
 
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
         """Ask the user for approval, unless that has happened, and wait for the decision."""
@@ -541,7 +626,12 @@ class ApprovalGate:
                 if execution.withdrawn.done():
                     return
                 await self._ask_again(execution)
-        await first_of(execution.decided, execution.withdrawn, *gone)
+        over: asyncio.Future[None] = self._loop.create_future()
+        self._tasks.start(self._previews.show(execution, over), f"preview of {execution.id}")
+        try:
+            await first_of(execution.decided, execution.withdrawn, *gone)
+        finally:
+            settle(over)
 
     async def _ask_again(self, execution: LiveExecution) -> None:
         settle(execution.decided)
@@ -553,15 +643,24 @@ class ApprovalGate:
         self, approved: Sequence[tuple[LiveExecution, str]], by: By, *more: Entry
     ) -> None:
         """Record executions as approved, each with its approved source, and let them run."""
-        at, entries, payloads = timestamp(), list(more), []
+        at, entries, payloads, given = timestamp(), list(more), [], []
         for execution, source in approved:
-            payload = Payload.of(source.encode())
-            payloads.append(payload)
-            entries.append(Approved(at=at, by=by, execution_id=execution.id, source=payload.digest))
+            payload, shown = Payload.of(source.encode()), shown_payload(execution.preview)
+            preview = shown[0].digest if shown else None
+            payloads += [payload, *shown]
+            entries.append(
+                Approved(
+                    at=at,
+                    by=by,
+                    execution_id=execution.id,
+                    source=payload.digest,
+                    preview=preview,
+                )
+            )
+            given.append((execution, ApprovalGiven(source, at, by.named, preview)))
         await self._recorder.write_all(entries, payloads)
-        for execution, source in approved:
-            self._code_rules.approved(execution)
-            execution.apply(ApprovalGiven(source, at, by.named))
+        for execution, event in given:
+            execution.apply(event)
             self._executions.approval_changed(execution)
 
     def _expired(self, execution: LiveExecution, approval: Approval) -> None:
@@ -572,14 +671,31 @@ class ApprovalGate:
             execution.apply(ApprovalExpired(approval, self._rules.approval_timeout))
 
 
+def _entry_of(grant: Grant, approval: Approval, by: By) -> GrantGiven:
+    """Return the entry that records a grant."""
+    return GrantGiven(
+        at=timestamp(grant.at),
+        by=by,
+        kernel_id=approval.kernel_id,
+        incarnation=approval.incarnation,
+        until=None if grant.until is None else timestamp(grant.until),
+    )
+
+
+def _credential(session: Session) -> Agent:
+    """Return by what an agent is known: its token, or the user and the name that it gives.
+
+    Jupyter makes up a username for each client that has only the server's token. All of them are
+    the same user.
+    """
+    if session.token is not None:
+        return ("", session.token.id)
+    return ("*" if is_made_up(session.username) else session.username, session.agent.name)
+
+
 def _follows(execution: LiveExecution) -> bool:
-    """Return whether another execution's approval covers this one; never for init sources."""
-    return _asks_once(execution) or _is_restored(execution)
-
-
-def _asks_once(execution: LiveExecution) -> bool:
-    """Return whether one approval covers all executions in a kernel."""
-    return execution.mode == "first" and not execution.spec.init
+    """Return whether an execution waits for the decision about another one before it."""
+    return (execution.mode == "first" and not execution.spec.init) or _is_restored(execution)
 
 
 def _is_restored(execution: LiveExecution) -> bool:

@@ -14,18 +14,18 @@ from msgspec.structs import replace
 from ulid import ULID
 
 from ..journal.blobs import TextSpill
+from ..journal.fold import unfinished
 from ..journal.journal import SessionJournal
 from ..journal.reader import HeldOutputs
 from ..kernels.execute_request import ExecuteRequest, InputRequest
 from ..kernels.kernel_queue import Turn
 from ..models import (
     Approval,
-    ApprovalReason,
     ExecutionKernel,
     Input,
-    Omitted,
     OutputChange,
     Placement,
+    Preview,
     Session,
     StepOf,
     WaitingFor,
@@ -41,9 +41,9 @@ from .state import (
     Ending,
     EndRecorded,
     Event,
-    ExecutionState,
     InputRequested,
     LeaveQueue,
+    LiveState,
     Proceed,
     Withdrawn,
     transition,
@@ -51,6 +51,7 @@ from .state import (
 
 if TYPE_CHECKING:
     from ..kernels.kernel import Kernel
+    from ..kernels.trials.trial import Trial
     from .approval_gate import ApprovalGate
 
 
@@ -96,7 +97,8 @@ class LiveExecutions:
             seq=self.last_seq,
             executions=self,
             gate=gate,
-            mode=gate.mode,
+            mode=gate.mode_of(spec),
+            edits_cell=gate.proposes(spec),
             accepted_at=timestamp(),
         )
         self._live[execution.id] = execution
@@ -251,23 +253,27 @@ class LiveExecution:
     """Decides whether it may run."""
     mode: ApprovalMode
     """The approval that it needs, by the policy at its acceptance."""
-    reasons: tuple[ApprovalReason, ...] | None = None
-    """Why the rules ask; empty if they let it through, None if they have not read it."""
+    edits_cell: bool
+    """Whether it is a proposed edit of the cell that it runs. Then it needs its own approval."""
     accepted_at: str
     step: StepOf | None = None
     """Its position among the steps of its request."""
-    state: ExecutionState = field(init=False)
+    state: LiveState = field(init=False)
     """Changed by `apply` on the event loop; any thread may read it."""
+    preview: Preview | None = None
+    """What a trial of it showed; None if nobody was asked."""
     decision: Rejected | None = None
     """A rejection to write together with its end."""
+    decision_payloads: list[Payload] = field(default_factory=list)
+    """What the decision names of the preview."""
     queue_time: QueueTime | None = None
     kernel: ExecutionKernel | None = None
     started_at: str | None = None
-    subshell: str | None = None
-    """The subshell in which it runs if it is nested."""
     held_by: Kernel | None = None
     """The kernel that it was sent to."""
     run: ExecuteRequest | None = None
+    trial: Trial | None = None
+    """Runs it, if it is a trial."""
     request: InputRequest | None = None
     """The input that its code waits for."""
     spill: TextSpill | None = None
@@ -307,10 +313,11 @@ class LiveExecution:
     )
 
     _shown_source: tuple[str, str, int] | None = field(init=False, default=None)
+    _acceptance: tuple[Accepted, list[Payload]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.state = ExecutionState(source=self.spec.source)
+        self.state = LiveState(source=self.spec.source)
         self.accepted, self.withdrawn = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished, self.decided = loop.create_future(), loop.create_future()
@@ -486,8 +493,13 @@ class LiveExecution:
 
     def acceptance(self) -> tuple[Accepted, list[Payload]]:
         """Return the journal entry of its acceptance, and the payloads that it names."""
-        spec = self.spec
-        source = Payload.of(spec.source.encode())
+        if self._acceptance is None:
+            self._acceptance = self._new_acceptance()
+        return self._acceptance
+
+    def _new_acceptance(self) -> tuple[Accepted, list[Payload]]:
+        spec, redactor = self.spec, self.executions.journal.redactor
+        source = Payload.of(self.shown_source[0].encode(), is_redacted=True)
         values = Payload.of(msgspec.json.encode(spec.expressions)) if spec.expressions else None
         placement = spec.placement
         if isinstance(placement, Placement):  # not the hash: the source could be guessed from it
@@ -508,7 +520,8 @@ class LiveExecution:
             placement=placement,
             revises=spec.revises,
             restores=spec.restores,
-            claim=spec.claim,
+            trial=spec.trial,
+            claim=None if spec.claim is None else redactor.struct(spec.claim),
             values=None if values is None else values.digest,
             step=self.step,
         )
@@ -522,43 +535,26 @@ class LiveExecution:
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
         """Return its record so far, with these outputs; can be called from any thread."""
-        state, redactor = self.state, self.executions.journal.redactor
-        approval, claim = state.approval, self.spec.claim
+        state, journal = self.state, self.executions.journal
+        accepted, _ = self.acceptance()
         source, redacted = self.shown_source
-        return ExecutionRecord(
-            id=self.id,
-            session_id=self.executions.session.id,
-            seq=self.seq,
-            init=self.spec.init,
+        approval = state.approval
+        record = unfinished(
+            accepted,
+            self.executions.session,
             status=state.status,
-            reason=None,
             source=source,
-            agent=self.executions.session.agent,
-            username=self.executions.session.username,
-            token=self.executions.session.token,
-            timeout=self.spec.timeout,
             kernel=self.kernel,
-            execution_count=None,
-            outputs=outputs,
-            error=None,
-            values=None,
-            accepted_at=self.accepted_at,
             started_at=self.started_at,
-            finished_at=None,
-            duration=None,
-            outputs_complete=True,
-            omitted=Omitted(),
+            chain=journal.signed_head,
+        )
+        return replace(
+            record,
+            outputs=outputs,
             redacted=redacted,
             interrupt_ignored=state.interrupt_ignored,
-            waiting_for=None,
-            document=None,
             input=state.input if state.status == "awaiting_input" else None,
-            step=self.step,
-            approval=None if approval is None else _shown(approval, redactor),
-            revises=self.spec.revises,
-            restores=self.spec.restores,
-            claim=None if claim is None else redactor.struct(claim),
-            chain=self.executions.journal.signed_head,
+            approval=None if approval is None else _shown(approval, journal.redactor),
         )
 
 
@@ -568,7 +564,7 @@ def _shown(approval: Approval, redactor: Redactor) -> Approval:
     return replace(
         approval,
         **{name: text and redactor.text(text)[0] for name, text in texts.items()},
-        reasons=[redactor.struct(reason) for reason in approval.reasons],
+        also=[redactor.struct(each) for each in approval.also],
     )
 
 

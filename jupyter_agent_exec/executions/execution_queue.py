@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from ..counts import counted
 from ..errors import (
     AgentExecError,
     HistoryUnavailable,
     InitFailed,
-    KernelWaitsForItself,
     TooManyRequests,
 )
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
-from ..kernels.inspection import AT_AGENTS_CODE, subshell_of
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.kernel_queue import KernelQueue, Requester, Turn
+from ..kernels.trials.settings import TrialSettings
 from ..models import Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
@@ -53,6 +53,7 @@ class ServerResources:
     """The resources that a server's sessions share."""
 
     rules: Rules
+    trials: TrialSettings
     leftovers: Tasks
     """Tasks that may continue after their session has closed."""
     disk: Executor
@@ -95,6 +96,7 @@ class ExecutionQueue:
         self._notebook = notebook
         self._first_sources = first_sources
         self._log = resources.log
+        self._trials = resources.trials
         self._turns = KernelQueue()
         self.tasks = Tasks(resources.log)
         """The tasks of the session; closing it waits for them."""
@@ -119,6 +121,7 @@ class ExecutionQueue:
             limits=limits,
             tasks=self.tasks,
             leftovers=resources.leftovers,
+            trials=resources.trials,
             disk=resources.disk,
         )
         self.gate = ApprovalGate(
@@ -128,9 +131,8 @@ class ExecutionQueue:
             self.incarnations,
             self.recorder,
             self.tasks,
+            resources.trials,
         )
-        self.nests_in: Kernel | None = None
-        """The kernel whose running cell opened the session; the first sources nest there."""
 
     @property
     def running(self) -> LiveExecution | None:
@@ -150,10 +152,12 @@ class ExecutionQueue:
 
         Raises
         ------
-        TooManyRequests, LanguageNotSupported
+        TooManyRequests, LanguageNotSupported, TrialUnavailable
             Nothing was accepted.
         """
         self._check_room(1)
+        if spec.trial:
+            self._trials.check(self.incarnations.current)
         if spec.expressions:
             check_python(self.incarnations.current, "values")
         execution = self.executions.add(spec, self.gate)
@@ -197,10 +201,11 @@ class ExecutionQueue:
         """Raise TooManyRequests if `count` more executions would exceed the queue's limit."""
         queued, most = self.queued, self._limits.max_queued
         if queued + count > most:
-            why = "wait already; wait for one to finish."
+            why = "already; wait for one to finish."
             if count > 1:
-                why = f"wait, and {count} more are too many: {most} may wait."
-            raise TooManyRequests(f"{queued} executions of this session {why}", limit=most)
+                why = f"and {count} more are too many: {most} may wait."
+            waiting = counted(queued, "waiting execution")
+            raise TooManyRequests(f"This session has {waiting} {why}", limit=most)
 
     # -- kernels -----------------------------------------------------------------------------------
 
@@ -262,9 +267,7 @@ class ExecutionQueue:
         await self.runner.end_kernel(death, ending, SERVER)
 
     async def _run_first(self, source: str, kernel: Kernel) -> ExecutionRecord:
-        spec = ExecutionSpec.init_source(
-            source, by=SERVER, limits=self._limits, nested=kernel is self.nests_in
-        )
+        spec = ExecutionSpec.init_source(source, by=SERVER, limits=self._limits)
         execution = self.executions.add(spec, self.gate)
         try:
             await self._carry_first(execution, kernel)
@@ -429,19 +432,26 @@ class ExecutionQueue:
                 continue  # the kernel is a new incarnation, or agents were paused meanwhile
             if self.environment.is_due(execution):
                 await self.environment.look()
-            await self._nest(execution, kernel)
-            turn = kernel.turns.ask(self._asker(execution), nested=execution.subshell is not None)
+            if execution.spec.trial and not kernel.turns.has_trial_room:
+                room = kernel.turns.until_trial_ends()
+                await first_of(room, execution.withdrawn, kernel.connection.disconnected)
+                if kernel.connection.disconnected.done():
+                    await self.incarnations.end_of(kernel)
+                continue
+            turn = kernel.turns.ask(self._asker(execution))
             execution.ahead = partial(kernel.turns.ahead_of, turn)
             self.executions.waits_changed()
             try:
                 granted = await self._until(turn, execution)
                 await self._permit.look()
+                await self.gate.refresh()
                 is_right = only is not None or await self.incarnations.confirmed() is kernel
             except Exception:
                 kernel.turns.leave(turn)  # other sessions wait for the kernel too
                 raise
             is_right = is_right and not turn.cancelled() and self.gate.is_allowed(execution)
-            refusal = self._refusal()
+            is_right = is_right and _has_room(execution, kernel)
+            refusal = self._refusal(execution)
             if refusal is not None:
                 execution.withdraw("cancelled", f"It was not run: {refusal}")
             if granted and is_right and not execution.withdrawn.done():
@@ -454,32 +464,19 @@ class ExecutionQueue:
             if turn.cancelled() or kernel.is_ending:
                 await self.incarnations.end_of(kernel)
 
-    async def _nest(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Choose a subshell for a nested execution, if the cell that waits for it still runs.
-
-        Raises
-        ------
-        KernelWaitsForItself
-            The execution cannot run beside the cell, so each would wait for the other.
-        """
-        execution.subshell = None
-        if execution.spec.nested and kernel.connection.quiet is None:
-            if not kernel.turns.admits_nested:
-                raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
-            execution.subshell = await subshell_of(kernel)
-
-    def _refusal(self) -> str | None:
-        """Return why the session may send nothing more to its kernel; None if it may."""
-        return self._permit.refusal(None if self._notebook is None else self._notebook.path)
+    def _refusal(self, execution: LiveExecution) -> str | None:
+        """Return why an execution may not be sent to the session's kernel; None if it may."""
+        path = None if self._notebook is None else self._notebook.path
+        return self._permit.refusal(path, looks=execution.spec.trial)
 
     def _goes(self, execution: LiveExecution) -> bool:
         """Return whether an execution may be sent to the kernel at once."""
-        is_allowed = self.gate.is_allowed(execution) and self._refusal() is None
+        is_allowed = self.gate.is_allowed(execution) and self._refusal(execution) is None
         return is_allowed and not self.environment.is_due(execution)
 
     def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
         """Return a turn on a kernel that is free now; None if the execution has to wait."""
-        if kernel is None or not kernel.turns.free:
+        if kernel is None or not kernel.turns.free or not _has_room(execution, kernel):
             return None
         turn = kernel.turns.ask(self._asker(execution))
         if turn.done() and not turn.cancelled():
@@ -502,6 +499,11 @@ class ExecutionQueue:
 
     def _asker(self, execution: LiveExecution) -> Requester:
         return Requester(self.executions.session.agent.name, execution.id)
+
+
+def _has_room(execution: LiveExecution, kernel: Kernel) -> bool:
+    """Return whether a kernel can be copied once more, if the execution is a trial."""
+    return not execution.spec.trial or kernel.turns.has_trial_room
 
 
 def _stop(

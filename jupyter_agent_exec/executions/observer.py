@@ -84,8 +84,20 @@ class ExecutionCells(ExecutionObserver, ABC):
         ------
         CellNotFound, DocumentChanged
             `placement` names a cell that does not exist, or that has changed.
+        CellBusy
+            The source would be replaced of a cell in which an execution waits or runs.
         InvalidRequest
             `placement` is inconsistent, or no source is left to run. The error names the field.
+        """
+
+    @abstractmethod
+    async def current(self, place: Place) -> Place:
+        """Return the place of an existing cell, as the notebook is now.
+
+        Raises
+        ------
+        CellNotFound, InvalidRequest, NotebookNotFound, DocumentUnwritable
+            The notebook has no such code cell, or cannot be read.
         """
 
     @abstractmethod
@@ -134,6 +146,16 @@ class ShownCells:
         if request.source is None:
             raise InvalidRequest("source: give the code to run.", field="source")
         return None
+
+    async def current(self, execution: LiveExecution) -> Place | None:
+        """Return the place of a cell whose source an execution replaces, as the notebook is now.
+
+        None if it replaces none. Errors are those of `ExecutionCells.current`.
+        """
+        place = execution.spec.place
+        if self._cells is None or place is None or place.replaces is None:
+            return None
+        return await self._cells.current(place)
 
     def noted(self, entry: Entry) -> None:
         """Store the state of a cell from a journal entry."""

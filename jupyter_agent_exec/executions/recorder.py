@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
-from ..journal.fold import executions_of
+from ..journal.fold import after_finished, executions_of
 from ..kernels.displays import DisplayUpdate
 from ..kernels.execute_request import ExecuteOutcome
 from ..kernels.outputs import Late
 from ..kernels.person_executions import PersonExecution
-from ..models import Value
+from ..kernels.widget_models import WidgetStates
+from ..models import Omitted, Value
 from ..records import (
     SERVER,
     By,
@@ -34,9 +35,9 @@ from ..records import (
     PersonRan,
     timestamp,
 )
-from ..redaction import marks_in
 from ..tasks import start_apart
 from ..types import ExecutionId
+from ..widgets import shown_model
 from .execution import LiveExecution, LiveExecutions
 from .state import final_status
 
@@ -46,6 +47,8 @@ NOT_APPROVED = (
 )
 
 RECORD_DELETED = "The session's record was deleted while this ran, so this is not recorded."
+
+_NO_WIDGETS = WidgetStates({}, [], 0, 0, {})
 
 RETRY_DELAY = 1.0
 """Seconds until a failed write is retried."""
@@ -69,9 +72,14 @@ class Recorder:
         A shared connection also carries output of other sessions. Output that names an execution
         that was not sent comes from somebody else's code.
         """
+        self._shown_widgets: set[str] = set()
+        """The models that the session's outputs show; only in the kernel's thread."""
+        self._known_widgets: dict[str, tuple[int, int]] = {}
         self._disk = disk
         self._log = log
         self._loop = asyncio.get_running_loop()
+        self._unrun: list[LiveExecution] = []  # ends that wait for the next write
+        self._writing_unrun = asyncio.Lock()
         self._unwritten: list[tuple[LiveExecution, ExecutionRecord]] = []
         self._retry: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] = self._loop.create_future()
@@ -91,12 +99,29 @@ class Recorder:
     async def unrun(self, execution: LiveExecution) -> None:
         """Write the end of an execution that did not run, or whose outcome is unknown.
 
-        Return when it is on disk.
+        Return when it is on disk. Ends that come during a write are the next write together.
         """
-        await self._in_disk_thread(partial(self._unrun, execution))
+        self._unrun.append(execution)
+        async with self._writing_unrun:
+            unrun, self._unrun = self._unrun, []
+            if unrun:
+                await self._in_disk_thread(partial(self._write_unrun, unrun))
         await execution.finished
 
-    def _unrun(self, execution: LiveExecution) -> None:
+    def _write_unrun(self, executions: Sequence[LiveExecution]) -> None:
+        entries: list[Entry] = []
+        payloads: list[Payload] = []
+        ended: list[tuple[LiveExecution, ExecutionRecord]] = []
+        for execution in executions:
+            entry, values, record = self._unrun_end(execution)
+            entries += [entry] if execution.decision is None else [execution.decision, entry]
+            payloads += [*values, *execution.decision_payloads]
+            ended.append((execution, record))
+        self._keep(entries, payloads, ended)
+
+    def _unrun_end(
+        self, execution: LiveExecution
+    ) -> tuple[Finished, list[Payload], ExecutionRecord]:
         assert execution.state.ending is not None
         status, reason = execution.state.ending
         is_lost = status == "lost"
@@ -111,19 +136,13 @@ class Recorder:
             reason=reason,
             started_at=execution.started_at if is_lost else None,
             outputs_complete=not is_lost,
+            omitted=Omitted(unknown=is_lost),
             redacted=execution.shown_source[1],
+            interrupt_ignored=execution.state.interrupt_ignored,
             values=payloads[0].digest if payloads else None,
         )
-        record = replace(
-            execution.record([]),
-            status=status,
-            reason=reason,
-            finished_at=entry.at,
-            outputs_complete=entry.outputs_complete,
-            values=values,
-        )
-        before = [] if execution.decision is None else [execution.decision]
-        self._keep(execution, [*before, entry], payloads, record)
+        record = replace(after_finished(execution.record([]), entry), values=values)
+        return entry, payloads, record
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Write the end of a run."""
@@ -136,73 +155,84 @@ class Recorder:
         )
         packed = pack_outputs(ended.outputs)
         spilled = None if execution.spill is None else execution.spill.finish()
-        record = replace(
-            execution.record(ended.outputs),
+        values = ended.values or _not_evaluated(execution, NOT_APPROVED)
+        changes = evaluated = None
+        if ended.variables is not None:
+            changes = Payload.of(ended.variables.encode(), is_redacted=True)
+        if values is not None:
+            evaluated = Payload.of(msgspec.json.encode(values), is_redacted=True)
+        widgets, states = self._widget_states(ended, execution.spec.max_output_bytes)
+        omitted = ended.omitted
+        if states.omitted_bytes:
+            omitted = replace(omitted, bytes=omitted.bytes + states.omitted_bytes)
+        marks = sum(_marks_in(each) for each in (changes, evaluated) if each is not None)
+        entry = Finished(
+            at=timestamp(ended.finished_at),
+            by=SERVER,
+            execution_id=execution.id,
             status=status,
             reason=reason,
             execution_count=ended.execution_count,
-            blobs=packed.blobs,
-            error=ended.error,
-            input=None,
-            started_at=timestamp(ended.started_at),
-            finished_at=timestamp(ended.finished_at),
-            duration=round(ended.duration, 6),
-            outputs_complete=ended.outputs_complete,
-            omitted=ended.omitted,
-            redacted=execution.shown_source[1] + ended.redacted,
-            text=spilled.payload.digest if spilled else None,
-            text_bytes=spilled.bytes if spilled else 0,
-            omitted_text_bytes=spilled.omitted_bytes if spilled else 0,
-        )
-        entry = Finished(
-            at=record.finished_at or "",
-            by=SERVER,
-            execution_id=record.id,
-            status=record.status,
-            reason=record.reason,
-            execution_count=record.execution_count,
-            error=record.error is not None,
+            error=ended.error is not None,
             outputs=packed.digest,
-            blobs=record.blobs,
-            started_at=record.started_at,
-            duration=record.duration,
-            outputs_complete=record.outputs_complete,
-            omitted=record.omitted,
-            redacted=record.redacted,
-            interrupt_ignored=record.interrupt_ignored,
-            text=record.text,
-            text_bytes=record.text_bytes,
-            omitted_text_bytes=record.omitted_text_bytes,
+            blobs=packed.blobs,
+            started_at=timestamp(ended.started_at),
+            duration=round(ended.duration, 6),
+            outputs_complete=ended.outputs_complete and not states.omitted_bytes,
+            omitted=omitted,
+            redacted=execution.shown_source[1] + ended.redacted + marks + states.redacted,
+            interrupt_ignored=execution.state.interrupt_ignored,
+            text=None if spilled is None else spilled.payload.digest,
+            text_bytes=0 if spilled is None else spilled.bytes,
+            omitted_text_bytes=0 if spilled is None else spilled.omitted_bytes,
+            variables=None if changes is None else changes.digest,
+            values=None if evaluated is None else evaluated.digest,
+            widgets=None if widgets is None else widgets.digest,
+            seal=ended.seal,
         )
-        payloads = list(packed.payloads)
-        if spilled is not None:
-            payloads.append(spilled.payload)
-        marks = 0
-        if ended.variables is not None:
-            changes = ended.variables.encode()
-            variables = Payload.of(changes, is_redacted=True)
-            payloads.append(variables)
-            marks += marks_in(changes.decode())
-            entry = replace(entry, variables=variables.digest)
-            record = replace(record, changes=ended.variables.told)
-        values = ended.values or _not_evaluated(execution, NOT_APPROVED)
-        if values is not None:
-            told = msgspec.json.encode(values)
-            evaluated = Payload.of(told, is_redacted=True)
-            payloads.append(evaluated)
-            marks += marks_in(told.decode())
-            entry = replace(entry, values=evaluated.digest)
-            record = replace(record, values=values)
-        if marks:
-            redacted = record.redacted + marks
-            record, entry = replace(record, redacted=redacted), replace(entry, redacted=redacted)
+        record = replace(
+            after_finished(execution.record(ended.outputs), entry),
+            error=ended.error,
+            values=values,
+            changes=None if ended.variables is None else ended.variables.told,
+            widget_texts=states.texts,
+        )
+        text = None if spilled is None else spilled.payload
+        payloads = [
+            *packed.payloads,
+            *(each for each in (text, changes, evaluated, widgets) if each is not None),
+        ]
         updates, more = self._display_entries(execution.id, ended.display_updates)
-        self._keep(execution, [entry, *updates], [*payloads, *more], record)
+        self._keep([entry, *updates], [*payloads, *more], [(execution, record)])
+
+    def _widget_states(
+        self, ended: ExecuteOutcome, max_bytes: int
+    ) -> tuple[Payload | None, WidgetStates]:
+        """Return the models that the session's outputs show, as far as they have changed."""
+        if ended.widgets is None:
+            return None, _NO_WIDGETS
+        shown = [*filter(None, map(shown_model, ended.outputs))]
+        updated = (shown_model(update.output) for update in ended.display_updates)
+        self._shown_widgets |= {*shown, *filter(None, updated), *ended.captured}
+        if not self._shown_widgets:
+            return None, _NO_WIDGETS
+        states = ended.widgets.states(
+            self._shown_widgets,
+            self._known_widgets,
+            max_bytes,
+            shown=shown,
+            captured=ended.captured,
+        )
+        if not (states.models or states.left_out or states.texts):
+            return None, _NO_WIDGETS
+        told = {"models": states.models, "left_out": states.left_out, "texts": states.texts}
+        return Payload.of(msgspec.json.encode(told), is_redacted=True), states
 
     def late(self, late: Late) -> None:
         """Write output that came after the end of one of the session's executions."""
         if late.execution_id not in self.own:
             return
+        self._shown_widgets |= set(filter(None, map(shown_model, late.outputs)))
         entries, payloads = self._display_entries(late.execution_id, late.display_updates)
         packed = pack_outputs(late.outputs)
         if packed.digest is not None:
@@ -258,21 +288,24 @@ class Recorder:
 
     def _keep(
         self,
-        execution: LiveExecution,
         entries: Sequence[Entry],
         payloads: Sequence[Payload],
-        record: ExecutionRecord,
+        ended: Sequence[tuple[LiveExecution, ExecutionRecord]],
     ) -> None:
+        """Write the ends of executions, each with one `finished` entry, in their order."""
         try:
             hashes = self._journal.append_final(entries, payloads)
         except HistoryUnavailable as error:
             self._log.error("%s", error.message)
-            self._on_loop(self._try_again, execution, record)
-        else:
-            end = next(at for at, entry in enumerate(entries) if isinstance(entry, Finished))
-            record = replace(record, entry_hash=hashes[end], chain=self._journal.signed_head)
-            self._on_loop(self._executions.finished, execution, record)
-            self._notify_late(entries[end + 1 :])
+            for execution, record in ended:
+                self._on_loop(self._try_again, execution, record)
+            return
+        head = self._journal.signed_head
+        ends = (hash for entry, hash in zip(entries, hashes, strict=True) if _is_end(entry))
+        for (execution, record), hash in zip(ended, ends, strict=True):
+            final = replace(record, entry_hash=hash, chain=head)
+            self._on_loop(self._executions.finished, execution, final)
+        self._notify_late([entry for entry in entries if isinstance(entry, DisplayUpdated)])
 
     def _notify_late(self, entries: Sequence[Entry]) -> None:
         """Notify which executions' outputs changed, also by display updates of later ones."""
@@ -338,7 +371,16 @@ class Recorder:
         return entries, payloads
 
 
+def _marks_in(payload: Payload) -> int:
+    """Return how many secrets were replaced in what is encoded as JSON."""
+    return (payload.data or b"").count(b"[redacted: ")
+
+
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
     """Return a `not_evaluated` value for each expression; None if there are no expressions."""
     values = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
     return values or None
+
+
+def _is_end(entry: Entry) -> bool:
+    return isinstance(entry, Finished)

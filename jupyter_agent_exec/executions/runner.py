@@ -23,9 +23,12 @@ from ..kernels.execute_request import (
 from ..kernels.kernel import Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
+from ..kernels.trials.settings import INSTEAD, NO_TRIAL, TrialSettings
+from ..kernels.trials.trial import Trial
 from ..models import ExecutionKernel
 from ..records import SERVER, By, Dispatched, Entry, Interrupted, Payload, timestamp
 from ..tasks import Tasks, first_of, settle
+from .changed_files import FilesScan
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
@@ -50,7 +53,6 @@ from .state import (
     Sent,
     Started,
 )
-from .written_files import WrittenFiles
 
 
 class SentExecution(RequestObserver):
@@ -176,6 +178,7 @@ class Runner:
         limits: SessionLimits,
         tasks: Tasks,
         leftovers: Tasks,
+        trials: TrialSettings,
         disk: Executor,
     ) -> None:
         self._executions = executions
@@ -186,12 +189,12 @@ class Runner:
         self._limits = limits
         self._tasks = tasks
         self._leftovers = leftovers
+        self._trials = trials
         self._disk = disk
         self._loop = asyncio.get_running_loop()
         self.inputs = Inputs(executions, recorder)
         """The input requests of running code."""
-        self.files = WrittenFiles(executions, recorder, tasks=tasks, disk=disk)
-        """The files that executions wrote in the kernel's folder."""
+        self._files = FilesScan(executions, recorder, tasks=tasks, disk=disk)
         self._record_person: Callable[[PersonExecution], None] | None = None
         self.execution: LiveExecution | None = None
         """The execution that was sent and has not ended."""
@@ -234,13 +237,35 @@ class Runner:
             sink=execution.spill,
             observer=SentExecution(self, execution, kernel, sent, accept=accept),
             is_watched=execution.is_watched,
-            looks=self._limits.records_changes(kernel),
+            looks=self._limits.records_changes(kernel) and not spec.trial,
             values=execution.evaluated,
-            subshell=execution.subshell,
-            allow_stdin=self._executions.session.allow_stdin and not spec.init,
+            allow_stdin=self._executions.session.allow_stdin and not spec.init and not spec.trial,
         )
-        kernel.connection.start(execution.run)
+        if not spec.trial:
+            kernel.connection.start(execution.run)
+            return sent
+        execution.trial = Trial(execution.run, kernel.connection, self._trials, spec.timeout)
+        kernel.turns.begin_trial(execution.id)
+        trial = self._try(execution, execution.trial, kernel, turn)
+        self._tasks.start(trial, f"trial {execution.id}")
         return sent
+
+    async def _try(
+        self, execution: LiveExecution, trial: Trial, kernel: Kernel, turn: Turn
+    ) -> None:
+        """Run a trial; the kernel is free for others as soon as it has forked."""
+        assert execution.run is not None
+        try:
+            outcome, fault = await trial.run(partial(kernel.turns.leave, turn))
+            if fault is not None:
+                execution.apply(KernelEnded(Ending("cancelled", f"{NO_TRIAL}: {fault}. {INSTEAD}")))
+            if outcome is not None:
+                await asyncio.to_thread(execution.run.observer.ended, outcome)
+        except Exception as error:
+            execution.fail(error)
+            raise  # the owner of the task logs it
+        finally:
+            kernel.turns.end_trial(execution.id)
 
     async def follow(
         self, execution: LiveExecution, kernel: Kernel, sent: asyncio.Future[None], turn: Turn
@@ -254,7 +279,9 @@ class Runner:
                 self._incarnations.untold = None
             await execution.unless_failed(execution.finished)
             self._look_for_files(execution)
-            if kernel.owned:
+            if execution.trial is not None:
+                pass  # the kernel is free since it forked
+            elif kernel.owned:
                 await kernel.connection.free()
             else:  # other sessions may keep the connection open when this one releases the kernel
                 free = asyncio.create_task(kernel.connection.free(), name=f"end of {execution.id}")
@@ -269,15 +296,22 @@ class Runner:
             self.execution = None
             if not execution.left_behind:
                 kernel.turns.leave(turn)
-        self._environment.ended(execution)
+        if execution.trial is None:
+            self._environment.ended(execution)
 
     def limit_time(self, execution: LiveExecution) -> None:
         """Start the timer that interrupts an execution after its timeout."""
         timeout = execution.spec.timeout
 
         def elapsed() -> None:
-            if execution is self.execution:
-                self._perform(execution, execution.apply(RunTimeElapsed(timeout, SERVER)))
+            if execution is not self.execution:
+                return
+            run, kernel = execution.run, execution.held_by
+            if run is not None and run.has_ended and kernel is not None:
+                self._end_in_time(execution, kernel)
+            else:
+                event = RunTimeElapsed(timeout, SERVER, is_trial=execution.trial is not None)
+                self._perform(execution, execution.apply(event))
 
         execution.timer = self._loop.call_later(timeout, elapsed)
 
@@ -335,26 +369,38 @@ class Runner:
         assert execution.run is not None
         if execution.cannot_be_interrupted():
             return
-        await kernel.connection.heeds_interrupts(execution.run)
+        if execution.trial is None:
+            await kernel.connection.heeds_interrupts(execution.run)
         if execution.cannot_be_interrupted():
+            return
+        if execution.run.has_ended:  # an interrupt would reach other code
+            self._end_in_time(execution, kernel)
             return
         await self.recorder.record(
             Interrupted(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
         )
         if execution.cannot_be_interrupted():
             return
+        if execution.trial is not None:
+            execution.trial.end()
+            return
         if kernel.owned or kernel.connection.is_running(execution.run):
             self.inputs.withdraw(execution)
-            if execution.subshell is None:
-                await kernel.interrupt()
-            else:
-                await kernel.connection.interrupt_nested(execution.run)
+            await kernel.interrupt()
             self._tasks.start(self._check_obeyed(execution, kernel), f"interrupt {execution.id}")
+
+    def _end_in_time(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """End an execution after the grace period; the rest of its output may come until then."""
+        self._tasks.start(self._check_obeyed(execution, kernel), f"end of {execution.id}")
 
     async def _check_obeyed(self, execution: LiveExecution, kernel: Kernel) -> None:
         """Wait for the grace period; if the code still runs, apply the limits for that case."""
         await first_of(execution.finished, execution.parted, timeout=self._limits.interrupt_grace)
         if execution.cannot_be_interrupted():
+            return
+        assert execution.run is not None
+        if execution.run.has_ended:
+            kernel.connection.end_incomplete(execution.run)
             return
         replace_kernel = kernel.owned and self._limits.restart_if_interrupt_ignored
         effects = execution.apply(GraceElapsed(replace_kernel))
@@ -381,7 +427,7 @@ class Runner:
     async def leave_kernel(self, ending: Ending, by: By) -> None:
         """Release the kernel because the session closes; a shared kernel keeps running."""
         running, kernel = self.execution, self._incarnations.current
-        self.files.close()
+        self._files.close()
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
             running.apply(KernelEnded(Ending("cancelled", ending.reason)))
@@ -410,7 +456,10 @@ class Runner:
         """End an execution whose kernel the session has released."""
         running.apply(KernelEnded(ending))
         self.inputs.withdraw(running)
-        kernel.connection.abandon(message)
+        if running.trial is None:
+            kernel.connection.abandon(message)
+        else:
+            running.trial.end()
         settle(running.parted)
 
     async def _let_go(self, kernel: Kernel) -> None:
@@ -463,7 +512,7 @@ class Runner:
     def _look_for_files(self, execution: LiveExecution) -> None:
         folder = self._incarnations.folder
         if execution.run is not None and execution.run.looks and folder is not None:
-            self.files.ended(execution, folder)
+            self._files.ended(execution, folder)
 
     def _turns_changed(self, _: None) -> None:
         self._executions.waits_changed()

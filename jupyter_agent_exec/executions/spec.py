@@ -30,8 +30,6 @@ class ExecutionSpec:
     max_output_bytes: int
     init: bool = False
     """Whether it is one of the session's first sources in a new kernel."""
-    nested: bool = False
-    """Whether a running cell of the kernel waits for it."""
     expressions: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     placement: Placement | Literal["end", "none"] | None = None
@@ -44,6 +42,8 @@ class ExecutionSpec:
     """The source that it revises."""
     restores: ExecutionId | None = None
     """The execution of an earlier kernel that it runs again."""
+    trial: bool = False
+    """Whether it runs in a sealed copy of the kernel."""
     claim: Claim | None = None
     """What the agent says about it."""
     traceparent: str | None = None
@@ -58,9 +58,7 @@ class ExecutionSpec:
         return not self.init and self.restores is None
 
     @classmethod
-    def init_source(
-        cls, source: str, *, by: By, limits: SessionLimits, nested: bool
-    ) -> ExecutionSpec:
+    def init_source(cls, source: str, *, by: By, limits: SessionLimits) -> ExecutionSpec:
         """Return the specification of a source that runs first in a session's kernel."""
         return cls(
             source=source,
@@ -69,7 +67,6 @@ class ExecutionSpec:
             queue_timeout=limits.queue_timeout,
             max_output_bytes=limits.max_output_bytes,
             init=True,
-            nested=nested,
         )
 
     @classmethod
@@ -81,7 +78,6 @@ class ExecutionSpec:
         limits: SessionLimits,
         place: Place | None,
         in_notebook: bool,
-        nested: bool,
         revision: tuple[ExecutionId | None, str | None],
         restores: ExecutionId | None,
         traceparent: str | None,
@@ -105,13 +101,13 @@ class ExecutionSpec:
             timeout=request.timeout or limits.timeout,
             queue_timeout=request.queue_timeout or limits.queue_timeout,
             max_output_bytes=request.max_output_bytes or limits.max_output_bytes,
-            nested=nested,
             expressions=request.values,
-            placement=request.placement if in_notebook else None,
+            placement=request.placement if in_notebook and not request.trial else None,
             place=place,
             revises=revision[0],
             before=revision[1],
             restores=restores,
+            trial=request.trial,
             claim=_traced(request.claim, traceparent),
             traceparent=traceparent,
             idempotency_key=idempotency_key,
@@ -147,9 +143,9 @@ def revision_of(
     The id of the revised execution; None if the request revises a user's cell or nothing. And the
     revised source; None if the request revises nothing.
     """
-    if request.revises is not None:
-        return request.revises, named_source
     id, source = (None, None) if last_rejected is None else (last_rejected.id, last_rejected.source)
+    if request.revises is not None:
+        id, source = request.revises, named_source
     if place is not None and place.replaces is not None:
         source = place.replaces
     return id, source

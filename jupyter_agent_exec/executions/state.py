@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
 from ..records import By
-from ..types import Status, is_made_up
+from ..types import Digest, Status, is_made_up
 
 Phase: TypeAlias = Literal["waiting", "dispatching", "sent", "begun", "finished"]
 """The phase of an execution.
@@ -38,6 +38,12 @@ CELL_BEFORE_FAILED: Final = (
 )
 
 
+MAY_HANG: Final = (
+    "A copy of a kernel has no threads of its libraries, so some code hangs in a trial, such as "
+    "Polars' group_by: run such code itself, with trial=false."
+)
+
+
 class Ending(NamedTuple):
     """How an execution is going to end."""
 
@@ -56,7 +62,7 @@ BROKEN_OFF: Final = Ending(
 )
 
 
-class ExecutionState(Struct, frozen=True, kw_only=True):
+class LiveState(Struct, frozen=True, kw_only=True):
     """The parts of an execution that can change until it is recorded as finished."""
 
     source: str
@@ -95,6 +101,7 @@ class ApprovalGiven:
     source: str
     at: str
     by: str
+    preview: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,7 @@ class ApprovalRefused:
     at: str
     by: str
     reason: str | None
+    preview: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,7 @@ class RunTimeElapsed:
 
     timeout: float
     by: By
+    is_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +285,7 @@ Effect: TypeAlias = LeaveQueue | Proceed | Interrupt | ReplaceKernel | AbandonRu
 # -- transitions -----------------------------------------------------------------------------------
 
 
-def transition(state: ExecutionState, event: Event) -> tuple[ExecutionState, tuple[Effect, ...]]:
+def transition(state: LiveState, event: Event) -> tuple[LiveState, tuple[Effect, ...]]:
     """Return the state after an event, and the effects to perform, in order."""
     if state.phase == "finished":
         return state, ()
@@ -298,8 +307,10 @@ def transition(state: ExecutionState, event: Event) -> tuple[ExecutionState, tup
             return replace(state, input=input, status=status), ()
         case InterruptRequested(ending, reason, by):
             return _interrupt(state, ending, reason, by)
-        case RunTimeElapsed(timeout, by):
+        case RunTimeElapsed(timeout, by, is_trial):
             why = f"It was interrupted after its timeout of {timeout:g} seconds."
+            if is_trial:
+                why += f" {MAY_HANG}"
             return _interrupt(state, Ending("timed_out", why), "timed_out", by)
         case QueueTimeElapsed(timeout, by):
             ending = Ending("timed_out", f"It did not get its turn within {timeout:g} seconds.")
@@ -323,9 +334,9 @@ def transition(state: ExecutionState, event: Event) -> tuple[ExecutionState, tup
 
 
 def _approval(
-    state: ExecutionState,
+    state: LiveState,
     event: ApprovalRequested | ApprovalGiven | ApprovalRefused | ApprovalExpired,
-) -> tuple[ExecutionState, tuple[Effect, ...]]:
+) -> tuple[LiveState, tuple[Effect, ...]]:
     if isinstance(event, ApprovalRequested):
         approval = event.approval
         if state.is_withdrawn:
@@ -335,7 +346,7 @@ def _approval(
     if approval_now is None or approval_now.status != "asked":
         return state, ()  # it was withdrawn meanwhile
     match event:
-        case ApprovalGiven(source, at, by):
+        case ApprovalGiven(source, at, by, preview):
             requested = state.requested_source or state.source
             approval = replace(
                 approval_now,
@@ -343,6 +354,7 @@ def _approval(
                 decided_at=at,
                 decided_by=by,
                 asked_source=None if requested == source else requested,
+                preview=preview,
             )
             approved = replace(
                 state,
@@ -353,9 +365,14 @@ def _approval(
                 requested_source=requested,
             )
             return approved, (Proceed(),)
-        case ApprovalRefused(at, by, reason):
+        case ApprovalRefused(at, by, reason, preview):
             approval = replace(
-                approval_now, status="rejected", decided_at=at, decided_by=by, reason=reason
+                approval_now,
+                status="rejected",
+                decided_at=at,
+                decided_by=by,
+                reason=reason,
+                preview=preview,
             )
             words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
             who = "the user" if is_made_up(by) else by
@@ -369,7 +386,7 @@ def _approval(
             return _withdraw(replace(state, approval=approval), Ending("rejected", why))
 
 
-def _withdraw(state: ExecutionState, ending: Ending) -> tuple[ExecutionState, tuple[Effect, ...]]:
+def _withdraw(state: LiveState, ending: Ending) -> tuple[LiveState, tuple[Effect, ...]]:
     if state.phase != "waiting" or state.is_withdrawn:
         return state, ()
     approval = state.approval
@@ -378,20 +395,18 @@ def _withdraw(state: ExecutionState, ending: Ending) -> tuple[ExecutionState, tu
     return replace(state, ending=ending, is_withdrawn=True, approval=approval), (LeaveQueue(),)
 
 
-def _started(state: ExecutionState) -> tuple[ExecutionState, tuple[Effect, ...]]:
+def _started(state: LiveState) -> tuple[LiveState, tuple[Effect, ...]]:
     return replace(state, phase="begun", status="running"), ()
 
 
 def _interrupt(
-    state: ExecutionState, ending: Ending, reason: InterruptReason, by: By
-) -> tuple[ExecutionState, tuple[Effect, ...]]:
+    state: LiveState, ending: Ending, reason: InterruptReason, by: By
+) -> tuple[LiveState, tuple[Effect, ...]]:
     effect = Interrupt(reason, by, when_started=state.phase != "begun")
     return replace(state, ending=state.ending or ending), (effect,)
 
 
-def _ignored(
-    state: ExecutionState, replace_kernel: bool
-) -> tuple[ExecutionState, tuple[Effect, ...]]:
+def _ignored(state: LiveState, replace_kernel: bool) -> tuple[LiveState, tuple[Effect, ...]]:
     ignored = replace(state, interrupt_ignored=True)
     if state.ending is not None and replace_kernel:
         return ignored, (ReplaceKernel(state.ending),)
@@ -401,7 +416,7 @@ def _ignored(
 
 
 def final_status(
-    state: ExecutionState, ended: ExecuteOutcome, *, owned: bool, is_ending: bool
+    state: LiveState, ended: ExecuteOutcome, *, owned: bool, is_ending: bool
 ) -> tuple[Status, str | None]:
     """Return the final status of a run that has ended, and the reason that clients see.
 

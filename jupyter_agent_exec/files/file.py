@@ -37,7 +37,7 @@ from ..kernels.folder import (
 from ..kernels.folder_paths import MOST_PARTS, is_reached, mimetype_of
 from ..models import Request, SessionFile
 from ..records import timestamp
-from ..types import Digest, ExecutionId
+from ..types import Digest
 from .upload import FileChanged
 
 
@@ -157,9 +157,7 @@ class OpenFile:
         os.close(self._descriptor)
 
 
-def session_file(
-    path: str, status: os.stat_result, *, is_folder: bool, execution_id: ExecutionId | None
-) -> SessionFile:
+def session_file(path: str, status: os.stat_result, *, is_folder: bool) -> SessionFile:
     """Return the model of a file or a folder."""
     return SessionFile(
         path=path,
@@ -167,7 +165,6 @@ def session_file(
         bytes=None if is_folder else status.st_size,
         mimetype=None if is_folder else mimetype_of(path),
         modified_at=modified_at(status),
-        execution_id=execution_id,
     )
 
 

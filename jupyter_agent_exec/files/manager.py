@@ -30,7 +30,6 @@ from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
-from ..types import ExecutionId
 from .file import (
     Conditions,
     FilesQuery,
@@ -41,7 +40,6 @@ from .file import (
     look_at,
     matches,
     missing,
-    modified_at,
     reading,
     remove,
     session_file,
@@ -90,9 +88,9 @@ class FileChange(NamedTuple):
 class SessionFiles:
     """The files in the folders of open sessions.
 
-    A session may change its own files: those that it uploaded or that its executions wrote, unless
-    someone else has written them since. To change any other file, it must send the file's ETag. So
-    it replaces only content that it has read. Notebooks are edited by their cells, never here.
+    A session may change its own files: those that it uploaded, unless somebody has written them
+    since. To change any other file, it must send the file's ETag. So it replaces only content that
+    it has read. Notebooks are edited by their cells, never here.
 
     Parameters
     ----------
@@ -139,7 +137,6 @@ class SessionFiles:
         session = await self._sessions.live_session(session_id)
         above = _to_read(query.path) if query.path else ()
         after = _after(query.after, above)
-        own = await self._own_files(session)
         folder = await self._folders.of(session)
 
         def page() -> list[FoundFile]:
@@ -151,7 +148,7 @@ class SessionFiles:
                 return list(islice(found, query.limit + 1))
 
         found = await self._sessions.in_thread(page)
-        files = [_listed(each, own) for each in found[: query.limit]]
+        files = [_listed(each) for each in found[: query.limit]]
         return SessionFileList(
             files=files, next_after=files[-1].path if len(found) > query.limit else None
         )
@@ -290,7 +287,7 @@ class SessionFiles:
                 status = await self._sessions.in_thread(put)
             change.own.uploaded[path] = etag_of(status)
         self._activity.publish("session", change.session)
-        file = session_file(path, status, is_folder=False, execution_id=None)
+        file = session_file(path, status, is_folder=False)
         return Uploaded(file, etag_of(status), before is None)
 
     async def put(
@@ -389,7 +386,7 @@ class SessionFiles:
         is_code = not is_data(parts)
         kind = "a file that can become code" if is_code else "a file"
         self._sessions.admit(session, caller, f"{what} {kind}", is_code=is_code)
-        return FileChange(session, await self._own_files(session), path, parts, conditions)
+        return FileChange(session, self._own_files(session), path, parts, conditions)
 
     @asynccontextmanager
     async def _recorded(self, change: FileChange, entry: Entry, by: By) -> AsyncIterator[None]:
@@ -412,10 +409,8 @@ class SessionFiles:
 
         return await self._sessions.in_thread(do)
 
-    async def _own_files(self, session: LiveSession) -> OwnFiles:
-        """Return the session's own files, including those of all finished executions."""
-        await session.written_files.known()
-        return self._own.setdefault(session, OwnFiles(session))
+    def _own_files(self, session: LiveSession) -> OwnFiles:
+        return self._own.setdefault(session, OwnFiles())
 
     def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))
@@ -444,36 +439,22 @@ def _after(after: str | None, above: tuple[str, ...]) -> tuple[str, ...]:
     return parts[len(above) :]
 
 
-def _listed(found: FoundFile, own: OwnFiles) -> SessionFile:
-    path = "/".join(found.parts)
+def _listed(found: FoundFile) -> SessionFile:
     is_folder = stat.S_ISDIR(found.status.st_mode)
-    return session_file(
-        path,
-        found.status,
-        is_folder=is_folder,
-        execution_id=None if is_folder else own.execution_of(path, found.status),
-    )
+    return session_file("/".join(found.parts), found.status, is_folder=is_folder)
 
 
 _WRITE_BITS = 0o222
 
 
 class OwnFiles:
-    """The files that one session uploaded or that its executions wrote."""
+    """The files that one session uploaded."""
 
-    def __init__(self, session: LiveSession) -> None:
+    def __init__(self) -> None:
         self.lock = asyncio.Lock()
         """Held while a file is replaced or deleted, so that changes run one at a time."""
         self.uploaded: dict[str, str] = {}
         """ETags of uploaded files by path, at the time of their upload."""
-        self._written = session.written_files.last
-
-    def execution_of(self, path: str, status: os.stat_result) -> ExecutionId | None:
-        """Return the execution that last wrote a file; None if unknown."""
-        execution_id, file = self._written.get(path, (None, None))
-        if file is None or file.bytes != status.st_size or file.modified_at != modified_at(status):
-            return None
-        return execution_id
 
     def check(self, path: str, status: os.stat_result | None, conditions: Conditions) -> None:
         """Check that the session may replace or delete a file.
@@ -492,10 +473,9 @@ class OwnFiles:
         if status is None:
             return
         named = conditions.if_match is not None and conditions.if_match.strip() != "*"
-        own = self.uploaded.get(path) == etag or self.execution_of(path, status) is not None
-        if not named and not own:
+        if not named and self.uploaded.get(path) != etag:
             raise FileNotOwned(
-                f"This session did not write {path!r}, or somebody has changed it since. To "
+                f"This session did not upload {path!r}, or somebody has changed it since. To "
                 "replace or delete it anyway, read it and send its ETag, or use another name.",
                 path=path,
             )

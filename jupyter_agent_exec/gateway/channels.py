@@ -266,11 +266,14 @@ class GatewayChannels:
             if self._closed is not None and not self._closed.done():
                 self._closed.set_result(None)
             return
-        channel, message = read(data, is_current=self._is_current)
-        if message.unread:
-            self._log.warning("%s: message that cannot be read", self._thread.name)
-        if not self._has_ended and not self._guard(self._delivered, channel, message):
-            self._guard(self._delivered, channel, message.without_content())
+        channel, messages = read(
+            data, is_current=self._is_current, largest=self._receiver.largest_message
+        )
+        for message in messages:
+            if message.unread:
+                self._log.warning("%s: message that is not read", self._thread.name)
+            if not self._has_ended and not self._guard(self._delivered, channel, message):
+                self._guard(self._delivered, channel, message.without_content())
         self._unread += 1
         if self._unread < BATCH:
             self._read_soon()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
@@ -36,6 +37,26 @@ def server_kernels(manager: Any) -> ServerKernels:
     return GatewayKernels(manager) if is_gateway else cast(ServerKernels, manager)
 
 
+@contextmanager
+def told(**detail: Any) -> Iterator[None]:
+    """Make a gateway that cannot be asked a `KernelUnavailable` that names the cause."""
+    try:
+        yield
+    except (web.HTTPError, OSError) as error:  # a timeout is an OSError, too
+        if isinstance(error, web.HTTPError) and isinstance(error.__cause__, OSError):
+            cause = str(error.__cause__)
+        elif isinstance(error, web.HTTPError):
+            said = error.log_message or error.reason or ""
+            cause = said % error.args if error.args else said
+        else:
+            cause = str(error) or f"no answer in {ANSWER_TIMEOUT:g} s"
+        raise KernelUnavailable(
+            f"The gateway that has the server's kernels cannot be used: {cause.rstrip('.')}.",
+            gateway=GatewayClient.instance().url,
+            **detail,
+        ) from error
+
+
 class GatewaySpec(NamedTuple):
     """The part of a gateway's kernelspec that is used here."""
 
@@ -52,14 +73,16 @@ class GatewaySpecs:
 
     async def get_kernel_spec(self, kernel_name: str) -> GatewaySpec:
         """Return a kernelspec; KeyError if none has this name."""
-        spec = (await self._specs.get_kernel_spec(kernel_name))["spec"]
+        with told(kernel_name=kernel_name):
+            spec = (await self._specs.get_kernel_spec(kernel_name))["spec"]
         return GatewaySpec(
             spec.get("display_name") or kernel_name, spec.get("language", ""), spec.get("argv", [])
         )
 
     async def get_all_specs(self) -> dict[str, Any]:
         """Return what the gateway says of all its kernelspecs, by name."""
-        specs: dict[str, Any] = await self._specs.get_all_specs()
+        with told():
+            specs: dict[str, Any] = await self._specs.get_all_specs()
         return specs
 
 
@@ -104,16 +127,11 @@ class GatewayKernel(RemoteKernel):
         KernelUnavailable
             It does not answer.
         """
-        try:
+        with told(kernel_id=self._manager.kernel_id):
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 is_there = await self._manager.refresh_model() is not None
                 if is_there:
                     self.kernel_spec = await self._specs.get_kernel_spec(self.kernel_name)
-        except (web.HTTPError, TimeoutError) as error:
-            raise KernelUnavailable(
-                "The gateway that has the server's kernels does not answer.",
-                kernel_id=self._manager.kernel_id,
-            ) from error
         return is_there
 
     def open_channels(self, log: logging.Logger) -> OpenChannels:
@@ -172,9 +190,10 @@ class GatewayKernels(RemoteKernels):
         cwd: str = "",
     ) -> str:
         """Start a kernel; return its id. Jupyter passes `cwd` on as ``KERNEL_WORKING_DIR``."""
-        kernel_id: str = await self._kernels.start_kernel(
-            kernel_name=kernel_name, path=path, env=env, cwd=cwd
-        )
+        with told(kernel_name=kernel_name):
+            kernel_id: str = await self._kernels.start_kernel(
+                kernel_name=kernel_name, path=path, env=env, cwd=cwd
+            )
         kernel = self.get_kernel(kernel_id)
         kernel.kernel_spec = await self.kernel_spec_manager.get_kernel_spec(kernel_name)
         return kernel_id

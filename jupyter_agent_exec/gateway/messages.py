@@ -6,6 +6,7 @@ Source: jupyter_server, *WebSocket kernel wire protocols*.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from jupyter_server.services.kernels.connection.base import (
 )
 
 from ..kernels.channels import Channel
-from ..kernels.messages import Header, Message, decoded
+from ..kernels.messages import Header, Message, messages
 
 CURRENT: Final = "v1.kernel.websocket.jupyter.org"
 """The subprotocol of the current framing. A server that does not select it speaks the legacy one,
@@ -55,8 +56,8 @@ def frame(channel: Channel, parts: list[bytes], *, is_current: bool) -> bytes:
     )
 
 
-def read(data: str | bytes, *, is_current: bool) -> tuple[str, Message]:
-    """Return the channel of a frame, and its message as far as it is readable.
+def read(data: str | bytes, *, is_current: bool, largest: int) -> tuple[str, Iterable[Message]]:
+    """Return the channel of a frame, and its message as far as it is readable; see `messages`.
 
     A frame that is not valid at all gives the channel ``iopub`` and an unread message: something of
     the kernel's is missing.
@@ -65,11 +66,11 @@ def read(data: str | bytes, *, is_current: bool) -> tuple[str, Message]:
         if is_current:
             _check_offsets(data)
             channel, parts = deserialize_msg_from_ws_v1(data)  # type: ignore[no-untyped-call]
-            header, parent, _, content = parts[:4]
-            return channel, decoded(header, parent, content)
-        return _legacy(data if isinstance(data, str) else _json_part(data))
+            header, parent, _, content, *buffers = parts
+            return channel, messages(header, parent, content, buffers, largest=largest)
+        return _legacy(data if isinstance(data, str) else _json_part(data), largest)
     except (msgspec.MsgspecError, LookupError, ValueError, TypeError, RecursionError):
-        return "iopub", Message(Header(), Header(), {}, size=len(data), unread=True)
+        return "iopub", (Message(Header(), Header(), {}, size=len(data), unread=True),)
 
 
 def _check_offsets(data: str | bytes) -> None:
@@ -85,7 +86,7 @@ def _json_part(data: bytes) -> bytes:
     return data[offsets[0] : offsets[1] if count > 1 else None]
 
 
-def _legacy(data: str | bytes) -> tuple[str, Message]:
+def _legacy(data: str | bytes, largest: int) -> tuple[str, Iterable[Message]]:
     try:
         told = _decode_legacy(data)
     except msgspec.MsgspecError:  # Python's module writes and reads NaN, and lone surrogates
@@ -98,4 +99,4 @@ def _legacy(data: str | bytes) -> tuple[str, Message]:
             ),
         )
     about = memoryview(told.header), memoryview(told.parent_header)
-    return told.channel, decoded(*about, memoryview(told.content))
+    return told.channel, messages(*about, memoryview(told.content), largest=largest)

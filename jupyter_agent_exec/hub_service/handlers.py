@@ -189,7 +189,7 @@ class ConsentHandler(ConsentPage, PageHandler):
     @web.authenticated
     async def get(self) -> None:
         """Ask the person."""
-        self.ask(self.get_query_argument("request", ""), {})
+        self.ask(self.get_query_argument("key", ""), {})
 
     @web.authenticated
     async def post(self) -> None:

@@ -6,6 +6,7 @@ import binascii
 import hmac
 import json
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from ..types import IMAGE_TYPES, JSON, Digest, Output
 INLINE_BYTES: Final = 8192
 """A larger payload gets its own file. A larger value is moved out of its output."""
 
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _BINARY: Final = ("image/", "audio/", "video/")
 _STAND_INS: Final[dict[str, Any]] = {"text": "", "traceback": [], "metadata": {}}
 
@@ -185,6 +187,8 @@ class BlobStore:
 
     def find(self, digest: Digest) -> bytes | None:
         """Return a payload's bytes, or None if it is not there."""
+        if not _DIGEST.fullmatch(digest):  # a forged journal may name a path
+            return None
         try:
             return self.path(digest).read_bytes()
         except FileNotFoundError:
@@ -251,6 +255,13 @@ def _fits_on_a_line(data: bytes, *, as_file: bool) -> bool:
 
 
 _BUFFER_BYTES: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
+"""How many bytes are written at one time, at least and at most, but at the end."""
+
+_FULL_BYTES: Final = 8 << 20
+_MOST_BYTES: Final = 32 << 20
+"""Text that waits for the disk: from the first on, the kernel should wait; beyond the second, the
+rest of the text is only counted."""
 
 
 class SpilledText(NamedTuple):
@@ -267,6 +278,8 @@ class SpilledText(NamedTuple):
 class TextSpill:
     """A growing file for an execution's text. Thread-safe; a failing disk is never raised.
 
+    A thread of its own writes it, from the first text to `finish` or `discard`.
+
     Parameters
     ----------
     folder
@@ -279,74 +292,96 @@ class TextSpill:
         self._folder = folder
         self._path = folder / f".{secrets.token_hex(8)}"
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
         self._fd: int | None = None
         self._salt = new_salt()
         self._hash = hmac.new(self._salt.encode("ascii"), digestmod="sha256")
         self._buffer = bytearray()
+        self._taken = 0
         self._written = 0
         self._omitted = 0
         self._full = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so much text waits for the disk that no more should come."""
+        return len(self._buffer) >= _FULL_BYTES
+
     def write(self, text: str) -> None:
         """Add to the text, without waiting for the disk. Text over the cap is only counted."""
         data = text.encode("utf-8", "replace")
-        with self._lock:
-            room = 0 if self._full else self._max_bytes - self._written - len(self._buffer)
+        with self._changed:
+            room = min(self._max_bytes - self._taken, _MOST_BYTES - len(self._buffer))
+            room = 0 if self._full else max(0, room)
             if len(data) > room:
                 kept = data[:room].decode("utf-8", "ignore").encode("utf-8")
                 self._omitted += len(data) - len(kept)
                 self._full = True
                 data = kept
+            if not data:
+                return
+            self._taken += len(data)
             self._buffer += data
-
-    def flush(self) -> None:
-        """Write the added text if it is long. Text that cannot be written is counted."""
-        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="text", daemon=True)
+                self._thread.start()
             if len(self._buffer) >= _BUFFER_BYTES:
-                self._flush()
+                self._changed.notify()
 
     def finish(self) -> SpilledText | None:
         """Make the text a blob, durable before this returns; None if nothing could be written."""
-        with self._lock:
-            self._flush()
-            self._full = True
-            if self._fd is None:
-                return None
-            digest = Digest(self._hash.hexdigest())
-            try:
-                os.fsync(self._fd)
-                self._path.rename(self._folder / digest)
-                sync_folder(self._folder)
-            except OSError:
-                self._drop()
-                return None
-            os.close(self._fd)
-            self._fd = None
-            payload = Payload(digest=digest, salt=self._salt, data=None)
-            return SpilledText(payload, self._written, self._omitted)
+        self._end()
+        if self._fd is None:
+            return None
+        digest = Digest(self._hash.hexdigest())
+        try:
+            os.fsync(self._fd)
+            self._path.rename(self._folder / digest)
+            sync_folder(self._folder)
+        except OSError:
+            self._drop()
+            return None
+        os.close(self._fd)
+        self._fd = None
+        payload = Payload(digest=digest, salt=self._salt, data=None)
+        return SpilledText(payload, self._written, self._omitted)
 
     def discard(self) -> None:
         """Remove the file. Idempotent, and harmless after `finish`."""
-        with self._lock:
-            self._full = True
+        with self._changed:
             self._buffer.clear()
-            if self._fd is not None:
-                self._drop()
+        self._end()
+        if self._fd is not None:
+            self._drop()
 
-    def _flush(self) -> None:
-        data = bytes(self._buffer)
-        self._buffer.clear()
-        if not data:
-            return
-        try:
-            self._append(data)
-        except OSError:
+    def _end(self) -> None:
+        with self._changed:
             self._full = True
-            self._omitted += len(data)
-        else:
-            self._hash.update(data)
-            self._written += len(data)
+            thread, self._thread = self._thread, None
+            self._changed.notify()
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while self._thread is not None and len(self._buffer) < _BUFFER_BYTES:
+                    self._changed.wait()
+                if not self._buffer:
+                    return
+                data = bytes(self._buffer[:_PIECE_BYTES])
+                del self._buffer[:_PIECE_BYTES]
+            try:
+                self._append(data)
+            except OSError:
+                with self._changed:
+                    self._full = True
+                    self._omitted += len(data) + len(self._buffer)
+                    self._buffer.clear()
+            else:
+                self._hash.update(data)
+                self._written += len(data)
 
     def _append(self, data: bytes) -> None:
         if self._fd is None:

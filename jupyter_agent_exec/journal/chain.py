@@ -9,9 +9,9 @@ none. The hash is the SHA-256 of the previous line's hash (its 64 ASCII characte
 canonical bytes. Payloads and salts are not hashed with the line, so that they can be erased later
 and the chain still verifies.
 
-An entry with ``"format":2`` names a payload by a commitment: the HMAC-SHA256 of its bytes, with the
-32 ASCII characters of its salt as the key. Without the salt, nobody can guess a payload. An entry
-without a format, as earlier versions wrote them, names a payload by its SHA-256.
+An entry names a payload by a commitment: the HMAC-SHA256 of its bytes, with the 32 ASCII characters
+of its salt as the key. Without the salt, nobody can guess a payload. Each entry has ``"format":2``.
+No released version wrote another format, and only this one is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GENESIS: Final = "0" * 64
 """The previous hash of a journal's first line."""
 
 FORMAT: Final = 2
-"""The `format` of the entries that are written now."""
+"""The `format` of all entries."""
 
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False

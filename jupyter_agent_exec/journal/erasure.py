@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from msgspec import to_builtins
+from filelock import FileLock, Timeout
 
 from ..durability import make_folder, sync_folder
-from ..errors import InvalidRequest
+from ..errors import HistoryBusy, InvalidRequest
 from ..models import Chain, Erase
 from ..records import (
     Accepted,
@@ -28,11 +28,10 @@ from ..records import (
     DisplayUpdated,
     Erased,
     JournalEntry,
-    Migrated,
     Opened,
-    Payload,
     timestamp,
 )
+from ..shared_file import LOCK_TIMEOUT
 from ..types import Digest, ExecutionId, SessionId
 from . import chain
 from .blobs import BlobStore
@@ -161,7 +160,6 @@ def erase(session: Path, found: Found, by: By, reason: str | None, grown: Grown)
         If it could not be erased. What was begun is completed by `resume`.
     """
     with amending(session) as path:
-        migrated = _migrate(path, by)
         erased = Erased(
             at=timestamp(),
             by=by,
@@ -177,7 +175,7 @@ def erase(session: Path, found: Found, by: By, reason: str | None, grown: Grown)
         finally:
             journal.close()
         _remove_erased(path)
-        grown(path, path.stat().st_size, 1 + migrated)
+        grown(path, path.stat().st_size, 1)
         return journal.head
 
 
@@ -199,6 +197,30 @@ def resume(session: Path) -> Chain:
         journal.close()
         _remove_erased(path)
         return journal.head
+
+
+@contextmanager
+def sole_erasure(folder: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Keep all others from erasing from a history, also other servers on it.
+
+    Whoever holds this may take each mark to be one of a server that died.
+
+    Parameters
+    ----------
+    timeout
+        Seconds to wait for another's erasure.
+
+    Raises
+    ------
+    OSError, HistoryBusy
+    """
+    try:
+        with FileLock(folder / f"{_MARKS}.lock", timeout=timeout, mode=0o600):
+            yield
+    except Timeout as error:
+        raise HistoryBusy(
+            "Something else is being erased from the history. Nothing was done; ask again later."
+        ) from error
 
 
 @contextmanager
@@ -256,18 +278,13 @@ def _remove_erased(path: Path) -> None:
         sync_folder(blobs)
 
 
-def _rewrite(
-    path: Path,
-    change: Callable[[int, chain.ParsedLine], bytes | None],
-    end: Callable[[], bytes] = bytes,
-) -> None:
+def _rewrite(path: Path, change: Callable[[int, chain.ParsedLine], bytes | None]) -> None:
     """Replace a journal by one with other lines; None, and what cannot be read, stays."""
     temporary = path.with_name(".journal")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with path.open("rb") as old, open(os.open(temporary, flags, 0o600), "wb") as new:
         for n, data in enumerate(old):
             new.write(_changed(n, data, change))
-        new.write(end())
         new.flush()
         os.fsync(new.fileno())
     temporary.rename(path)
@@ -281,75 +298,3 @@ def _changed(n: int, data: bytes, change: Callable[[int, chain.ParsedLine], byte
         return data
     made = change(n, line)
     return data if made is None else made
-
-
-# -- format 1 --------------------------------------------------------------------------------------
-
-
-def _migrate(path: Path, by: By) -> bool:
-    """Write a journal of format 1 anew, with commitments and an entry that says so.
-
-    The old digests, from which erased payloads could be guessed, are gone then. Return whether it
-    was of format 1.
-    """
-    with path.open("rb") as file:
-        if not any(_is_old(data) for data in file):
-            return False
-    journal, _ = Journal.resume(path)
-    journal.close()
-    store, head = BlobStore(path.parent / "blobs"), chain.GENESIS
-    last = Migrated(at=timestamp(), by=by, n=journal.head.length, before=journal.head)
-
-    def with_commitments(_: int, line: chain.ParsedLine) -> bytes:
-        nonlocal head
-        entry, texts, salts = line.entry, line.payloads, line.salts
-        if entry.get("format", 1) == 1:
-            texts, salts, names = _committed(line, store)
-            entry = {**_renamed(_without_hashes(entry), names), "format": chain.FORMAT}
-        head, data = chain.next_line(head, entry, texts, salts)
-        return data
-
-    def end() -> bytes:
-        return chain.next_line(head, {**to_builtins(last), "format": chain.FORMAT}, {}, {})[1]
-
-    _rewrite(path, with_commitments, end)
-    return True
-
-
-def _is_old(data: bytes) -> bool:
-    try:
-        return bool(chain.parse_line(data).entry.get("format", 1) == 1)
-    except ValueError:
-        return False
-
-
-def _committed(
-    line: chain.ParsedLine, store: BlobStore
-) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return the payloads of a line and their salts by new names, and the new names by old ones."""
-    payloads: dict[str, Payload] = {}
-    for name in _names(line.canonical):
-        text = line.payloads.get(name)
-        data = store.find(Digest(name)) if text is None else text.encode()
-        if data is not None:
-            payloads[name] = Payload.of(data, as_file=text is None)
-    kept = store.keep(payloads.values())
-    texts = {str(each.digest): each.data.decode() for each in kept if each.data is not None}
-    salts = {str(each.digest): each.salt for each in kept}
-    return texts, salts, {name: each.digest for name, each in payloads.items()}
-
-
-def _without_hashes(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of format 1 without hashes of what is not kept."""
-    placement = entry.get("placement")
-    if isinstance(placement, dict):
-        entry = {**entry, "placement": {**placement, "source_sha256": None}}
-    return {name: value for name, value in entry.items() if name != "body_sha256"}
-
-
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _renamed(item, names) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_renamed(item, names) for item in value]
-    return names.get(value, value) if isinstance(value, str) else value

@@ -5,53 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+from ..counts import counted
 from ..models import JournalEvent
 from ..records import (
-    Accepted,
-    ApprovalAsked,
-    ApprovalGranted,
     By,
-    CellDiscarded,
     CellRerun,
-    CellRestored,
-    CellWritten,
-    Closed,
-    Dispatched,
-    DisplayUpdated,
     EditsDecided,
-    EditsDeciding,
-    EditsProposed,
-    EnvironmentFound,
+    Entry,
     Erased,
-    FileDeleted,
-    FilesWritten,
-    FileUnchanged,
-    FileUploaded,
-    Finished,
-    InputAsked,
-    InputGiven,
-    Interrupted,
     JournalEntry,
-    KernelEnded,
-    KernelInspected,
-    KernelStarted,
-    LateOutput,
-    NotebookCreated,
-    NotebookEditAsked,
-    NotebookEdited,
-    NotebookEditRefused,
+    Mark,
     NotebookMoved,
-    Opened,
     OutputsShown,
-    PackagesChanged,
-    PersonRan,
-    Rejected,
-    RerunBegun,
-    RestoreBegun,
-    RestoreEnded,
     Reviewed,
+    marked,
 )
-from ..text import counted
 from ..types import Digest
 from .lines import Line
 from .outputs import ReadBlob
@@ -59,34 +27,6 @@ from .reruns import DIFFERENCES
 
 MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
-
-_IN_CELLS: Final = (
-    Opened,
-    EnvironmentFound,
-    Accepted,
-    ApprovalAsked,
-    Dispatched,
-    Finished,
-    FilesWritten,
-    LateOutput,
-    DisplayUpdated,
-    CellWritten,
-    EditsDeciding,
-)
-"""Types of entries that an execution's cell or the session itself shows."""
-
-_WITH_PATHS: Final = (
-    NotebookCreated,
-    NotebookEditAsked,
-    NotebookEdited,
-    EditsProposed,
-    CellDiscarded,
-    CellRestored,
-    FileUploaded,
-    FileDeleted,
-    FileUnchanged,
-)
-"""Types of entries whose text is the path of the notebook or file."""
 
 
 def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | None:
@@ -102,12 +42,12 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
         Reads a payload that is not on the line.
     """
     entry = line.entry
-    if isinstance(entry, _IN_CELLS):
+    if not entry.is_event:
         return None
     said = _text_of(entry)
-    if (named := _said_in(entry)) is not None:
-        said = line.payloads.get(named)
-        if said is None and (data := read_blob(named)) is not None:
+    if (named := _marked(entry, Mark.EVENT_PAYLOAD)) is not None:
+        said = line.payloads.get(Digest(named))
+        if said is None and (data := read_blob(Digest(named))) is not None:
             said = data.decode("utf-8", "replace")
     if isinstance(entry, CellRerun):
         said = _comparison(entry, said)
@@ -123,38 +63,16 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
     )
 
 
-def _said_in(entry: JournalEntry) -> Digest | None:
-    """Return the digest of the payload that is an entry's text."""
-    if isinstance(entry, PersonRan):
-        return entry.source
-    if isinstance(entry, KernelInspected):
-        return entry.code
-    if isinstance(entry, InputAsked):
-        return entry.prompt
-    if isinstance(entry, CellRerun):
-        return entry.differences
-    if isinstance(entry, PackagesChanged):
-        return entry.packages
-    if isinstance(entry, RestoreEnded):
-        return entry.variables
-    return entry.value if isinstance(entry, InputGiven) else None
+def _marked(entry: Entry, mark: Mark) -> str | None:
+    """Return the value of the field with a mark; None if there is none."""
+    return next((getattr(entry, name) for name in marked(type(entry), mark)), None)
 
 
 def _text_of(entry: JournalEntry) -> str | None:
-    if isinstance(entry, (KernelStarted, Interrupted, Rejected, Closed)):
-        return entry.reason
-    if isinstance(entry, (KernelEnded, NotebookEditRefused)):
-        return entry.message
     if isinstance(entry, NotebookMoved):
         return f"{entry.before} → {entry.path}"
     if isinstance(entry, EditsDecided):
         return _decisions(entry)
-    if isinstance(entry, _WITH_PATHS):
-        return entry.path
-    if isinstance(entry, ApprovalGranted):
-        return entry.until
-    if isinstance(entry, (RerunBegun, RestoreBegun)):
-        return entry.of
     if isinstance(entry, OutputsShown):
         return "on" if entry.always else "off"
     if isinstance(entry, Erased):
@@ -163,7 +81,7 @@ def _text_of(entry: JournalEntry) -> str | None:
         )
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
-    return None
+    return _marked(entry, Mark.EVENT_TEXT)
 
 
 def _comparison(entry: CellRerun, differences: str | None) -> str:

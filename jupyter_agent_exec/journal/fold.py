@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..models import (
+    AlsoApproved,
     Approval,
     Chain,
     Changes,
     Document,
+    ExecutionKernel,
     Input,
     NotebookTarget,
+    Omitted,
     Review,
     Session,
     Value,
@@ -24,26 +28,26 @@ from ..models import (
 from ..records import (
     Accepted,
     ApprovalAsked,
-    ApprovalGranted,
     Approved,
     CellDiscarded,
     CellRestored,
     CellWritten,
+    ChangedFiles,
     Closed,
     Dispatched,
     DisplayUpdated,
     EditsDecided,
     EditsProposed,
     Entry,
+    ExecutionEntry,
     ExecutionRecord,
-    FilesWritten,
+    FilesChanged,
     Finished,
     InputAsked,
     InputGiven,
     JournalEntry,
     KernelEnded,
     KernelStarted,
-    LateOutput,
     NotebookMoved,
     Opened,
     OutputsAccepted,
@@ -52,34 +56,25 @@ from ..records import (
     OutputsShown,
     Rejected,
     Reviewed,
+    current_mode,
 )
 from ..types import Digest, ExecutionId, Status
 from .lines import Line
 from .outputs import Outputs, ReadBlob
 
-_PARTS_OF_EXECUTIONS: Final = (
-    Accepted,
-    ApprovalAsked,
-    Approved,
-    Rejected,
-    Dispatched,
-    InputAsked,
-    InputGiven,
-    Finished,
-    FilesWritten,
-    LateOutput,
-    CellWritten,
-    OutputsAccepted,
-    OutputsDiscarded,
-    OutputsRestored,
-    CellDiscarded,
-    CellRestored,
-    Reviewed,
-)
-
 _decode_values = msgspec.json.Decoder(dict[str, Value]).decode
 
+
+def _alike(kind: type[Entry]) -> tuple[str, ...]:
+    """Return the facts that a kind of entry and the record of an execution name alike."""
+    hints, of_record = get_type_hints(kind), get_type_hints(ExecutionRecord)
+    return tuple(name for name in hints if hints[name] == of_record.get(name))
+
+
+_OF_FINISHED: Final = _alike(Finished)
+
 E = TypeVar("E", bound=Entry)
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class SessionState(Struct, frozen=True, kw_only=True):
@@ -123,8 +118,6 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
         return replace(record, path=entry.path)
     elif isinstance(entry, (EditsProposed, EditsDecided)):
         return replace(record, proposed=entry.open)
-    elif isinstance(entry, ApprovalGranted):
-        return replace(record, approved_until=entry.until)
     elif isinstance(entry, OutputsShown):
         return replace(record, show_outputs=entry.always)
     elif isinstance(entry, Closed):
@@ -134,7 +127,6 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
             close_reason=entry.reason,
             closed_at=entry.at,
             kernel=None,
-            approved_until=None,
         )
     return record
 
@@ -151,6 +143,7 @@ def opened(entry: Opened, head: Chain) -> Session:
         kernel=None,
         executions=0,
         opened_at=entry.at,
+        approval=current_mode(entry.approval),
         last_activity_at=entry.at,
         closed_at=None,
         chain=head,
@@ -162,7 +155,7 @@ def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
     """Return the executions that an entry is about; none for an event of the session."""
     if isinstance(entry, DisplayUpdated):
         return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
-    if isinstance(entry, _PARTS_OF_EXECUTIONS) and entry.execution_id is not None:
+    if isinstance(entry, (ExecutionEntry, Reviewed)) and entry.execution_id is not None:
         return (entry.execution_id,)
     return ()
 
@@ -210,57 +203,86 @@ def execution_record(
         approval.add(line.entry)
         cell.add(line.entry)
     dispatched, finished = _last(Dispatched, lines), _last(Finished, lines)
+    changed = _last(FilesChanged, lines)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
-    done = finished or Finished(
-        at="",
-        by=accepted.by,
-        execution_id=accepted.execution_id,
+    record = unfinished(
+        accepted,
+        state.session,
         status=status,
-        outputs_complete=False,
-    )
-    return ExecutionRecord(
-        id=accepted.execution_id,
-        session_id=state.session.id,
-        seq=accepted.seq,
-        init=accepted.init,
-        status=status,
-        reason=done.reason,
         source=folded.text(approval.source or accepted.source),
-        agent=state.session.agent,
-        username=state.session.username,
-        token=state.session.token,
-        timeout=accepted.timeout,
         kernel=dispatched.kernel if dispatched else None,
-        execution_count=done.execution_count,
+        started_at=dispatched.at if dispatched else None,
+        chain=state.session.chain,
+    )
+    if finished is not None:
+        record = after_finished(record, finished)
+    variables = None if finished is None else finished.variables
+    return replace(
+        record,
         outputs=folded.outputs,
         blobs=tuple(folded.blobs),
         error=folded.error,
-        accepted_at=accepted.at,
-        started_at=done.started_at or (dispatched.at if dispatched else None),
-        finished_at=finished.at if finished else None,
-        duration=done.duration,
-        outputs_complete=done.outputs_complete and not folded.missing,
+        outputs_complete=finished is not None and finished.outputs_complete and not folded.missing,
         omitted=folded.omitted,
         redacted=folded.redacted,
-        interrupt_ignored=done.interrupt_ignored,
-        waiting_for=None,
-        text=done.text,
-        text_bytes=done.text_bytes,
-        omitted_text_bytes=done.omitted_text_bytes,
+        widget_texts={} if brief or finished is None else _widget_texts(finished, folded),
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
         document=cell.document(),
         input=_input(status, _last(InputAsked, lines), folded),
-        step=accepted.step,
         approval=approval.state(folded.text),
-        revises=accepted.revises,
-        restores=accepted.restores,
-        claim=accepted.claim,
         review=_review(state, accepted.seq, _last(Reviewed, lines)),
-        changes=_changes(finished, _last(FilesWritten, lines), folded),
+        changes=_decoded(variables, Changes, folded),
+        files_changed=None if changed is None else _decoded(changed.files, ChangedFiles, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,
-        chain=state.session.chain,
     )
+
+
+def unfinished(
+    accepted: Accepted,
+    session: Session,
+    *,
+    status: Status,
+    source: str,
+    kernel: ExecutionKernel | None,
+    started_at: str | None,
+    chain: Chain,
+) -> ExecutionRecord:
+    """Return the record of an execution that was accepted, without outputs."""
+    return derive(
+        ExecutionRecord,
+        accepted,
+        id=accepted.execution_id,
+        session_id=session.id,
+        status=status,
+        reason=None,
+        source=source,
+        agent=session.agent,
+        username=session.username,
+        token=session.token,
+        kernel=kernel,
+        execution_count=None,
+        outputs=[],
+        error=None,
+        values=None,
+        accepted_at=accepted.at,
+        started_at=started_at,
+        finished_at=None,
+        duration=None,
+        outputs_complete=True,
+        omitted=Omitted(),
+        interrupt_ignored=False,
+        waiting_for=None,
+        document=None,
+        chain=chain,
+    )
+
+
+def after_finished(record: ExecutionRecord, entry: Finished) -> ExecutionRecord:
+    """Return a record after its execution has finished, without what is in payloads."""
+    facts: dict[str, Any] = {name: getattr(entry, name) for name in _OF_FINISHED}
+    facts["started_at"] = entry.started_at or record.started_at
+    return replace(record, **facts, finished_at=entry.at, input=None)
 
 
 def _last(kind: type[E], lines: Sequence[Line]) -> E | None:
@@ -296,17 +318,16 @@ def _values(
     return {name: Value.not_evaluated(why) for name in msgspec.json.decode(asked or b"{}")}
 
 
-def _changes(
-    finished: Finished | None, written: FilesWritten | None, folded: Outputs
-) -> Changes | None:
-    named = (finished and finished.variables, written and written.files)
-    found = [data for data in (folded.read(d) for d in named if d) if data is not None]
-    if not found:
-        return None
-    told: dict[str, Any] = {}
-    for data in found:
-        told |= msgspec.json.decode(data)
-    return msgspec.convert(told, Changes)
+def _decoded(digest: Digest | None, kind: type[S], folded: Outputs) -> S | None:
+    """Return what a payload holds; None if there is none, or if it is gone."""
+    data = None if digest is None else folded.read(digest)
+    return None if data is None else msgspec.json.decode(data, type=kind)
+
+
+def _widget_texts(finished: Finished, folded: Outputs) -> dict[str, str]:
+    data = None if finished.widgets is None else folded.read(finished.widgets)
+    texts: dict[str, str] = {} if data is None else json.loads(data)["texts"]
+    return texts
 
 
 ReadText = Callable[[Digest], str]
@@ -365,11 +386,13 @@ class ApprovalHistory:
             kernel_id=asked.kernel_id,
             incarnation=asked.incarnation,
             before=None if asked.before is None else read(asked.before),
+            edits_cell=asked.edits_cell,
             decided_at=None if decided is None else decided.at,
             decided_by=None if decided is None else decided.by.named,
             reason=decided.reason if isinstance(decided, Rejected) else None,
             asked_source=asked_source,
-            reasons=list(asked.reasons),
+            also=[AlsoApproved(execution_id=id, source=None) for id in asked.also],
+            preview=None if decided is None else decided.preview,
         )
 
     def _status(self) -> Literal["asked", "approved", "rejected", "expired", "withdrawn"]:

@@ -28,6 +28,8 @@ from .tail import JournalGone, Tail, seconds
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
+_LONGEST_STRICT_PAUSE: Final = 2.0
+"""Code waits for a strict sink, so it is noticed in seconds when that is back."""
 STOP_TIMEOUT: Final = 5.0
 """Seconds that a stopping server waits for its sinks."""
 
@@ -69,6 +71,7 @@ class Follower:
         self._log = log
         delay = sink.settings.delay
         self._delay = sink.delay if delay is None else delay
+        self._is_strict = sink.settings.max_lag is not None
         self._lock = threading.Lock()
         self._pending: dict[Path, _Pending] = {}
         self._must_scan = True
@@ -158,9 +161,9 @@ class Follower:
             except BaseException as error:  # a library's panic too: the thread goes on
                 self._failed(error)
                 self._wake.set()
-                pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures, 10))
                 failures += 1
                 if not is_last:
+                    pause = pause_after(failures, is_strict=self._is_strict)
                     self._stop.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
             else:
                 failures = 0
@@ -250,6 +253,12 @@ class Follower:
 
     def _tail(self, path: Path) -> Tail:
         return Tail(path, self._cursors, self.sink.settings)
+
+
+def pause_after(failures: int, *, is_strict: bool) -> float:
+    """Return how many seconds to leave a sink alone at most that has failed so often in a row."""
+    longest = _LONGEST_STRICT_PAUSE if is_strict else _LONGEST_PAUSE
+    return min(longest, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
 
 
 class Followers:

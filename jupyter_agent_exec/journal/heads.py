@@ -60,24 +60,30 @@ def signed_bytes(statement: Mapping[str, Any]) -> bytes:
 _UNSIGNED: Final = ("public_key", "signature")
 
 
-def cell_digest(cell: Mapping[str, Any]) -> str:
-    """Return the digest of what came from the record in a notebook's cell.
+def recorded(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what came from the record in a notebook's cell, by name, without empty parts.
 
     It is the same however a tool writes the notebook: with texts as lists of lines or as one text,
     with null or without a field, with 1 or 1.0.
     """
     metadata = cell.get("metadata")
-    recorded = {name: cell.get(name) for name in ("id", "cell_type", "execution_count")}
-    recorded["source"] = _joined(cell.get("source"))
-    recorded["outputs"] = _outputs(cell.get("outputs"))
-    recorded["agent_exec"] = metadata.get("agent_exec") if isinstance(metadata, dict) else None
-    return _digest(recorded)
+    told = {name: cell.get(name) for name in ("id", "cell_type", "execution_count")}
+    told["source"] = _joined(cell.get("source"))
+    told["outputs"] = _outputs(cell.get("outputs"))
+    told["agent_exec"] = metadata.get("agent_exec") if isinstance(metadata, dict) else None
+    normal: dict[str, Any] = _normal(told)
+    return normal
+
+
+def cell_digest(cell: Mapping[str, Any]) -> str:
+    """Return the digest of what came from the record in a notebook's cell."""
+    return _digest(recorded(cell))
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:
     """Return the digest of what came from the record in a notebook's metadata."""
     about = {name: value for name, value in metadata["agent_exec"].items() if name != "signature"}
-    return _digest({"agent_exec": about})
+    return _digest({"agent_exec": about, "widgets": metadata.get("widgets")})
 
 
 def _digest(value: Any) -> str:

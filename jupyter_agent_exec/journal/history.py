@@ -47,13 +47,23 @@ from ..redaction import Redactor
 from ..types import Digest, SessionId
 from . import query
 from .blobs import BlobStore
-from .chain import GENESIS
-from .erasure import Found, check_wanted, erase, find, marked, resume, unfinished
+from .chain import FORMAT, GENESIS
+from .erasure import (
+    Found,
+    check_wanted,
+    erase,
+    find,
+    marked,
+    resume,
+    sole_erasure,
+    unfinished,
+)
 from .followers import Followers
 from .ids import check_session_id
 from .index import Index
 from .journal import Grown, Journal, SessionJournal, amend_session, amending, redacted
-from .ledger import Ledger, Owner, owner_of
+from .ledger import Ledger, Owner, ledger_paths, owner_of
+from .lines import format_of
 from .reader import HistoryReader
 from .recovery import Recovery
 from .retention import Due, Kept, RetentionRule, due, held, holds_in, removed_in, size_of
@@ -122,9 +132,9 @@ class History(HistoryReader):
         """
         try:
             self._begin()
+            self._finish_erasures()
         except HistoryUnavailable as error:
             self._log.warning("Agents cannot run code: %s", error.message)
-        self._finish_erasures()
         self._index.start()
         self.followers.start()
 
@@ -258,6 +268,10 @@ class History(HistoryReader):
 
         Raises
         ------
+        SessionNotFound
+            If it is gone.
+        HistoryBusy
+            If the closed session is written to all the time.
         HistoryUnavailable
             If it is not recorded.
         """
@@ -266,23 +280,16 @@ class History(HistoryReader):
             if live is not None:
                 live.append(entries, payloads)
                 return
-            ledger = self._begin()
-            try:
-                folder = self._session_folder(session_id)
-                chain = amend_session(
-                    folder, entries, payloads, self.redactor, self.followers.grown
-                )
-            except OSError as error:
-                raise self._unavailable(error) from error
-            self._note(session_id, True)
-            self._changed(session_id, chain)
-            at, by = entries[-1].at, entries[-1].by
-            try:
-                ledger.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
-            except HistoryUnavailable as error:
-                self._log.warning(
-                    "The ledger does not list the new end of %s yet: %s", session_id, error
-                )
+            self._begin()
+        try:  # without the lock: if the session is being erased from, only this waits
+            folder = self.journal_path(session_id).parent
+            chain = amend_session(folder, entries, payloads, self.redactor, self.followers.grown)
+        except OSError as error:
+            raise self._unavailable(error) from error
+        self._note(session_id, True)
+        self._changed(session_id, chain)
+        at, by = entries[-1].at, entries[-1].by
+        self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
     def erase(self, wanted: Erase, by: By) -> Erasure:
         """Erase payloads from closed sessions, or tell what would go; durable on return.
@@ -293,16 +300,20 @@ class History(HistoryReader):
             If it does not say what to erase.
         SessionNotFound, ExecutionNotFound
             If it names something that does not exist.
+        HistoryBusy
+            If something else is being erased all the time.
         HistoryUnavailable
             If it could not be erased. What was begun is completed at the next start.
         """
         check_wanted(wanted)
         try:
-            found = self._find(wanted)
-            going = {id: each for id, each in found.items() if each.is_closed and each.entries}
-            if going and not wanted.dry_run:
-                self._check_not_held(going)
-                self._erase(going, wanted.reason, by)
+            self._begin()
+            with sole_erasure(self.folder):
+                found = self._find(wanted)
+                going = {id: each for id, each in found.items() if each.is_closed and each.entries}
+                if going and not wanted.dry_run:
+                    self._check_not_held(going)
+                    self._erase(going, wanted.reason, by)
         except OSError as error:
             raise self._unavailable(error) from error
         return Erasure(
@@ -328,13 +339,16 @@ class History(HistoryReader):
 
         Raises
         ------
+        HistoryBusy
+            If something else is being erased all the time.
         HistoryUnavailable
             If it is not complete. What was begun is completed at the next start.
         """
         try:
-            holds = holds_in(self.folder)
-            going = due(self._retention, self._kept(), holds, datetime.now(UTC))
-            told = [] if wanted.dry_run else self._retire(going, by, may_go_on)
+            with sole_erasure(self.folder):
+                holds = holds_in(self.folder)
+                going = due(self._retention, self._kept(), holds, datetime.now(UTC))
+                told = [] if wanted.dry_run else self._retire(going, by, may_go_on)
         except OSError as error:
             raise self._unavailable(error) from error
         return Retention(
@@ -417,7 +431,7 @@ class History(HistoryReader):
                 self._erase(erasing, reason, by)
 
     def _note_removed(self, folder: Path, going: Due, by: By) -> None:
-        with self._lock, amending(folder) as path:
+        with amending(folder) as path:
             journal, _ = Journal.resume(path)
             journal.close()
             entry = SessionRemoved(
@@ -462,23 +476,31 @@ class History(HistoryReader):
 
     def _finish_erasures(self) -> None:
         """Complete what a server that died was erasing. The index is made again after that."""
-        begun = unfinished(self.folder)
-        removed = removed_in(self.folder) if begun else set()
-        for id in begun:
-            folder = self._session_folder(id)
-            try:
-                with marked(folder):
-                    if id in removed:
-                        _remove_journal(folder)
-                    else:
-                        chain = resume(folder)
-                        self.note_owed(
-                            SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
-                        )
-                    for name in ("index.sqlite", "index.sqlite-journal"):
-                        (self.folder / name).unlink(missing_ok=True)
-            except (OSError, HistoryUnavailable) as error:
-                self._log.warning("What was erased from %s is not complete yet: %s", id, error)
+        if not unfinished(self.folder):
+            return
+        try:
+            with sole_erasure(self.folder):
+                removed = removed_in(self.folder)
+                for id in unfinished(self.folder):
+                    self._finish_erasure(id, id in removed)
+        except (OSError, HistoryUnavailable) as error:
+            self._log.warning("What was begun to be erased is not complete yet: %s", error)
+
+    def _finish_erasure(self, id: SessionId, is_removed: bool) -> None:
+        folder = self._session_folder(id)
+        try:
+            with marked(folder):
+                if is_removed:
+                    _remove_journal(folder)
+                else:
+                    chain = resume(folder)
+                    self.note_owed(
+                        SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
+                    )
+                for name in ("index.sqlite", "index.sqlite-journal"):
+                    (self.folder / name).unlink(missing_ok=True)
+        except (OSError, HistoryUnavailable) as error:
+            self._log.warning("What was erased from %s is not complete yet: %s", id, error)
 
     def note(self, entry: LedgerEntry) -> None:
         """Record in the ledger an event that concerns all sessions; durable on return.
@@ -522,6 +544,14 @@ class History(HistoryReader):
 
     def _new_ledger(self) -> Ledger:
         """Return a ledger that can be written; the sessions of dead servers are ended before."""
+        for path in ledger_paths(self.folder):
+            if format_of(path) not in (FORMAT, None):
+                raise HistoryUnavailable(
+                    "This version cannot read the format of this history: a version that was never "
+                    "released wrote it, or a later one. Its record was left as it is. Move the "
+                    "folder away, or set AgentExecApp.history_dir to another one.",
+                    path=str(path),
+                )
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_folder(self.folder / "sessions")
         if self._ledger is None:

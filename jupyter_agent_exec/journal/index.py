@@ -76,6 +76,7 @@ class Index:
         """This server's ledger. This server reports its own lines with `grown`."""
         self._stopping = False
         self._ready = threading.Event()
+        self._waiting: list[Future[None]] = []  # for the index to be ready
         self._in_memory = False
         self._retry_at = 0.0
         self._rebuilt_since = time.monotonic()
@@ -97,6 +98,16 @@ class Index:
         if self._ready.is_set():
             return None
         return Indexing(done=max(0, self._total - self._left), total=self._total)
+
+    def until_ready(self) -> Future[None]:
+        """Return a future that is done when all journals are indexed, or the index is stopped."""
+        future: Future[None] = Future()
+        with self._condition:
+            if self._ready.is_set():
+                future.set_result(None)
+            else:
+                self._waiting.append(future)
+        return future
 
     def start(self) -> None:
         """Start the thread; it opens the index and brings it up to date."""
@@ -186,6 +197,14 @@ class Index:
 
     # -- in the thread -----------------------------------------------------------------------------
 
+    def _set_ready(self) -> None:
+        with self._condition:
+            self._ready.set()
+            waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
+
     def _run(self) -> None:
         connection = self._open()
         stopping = False
@@ -211,7 +230,7 @@ class Index:
                         question.future.set_exception(error)
                 connection = self._recover(connection, error)
         connection.close()
-        self._ready.set()
+        self._set_ready()
         for question in (*questions, *self._questions):
             question.future.cancel()
 
@@ -249,7 +268,7 @@ class Index:
             self._left = len(left)
             if left and not self._ready.is_set():
                 self._answer_partially(connection, questions)
-        self._ready.set()
+        self._set_ready()
         return True
 
     def _answer_partially(self, connection: sqlite3.Connection, questions: list[_Question]) -> None:
@@ -367,7 +386,7 @@ class Index:
             newest_first = [session for _, session in sorted(changed, reverse=True)]
             self._grown = {**dict.fromkeys(newest_first), **self._grown}
             if not self._grown:
-                self._ready.set()
+                self._set_ready()
 
     def _begin_rebuild(self) -> None:
         self._rebuilt_since = time.monotonic()
@@ -390,7 +409,7 @@ class Index:
         except (OSError, sqlite3.Error):
             self._retry_at = time.monotonic() + _RETRY_DELAY
             if was_ready:
-                self._ready.set()
+                self._set_ready()
             return connection
         connection.close()
         self._in_memory = False

@@ -20,20 +20,9 @@ from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from ..durability import Reserve, sync_data
-from ..errors import HistoryUnavailable
+from ..errors import HistoryBusy, HistoryUnavailable
 from ..models import Chain, HeadSignature
-from ..records import (
-    Accepted,
-    ApprovalAsked,
-    Closed,
-    Entry,
-    Finished,
-    NotebookEditRefused,
-    Opened,
-    Payload,
-    Rejected,
-    Reviewed,
-)
+from ..records import Closed, Entry, Mark, Payload, marked
 from ..redaction import Redactor
 from ..types import Digest, SessionId
 from . import chain
@@ -47,18 +36,6 @@ _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _TAIL_BYTES: Final = 1 << 16
 _decode_signatures: Final = msgspec.json.Decoder(list[HeadSignature]).decode
-
-
-_TEXTS: Final[Mapping[type[Entry], Sequence[str]]] = {
-    Opened: ("title", "agent"),
-    Accepted: ("claim",),
-    ApprovalAsked: ("reasons",),
-    Rejected: ("reason",),
-    Finished: ("reason",),
-    Reviewed: ("comment",),
-    NotebookEditRefused: ("message",),
-}
-"""The free texts in entries themselves."""
 
 
 def redacted(
@@ -80,7 +57,7 @@ def redacted(
 
 def _without_secrets(redactor: Redactor, entry: Entry, names: Mapping[object, Digest]) -> Entry:
     changes: dict[str, object] = {}
-    for name in _TEXTS.get(type(entry), ()):
+    for name in marked(type(entry), Mark.FREE_TEXT):
         value = getattr(entry, name)
         if isinstance(value, str):
             changes[name] = redactor.text(value)[0]
@@ -562,7 +539,7 @@ class SessionJournal:
 _CLOSED: Final = b'"type":"closed"'
 """Occurs only in the last entry, because quotes within a text are escaped."""
 _LOCK_TIMEOUT: Final = 5.0
-"""Seconds to wait for another server on the same history that amends the same session."""
+"""Seconds to wait for somebody else who amends the same session."""
 
 
 def amend_session(
@@ -603,7 +580,7 @@ def amending(session: Path) -> Iterator[Path]:
                 raise HistoryUnavailable("The session is open in another server; ask that one.")
             yield path
     except Timeout as error:
-        raise HistoryUnavailable("Another server writes to the session; ask again.") from error
+        raise HistoryBusy("The session is written to right now; ask again.") from error
 
 
 def _has_ended(path: Path) -> bool:

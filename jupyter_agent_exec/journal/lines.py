@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..records import JournalEntry, LedgerEntry
+from ..records import JOURNAL_ENTRY, LEDGER_ENTRY, JournalEntry, LedgerEntry
 from ..types import Digest
+from .chain import FORMAT
 
 
 class _Raw(msgspec.Struct):
@@ -18,6 +19,10 @@ class _Raw(msgspec.Struct):
     entry: msgspec.Raw
     payloads: dict[Digest, str] = {}
     salts: dict[Digest, str] = {}
+
+
+class _Format(msgspec.Struct):
+    format: int = 1
 
 
 class Range(NamedTuple):
@@ -41,8 +46,9 @@ class Line(NamedTuple):
 
 
 _raw: Final = msgspec.json.Decoder(_Raw)
-_journal_entry: Final = msgspec.json.Decoder(JournalEntry)
-_ledger_entry: Final = msgspec.json.Decoder(LedgerEntry)
+_format: Final = msgspec.json.Decoder(_Format)
+_journal_entry: Final = msgspec.json.Decoder(JOURNAL_ENTRY)
+_ledger_entry: Final = msgspec.json.Decoder(LEDGER_ENTRY)
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -97,13 +103,28 @@ def ledger_entries(path: Path) -> Iterator[LedgerEntry]:
                 yield entry
 
 
+def format_of(path: Path) -> int | None:
+    """Return the format of a file's first entry; None if it has none that can be understood.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        try:
+            return _format.decode(_raw.decode(file.readline()).entry).format
+        except _UNREADABLE:
+            return None
+
+
 def ledger_entry(data: bytes) -> LedgerEntry | None:
     """Return the entry of a ledger's line; None if it cannot be understood."""
     try:
         entry: LedgerEntry = _ledger_entry.decode(_raw.decode(data).entry)
     except _UNREADABLE:
         return None
-    return entry
+    return entry if entry.format == FORMAT else None
 
 
 def _line(data: bytes, offset: int) -> Line | None:
@@ -111,6 +132,8 @@ def _line(data: bytes, offset: int) -> Line | None:
         raw = _raw.decode(data)
         entry = _journal_entry.decode(raw.entry)
     except _UNREADABLE:
+        return None
+    if entry.format != FORMAT:
         return None
     canonical, at = bytes(raw.entry), Range(offset, len(data))
     return Line(entry, raw.hash, raw.payloads, raw.salts, canonical, at)

@@ -1,7 +1,7 @@
 """Exports the record of a session as a notebook, and reads the record about the user's cells.
 
 Pure, except for reading the journal. An export has one cell for each execution and no others, so
-that it can be run again.
+that it can be run again. Trials changed nothing, so they have no cells: the metadata list them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..records import (
     CellWritten,
     Closed,
     ExecutionRecord,
+    Finished,
     KernelStarted,
     NotebookMoved,
     Opened,
@@ -32,6 +33,7 @@ from ..records import (
     digest_of,
 )
 from ..types import JSON, CellId, ExecutionId, Via
+from ..widgets import STATE
 from .blobs import BlobStore
 from .environments import Environments
 from .fold import SessionState, execution_record, executions_of, session_after
@@ -97,6 +99,8 @@ def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
     }
     if record.omitted != Omitted():
         metadata["omitted"] = msgspec.to_builtins(record.omitted)
+        if not record.omitted.unknown:
+            del metadata["omitted"]["unknown"]
     if record.redacted:
         metadata["redacted"] = record.redacted
     if record.interrupt_ignored:
@@ -109,6 +113,8 @@ def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
         metadata["revises"] = record.revises
     if record.restores is not None:
         metadata["restores"] = record.restores
+    if record.trial:
+        metadata["trial"] = True
     if record.claim is not None:
         metadata["claim"] = msgspec.to_builtins(record.claim)
     if record.approval is not None:
@@ -122,6 +128,8 @@ def _exported_cell(record: ExecutionRecord) -> NotebookNode:
     metadata = made["metadata"]["agent_exec"]
     if record.changes is not None:
         metadata["changes"] = msgspec.to_builtins(record.changes)
+    if record.files_changed is not None:
+        metadata["files_changed_meanwhile"] = msgspec.to_builtins(record.files_changed)
     if record.values is not None:
         metadata["values"] = msgspec.to_builtins(record.values)
     return made
@@ -153,6 +161,7 @@ def notebook_chunks(
     *,
     events: Sequence[Mapping[str, JSON]] = (),
     environments: Sequence[Mapping[str, JSON]] = (),
+    widgets: Widgets | None = None,
     started: KernelStarted | None = None,
     clean: bool = False,
     sign: Sign | None = None,
@@ -169,6 +178,8 @@ def notebook_chunks(
         The journal's entries outside of executions, with their `hash`.
     environments
         What its kernels' code ran in.
+    widgets
+        The models of the widgets that its outputs show.
     started
         The recorded start of the kernel; None if there was none.
     clean
@@ -176,10 +187,11 @@ def notebook_chunks(
     sign
         Signs the notebook, so that it can be verified without the journal.
     """
+    widgets = widgets or Widgets()
     pieces = (
-        _clean_pieces(session, executions, started, sign)
+        _clean_pieces(session, executions, widgets, started, sign)
         if clean
-        else _pieces(session, executions, events, environments, started, sign)
+        else _pieces(session, executions, events, environments, widgets, started, sign)
     )
     chunk: list[str] = []
     size = 0
@@ -197,20 +209,29 @@ def _pieces(
     executions: Iterable[ExecutionRecord],
     events: Sequence[Mapping[str, JSON]],
     environments: Sequence[Mapping[str, JSON]],
+    widgets: Widgets,
     started: KernelStarted | None,
     sign: Sign | None,
 ) -> Iterator[str]:
     yield '{"cells":['
     separator = "\n"
     digests: list[JSON] = []
+    trials: list[JSON] = []
     for record in executions:
         made = _exported_cell(record)
+        if record.trial:
+            trials.append(made["metadata"]["agent_exec"])
+            continue
         yield separator
         yield dump(made)
         separator = ",\n"
         if sign is not None:
             digests.append([made["id"], cell_digest(made)])
-    metadata = _metadata(session, events, environments, started)
+    metadata = _metadata(session, events, environments, started) | widgets.metadata
+    if widgets.left_out:
+        metadata["agent_exec"]["widgets_left_out"] = sorted(widgets.left_out)
+    if trials:
+        metadata["agent_exec"]["trials"] = trials
     _sign_notebook(metadata, session, digests, sign)
     yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
 
@@ -218,6 +239,7 @@ def _pieces(
 def _clean_pieces(
     session: Session,
     executions: Iterable[ExecutionRecord],
+    widgets: Widgets,
     started: KernelStarted | None,
     sign: Sign | None,
 ) -> Iterator[str]:
@@ -226,6 +248,8 @@ def _clean_pieces(
     separator, end = "\n  ", ""
     digests: list[JSON] = []
     for record in executions:
+        if record.trial:
+            continue
         made = _clean_cell(record)
         if sign is not None:
             digests.append([made["id"], cell_digest(made)])
@@ -238,7 +262,7 @@ def _clean_pieces(
         "session_id": session.id,
         "chain": msgspec.to_builtins(session.chain),
     }
-    metadata = {"agent_exec": about, **_kernel(started)}
+    metadata = {"agent_exec": about, **_kernel(started), **widgets.metadata}
     _sign_notebook(metadata, session, digests, sign)
     yield f'{end}],\n "metadata": {_indented(metadata, 1)},\n'
     yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
@@ -268,12 +292,17 @@ def _indented(value: JSON, level: int) -> str:
 
 
 def journal_notebook(
-    path: Path, blobs: BlobStore, *, clean: bool = False, sign: Sign | None = None
+    path: Path,
+    blobs: BlobStore,
+    *,
+    clean: bool = False,
+    sign: Sign | None = None,
+    length: int | None = None,
 ) -> Iterator[str]:
     """Yield the text of the notebook of a session's journal, as it is now.
 
     Only the positions of the lines are in memory, not the lines. `clean` and `sign` are as in
-    `notebook_chunks`.
+    `notebook_chunks`; `length` is the number of entries to export, None for all.
 
     Raises
     ------
@@ -284,10 +313,13 @@ def journal_notebook(
     started: KernelStarted | None = None
     places: dict[ExecutionId, list[Range]] = {}
     events: list[dict[str, JSON]] = []
-    environments = Environments(blobs)
+    environments, widgets = Environments(blobs), Widgets()
     for line in lines(path):
+        if length is not None and line.entry.n >= length:
+            break
         state = session_after(state, line)
         environments.add(line)
+        widgets.add(line, blobs)
         if isinstance(line.entry, KernelStarted):
             started = line.entry
         told_of = executions_of(line.entry)
@@ -302,10 +334,40 @@ def journal_notebook(
         _executions(path, state, places, blobs),
         events=events,
         environments=environments.told,
+        widgets=widgets,
         started=started,
         clean=clean,
         sign=sign,
     )
+
+
+class Widgets:
+    """The models of a session's widgets, line by line: the last state of each."""
+
+    def __init__(self) -> None:
+        self.left_out: set[str] = set()
+        """The ids of the models whose last state is not in the record."""
+        self._models: dict[str, JSON] = {}
+
+    @property
+    def metadata(self) -> dict[str, JSON]:
+        """What a notebook's metadata say of them."""
+        if not self._models:
+            return {}
+        told: JSON = {"version_major": 2, "version_minor": 0, "state": self._models}
+        return {"widgets": {STATE: told}}
+
+    def add(self, line: Line, blobs: BlobStore) -> None:
+        """Add the next line."""
+        name = line.entry.widgets if isinstance(line.entry, Finished) else None
+        data = None if name is None else line.payloads.get(name) or blobs.find(name)
+        if data is None:
+            return
+        told = json.loads(data)
+        for id in (*told["models"], *told["left_out"]):
+            self._models.pop(id, None)
+        self.left_out = self.left_out.difference(told["models"]).union(told["left_out"])
+        self._models |= {id: model for id, model in told["models"].items() if model is not None}
 
 
 def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
@@ -438,6 +500,9 @@ class UnwrittenCells(NamedTuple):
     """When the dead server wrote its last entry."""
     follows: dict[ExecutionId, tuple[CellId, ...]]
     """The cells that each goes after; see `followed`."""
+    state: SessionState
+    places: dict[ExecutionId, list[Range]]
+    """Where the lines of the session's executions are."""
 
 
 def followed(
@@ -477,8 +542,13 @@ def unwritten_cells(journal: Path) -> UnwrittenCells | None:
     unwritten: dict[ExecutionId, Placement | Literal["end"]] = {}
     via: Via | None = None
     died_after, has_died = "", False
+    state: SessionState | None = None
+    places: dict[ExecutionId, list[Range]] = {}
     for line in lines(journal):
         entry = line.entry
+        state = session_after(state, line)
+        for id in executions_of(entry):
+            places.setdefault(id, []).append(line.at)
         if isinstance(entry, Opened) and isinstance(entry.target, NotebookTarget):
             path = entry.target.path
         elif isinstance(entry, NotebookMoved):
@@ -496,7 +566,7 @@ def unwritten_cells(journal: Path) -> UnwrittenCells | None:
             return None
         if not has_died:
             died_after = entry.at
-    if path is None or not has_died or not unwritten:
+    if path is None or state is None or not has_died or not unwritten:
         return None
     follows = {id: followed(placements, id) for id in unwritten}
-    return UnwrittenCells(path.strip("/"), unwritten, via, died_after, follows)
+    return UnwrittenCells(path.strip("/"), unwritten, via, died_after, follows, state, places)

@@ -116,6 +116,7 @@ class Outputs:
             bytes=self.omitted.bytes + entry.omitted.bytes,
             lines=self.omitted.lines + entry.omitted.lines,
             outputs=self.omitted.outputs + entry.omitted.outputs,
+            unknown=self.omitted.unknown or entry.omitted.unknown,
         )
         self.redacted += entry.redacted
         if isinstance(entry, Finished) and entry.error:

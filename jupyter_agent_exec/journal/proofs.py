@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from ..counts import counted
 from .heads import (
     EXPORT,
     HEAD,
@@ -111,7 +112,8 @@ class Held:
             reached = f"until entry {claims[0].length - 1} of {self.chains[0].entries - 1}"
         else:
             ends = sum(1 for chain in self.chains if _length(chain, kind) == chain.entries)
-            reached = f"{len(claims)} of {len(self.chains)} chains, {ends} of them to their ends"
+            chains = counted(len(self.chains), "chain")
+            reached = f"{len(claims)} of {chains}, {ends} of them to their ends"
         when = "the last entry is of" if kind == "witnessed" else "the last time at"
         return f"{kind.capitalize()} by {by}: {reached}; {when} {last}."
 
@@ -129,7 +131,7 @@ class Held:
         if not chains:
             return []
         first = min(chains, key=lambda chain: chain.unheld_since or "")
-        others = f", and of {len(chains) - 1} other chains" if len(chains) > 1 else ""
+        others = f", and of {counted(len(chains) - 1, 'other chain')}" if len(chains) > 1 else ""
         return [
             f"Since {first.unheld_since} (entry {first.held_entries} of {first.name}{others}), "
             "only hash chains hold it."
@@ -285,8 +287,6 @@ def _check_ed25519(signature: dict[str, Any]) -> None:
 def _agrees(claim: Claim, path: Path, chain: ReadChain, report: Report) -> bool:
     """Return whether a chain has the head that somebody says it had; add a finding if not."""
     n = claim.length - 1
-    if claim.at < chain.migrated_at:
-        return False
     if n >= len(chain.hashes):
         message = f"It ends before entry {n}, which {claim.told}."
         report.add(Outcome.TRUNCATED, path, len(chain.hashes), message)
@@ -411,7 +411,7 @@ def timestamped(report: Report, certificates: bytes | None) -> tuple[list[Claim]
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             message = f"It is not a genuine timestamp of an authority that you trust: {error}."
             report.add(Outcome.ALTERED, path, None, message)
-    note = f"It has {unchecked} timestamps. To check them, give --authority."
+    note = f"It has {counted(unchecked, 'timestamp')}. To check, give --authority."
     return claims, [note] if unchecked else []
 
 

@@ -141,8 +141,8 @@ class SessionProposals:
                 reason=decision.reason,
                 begun=False,
                 kept=kept,
-                decided_by=entry.by,
-                decided_at=entry.at,
+                decided_by=None if decision.status == "open" else entry.by,
+                decided_at=None if decision.status == "open" else entry.at,
             )
 
     def _state(self, digest: Digest | None, line: Line) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -103,6 +104,10 @@ class HistoryReader:
     def indexing(self) -> Indexing | None:
         """How far a rebuild of the index has come; None if the index is complete."""
         return self._index.indexing
+
+    def until_ready(self) -> Future[None]:
+        """Return a future that is done when the index is complete, or is stopped."""
+        return self._index.until_ready()
 
     def session(self, session_id: str) -> Session:
         """Return a session.
@@ -509,7 +514,7 @@ class HistoryReader:
     def unwritten_cells(self, root_dir: str) -> dict[SessionId, UnwrittenCells]:
         """Return the cells that may be missing from notebooks because a server was killed.
 
-        Only servers that served the folder `root_dir` count.
+        Only servers that served the folder `root_dir` count. This needs no index.
 
         Raises
         ------
@@ -517,27 +522,28 @@ class HistoryReader:
             If the history cannot be read now.
         """
         found: dict[SessionId, UnwrittenCells] = {}
-        after: str | None = None
         try:
-            below = sessions_below(self.folder, root_dir)
-            while True:
-                page = self.sessions(
-                    status="closed",
-                    target="notebook",
-                    after=after,
-                    limit=query.MAX_LIMIT,
-                    partial=False,
-                )
-                for session in page.sessions:
-                    if session.close_reason == "server_died" and session.id in below:
-                        cells = unwritten_cells(self.journal_path(session.id))
-                        if cells is not None:
-                            found[session.id] = cells
-                after = page.next_after
-                if after is None:
-                    return found
+            for session_id, server_died in sessions_below(self.folder, root_dir).items():
+                journal = self._session_folder(session_id) / "journal.jsonl"
+                cells = unwritten_cells(journal) if server_died and journal.is_file() else None
+                if cells is not None:
+                    found[session_id] = cells
         except OSError as error:
             raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
+        return found
+
+    def unwritten_executions(
+        self, session_id: SessionId, cells: UnwrittenCells
+    ) -> list[ExecutionRecord]:
+        """Return the executions of unwritten cells, in the order in which they were accepted.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If the journal cannot be read.
+        """
+        places = [cells.places[id] for id in cells.placements]
+        return self._records(cells.state, places)
 
     def proposals(self, session_id: SessionId) -> list[RecordedProposal]:
         """Return a session's proposed edits, the oldest first, and what became of them.

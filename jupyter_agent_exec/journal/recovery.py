@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..durability import Reserve
 from ..errors import HistoryUnavailable
-from ..models import Chain
+from ..models import Chain, Omitted
 from ..records import (
     SERVER,
     Accepted,
@@ -164,7 +164,11 @@ class Recovery:
     def _end_one(self, session_id: SessionId, ledger: Ledger) -> None:
         chain = end_session(self._journal_path(session_id).parent)
         # Use `note`, not `note_owed`: if the write fails, the next `settle` tries again.
-        ledger.note(SessionClosed(at=timestamp(), by=SERVER, session_id=session_id, chain=chain))
+        ledger.note(
+            SessionClosed(
+                at=timestamp(), by=SERVER, session_id=session_id, chain=chain, server_died=True
+            )
+        )
 
     def _write(self, session_id: SessionId, write: Callable[[], None]) -> bool:
         """Write the end of a session; free the reserve if the disk is full."""
@@ -229,6 +233,7 @@ def _final_entries(entries: list[JournalEntry], at: str) -> list[Entry]:
             reason=_CANCELLED if started_at is None else _LOST,
             started_at=started_at,
             outputs_complete=started_at is None,
+            omitted=Omitted(unknown=started_at is not None),
         )
         for execution_id, started_at in open_since.items()
     ]

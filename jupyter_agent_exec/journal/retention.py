@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ..models import Hold, Session
 from ..records import HoldSet, SessionRemoved, timestamp
-from ..types import SessionId, Status, TargetKind
+from ..types import SessionId, Status, TargetKind, TokenId
 from .ledger import ledger_paths
 from .lines import ledger_entries
 
@@ -23,7 +27,8 @@ class RetentionRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     days: Annotated[float, Meta(ge=0)] | None = None
     """It was closed at least so many days ago."""
     max_bytes: Annotated[int, Meta(ge=0)] | None = None
-    """All sessions together are larger. Of those that the rule is about, the oldest go first."""
+    """All sessions together are larger. Of those that the rule is about, the oldest of whoever has
+    the most go first: of an agent token, or of a user without one."""
     target: tuple[TargetKind, ...] = ()
     """Its target is one of these; empty for any."""
     status: tuple[Status, ...] = ()
@@ -78,34 +83,74 @@ class Due(NamedTuple):
     reason: str
 
 
+_Owner: TypeAlias = tuple[str, TokenId | None]
+
+
 def due(
     rules: Sequence[RetentionRule], kept: Sequence[Kept], holds: Sequence[Hold], now: datetime
 ) -> list[Due]:
     """Return the sessions that go, the one first that was closed first; open ones never go."""
-    total = sum(each.bytes for each in kept)
     may_go = [each for each in kept if each.session.closed_at and not held(each.session, holds)]
     may_go.sort(key=lambda each: each.session.closed_at or "")
     going: dict[SessionId, Due] = {}
     for rule in sorted(rules, key=lambda rule: rule.max_bytes is not None):
-        for session, size, statuses in may_go:
-            if session.id in going or not _is_about(rule, session, statuses, now):
-                continue
-            if rule.max_bytes is not None and total <= rule.max_bytes:
-                break
-            going[session.id] = Due(session, size, rule.said)
-            total -= size
+        about = [
+            each for each in may_go if each.session.id not in going and _is_about(rule, each, now)
+        ]
+        if rule.max_bytes is not None:
+            left = [each for each in kept if each.session.id not in going]
+            about = _too_many(left, about, rule.max_bytes)
+        going |= {each.session.id: Due(each.session, each.bytes, rule.said) for each in about}
     return sorted(going.values(), key=lambda each: each.session.closed_at or "")
 
 
-def _is_about(
-    rule: RetentionRule, session: Session, statuses: frozenset[str], now: datetime
-) -> bool:
-    days = rule.days
+def _is_about(rule: RetentionRule, kept: Kept, now: datetime) -> bool:
+    session, days = kept.session, rule.days
     return (
         (days is None or (session.closed_at or "") <= timestamp(now - timedelta(days=days)))
         and (not rule.target or session.target.__struct_config__.tag in rule.target)
-        and (not rule.status or statuses <= set(rule.status))
+        and (not rule.status or kept.statuses <= set(rule.status))
     )
+
+
+def _too_many(kept: Iterable[Kept], may_go: Iterable[Kept], max_bytes: int) -> list[Kept]:
+    """Return what goes until the rest is no larger than `max_bytes`.
+
+    Each goes from the owner who has the most then. Who has no more than an equal share loses
+    nothing, however much another has, even if that is an open session, which cannot go.
+    """
+    sizes: Counter[_Owner] = Counter()
+    for each in kept:
+        sizes[_owner(each.session)] += each.bytes
+    share = _equal_share(sizes.values(), max_bytes)
+    oldest: defaultdict[_Owner, deque[Kept]] = defaultdict(deque)
+    for each in may_go:
+        oldest[_owner(each.session)].append(each)
+    gone: list[Kept] = []
+    while sizes.total() > max_bytes:
+        over = [owner for owner, size in sizes.items() if size > share and oldest[owner]]
+        if not over:
+            break
+        owner = max(over, key=sizes.__getitem__)
+        gone.append(oldest[owner].popleft())
+        sizes[owner] -= gone[-1].bytes
+    return gone
+
+
+def _owner(session: Session) -> _Owner:
+    """Return whose record a session is: an agent token's, or a user's own."""
+    return session.username, None if session.token is None else session.token.id
+
+
+def _equal_share(sizes: Iterable[int], max_bytes: int) -> float:
+    """Return how much each may have, if who needs less leaves the rest to the others."""
+    ascending = sorted(sizes)
+    for index, size in enumerate(ascending):
+        share = max_bytes / (len(ascending) - index)
+        if size > share:
+            return share
+        max_bytes -= size
+    return math.inf
 
 
 def held(session: Session, holds: Iterable[Hold]) -> bool:
@@ -160,6 +205,11 @@ def removed_in(folder: Path) -> set[SessionId]:
     }
 
 
-def size_of(session: Path) -> int:
-    """Return the bytes of a session's files."""
-    return sum(path.lstat().st_size for path in session.rglob("*") if path.is_file())
+def size_of(folder: Path) -> int:
+    """Return the bytes of the files below a folder that are still there when they are looked at."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total

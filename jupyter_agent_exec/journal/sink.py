@@ -67,11 +67,6 @@ class Batch(NamedTuple):
         """The payloads that it erases."""
         return frozenset[Digest]().union(*(entry.erases for entry in self.entries))
 
-    @property
-    def is_migrated(self) -> bool:
-        """Whether the journal was written anew: its payloads without salts are to be erased."""
-        return any(entry.type == "migrated" for entry in self.entries)
-
 
 class Sink(ABC):
     """A place outside the server that gets a copy of the record.

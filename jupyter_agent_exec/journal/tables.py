@@ -33,7 +33,7 @@ from .fold import SessionState, execution_record, executions_of, review_of, sess
 from .lines import Line, Range, lines, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 7
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -367,7 +367,7 @@ def _has_run(record: ExecutionRecord) -> bool:
 
 
 def _output_text(record: ExecutionRecord) -> str:
-    return _plain(transcript(record.outputs)[:_TEXT_CHARACTERS])
+    return _plain(transcript(record.read_outputs)[:_TEXT_CHARACTERS])
 
 
 def _plain(text: str) -> str:

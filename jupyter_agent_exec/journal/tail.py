@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..durability import replace_file
+from ..records import KINDS, Entry, Mark, marked
 from ..types import Digest
 from .blobs import BlobStore
 from .erasure import erased_names
@@ -23,8 +24,6 @@ _BATCH_BYTES: Final = 4 << 20
 _HASH: Final = slice(9, 73)
 """Where the hash stands on a line."""
 
-_SOURCES: Final = ("source", "init_source", "before", "after", "edits", "code", "expressions")
-"""The fields of entries that name a source, or cells of a notebook without their outputs."""
 _DIGEST: Final = re.compile(b'"([0-9a-f]{64})"')
 
 
@@ -177,8 +176,8 @@ class Tail:
         if self._settings.content == "facts":
             return {}
         if self._settings.content == "sources":
-            fields = (*_SOURCES, "values") if kind == "accepted" else _SOURCES
             entry = msgspec.json.decode(canonical)
+            fields = marked(KINDS.get(kind, Entry), Mark.SOURCE)
             canonical = msgspec.json.encode([entry.get(field) for field in fields])
         payloads: dict[Digest, bytes] = {}
         for name in _DIGEST.findall(canonical):

@@ -13,7 +13,6 @@ both: pass it as `head`.
 from __future__ import annotations
 
 import enum
-import hashlib
 import hmac
 import json
 import re
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
 
 
@@ -66,8 +66,6 @@ class ReadChain:
     hashes: list[str]
     times: list[str]
     """When each entry was written, as it says."""
-    migrated_at: str
-    """When it was migrated last; empty if it was not. Earlier signatures are of another chain."""
     ledger: list[dict[str, Any]]
     """The entries of a ledger; empty for a session."""
 
@@ -139,6 +137,8 @@ class Checked:
     lines: list[ParsedLine] = field(default_factory=list)
     """Without the text of payloads, unless it was requested."""
     hashes: list[str] = field(default_factory=list)
+    missing: list[tuple[int, str]] = field(default_factory=list)
+    """The numbers of entries, and the names of their payloads that are not there."""
 
 
 def verify_history(folder: Path, *, head: str | None = None, patience: float = 0.0) -> Report:
@@ -163,8 +163,6 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     for path in on_disk:
         checked = check_chain(path, report)
         seen.update(checked.hashes)
-        before = _ends_before(line.entry for line in checked.lines)
-        seen.update(end.head for end in before if end is not None)
         unsaid += compare_session(path, path.parent.name, checked, listed, report)
     found = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - found:
@@ -240,7 +238,6 @@ def check_chain(path: Path, report: Report) -> Checked:
     report.journals += 1
     previous, expected = {GENESIS}, 0  # the hashes that the next line may follow
     blobs: set[str] = set()
-    missing: list[tuple[int, str]] = []
     for data, last in _lines(path):
         try:
             line = parse_line(data)
@@ -268,31 +265,45 @@ def check_chain(path: Path, report: Report) -> Checked:
             report.add(
                 Outcome.ALTERED, path, expected, f"Entry {expected} or its hash was altered."
             )
-        if line.entry.get("format", 1) not in range(1, FORMAT + 1):
-            message = f"Entry {expected} has a format that this version does not know."
-            report.add(Outcome.ALTERED, path, expected, message)
-        _check_payloads(path, expected, line, blobs, missing, report)
+        if line.entry.get("format") == FORMAT:
+            _check_payloads(path, expected, line, blobs, checked.missing, report)
         checked.lines.append(line._replace(payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
+    check_formats(path, checked, report)
     report.chains[path] = _read_chain(path, checked)
     erased = _erased(path, checked, report)
-    for n, name in missing:
+    for n, name in checked.missing:
         if not any(first <= n <= last for first, last in erased):
             report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
     return checked
+
+
+def check_formats(path: Path, checked: Checked, report: Report) -> bool:
+    """Return whether a chain has only the format that this version reads; add a finding if not."""
+    others = [
+        n
+        for n, line in enumerate(checked.lines)
+        if line.entry and line.entry.get("format") != FORMAT
+    ]
+    if others:
+        found = checked.lines[others[0]].entry.get("format", 1)
+        message = (
+            f"{len(others)} of its entries, from entry {others[0]} on, have a format that this "
+            f"version does not read: {shown(found)}. It reads format {FORMAT} only."
+        )
+        report.add(Outcome.ALTERED, path, others[0], message)
+    return not others
 
 
 def _read_chain(path: Path, checked: Checked) -> ReadChain:
     entries = [line.entry for line in checked.lines]
     first = entries[0] if entries else {}
     is_ledger = first.get("type") == "ledger_opened"
-    migrated = [str(entry.get("at")) for entry in entries if entry.get("type") == "migrated"]
     return ReadChain(
         name=f"ledger-{first.get('instance')}" if is_ledger else str(first.get("session_id")),
         hashes=checked.hashes,
         times=[str(entry.get("at", "")) for entry in entries],
-        migrated_at=max(migrated, default=""),
         ledger=entries if is_ledger else [],
     )
 
@@ -307,7 +318,8 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
         try:
             erased += [(int(first), int(last)) for first, last in entry["entries"] if last < n]
             by = entry["by"].get("display_name") or entry["by"].get("username") or "the server"
-            told = f"{int(entry['payloads'])} payloads ({int(entry['bytes'])} bytes)"
+            told = counted(int(entry["payloads"]), "payload")
+            told += f" ({counted(int(entry['bytes']), 'byte')})"
             reason = entry.get("reason")
             why = f": {shown(reason)}" if reason else ""
             report.erased.append(f"{path}: {shown(by)} erased {told} at {entry['at']}{why}")
@@ -350,12 +362,13 @@ _PAYLOAD_FIELDS = {
     "packages_changed": ("packages",),
     "accepted": ("source", "values"),
     "approval_asked": ("source", "before"),
-    "approved": ("source",),
+    "approved": ("source", "preview"),
+    "rejected": ("preview",),
     "input_asked": ("prompt",),
     "input_given": ("value",),
     "kernel_inspected": ("code",),
-    "finished": ("outputs", "text", "variables", "values"),
-    "files_written": ("files",),
+    "finished": ("outputs", "text", "variables", "values", "widgets"),
+    "files_changed": ("files",),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
     "person_ran": ("source", "expressions", "outputs"),
@@ -383,7 +396,6 @@ _AMENDMENTS = (
     "edits_deciding",
     "edits_decided",
     "erased",
-    "migrated",
     "reviewed",
 )
 """Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
@@ -412,11 +424,9 @@ def compare_session(
             Outcome.TRUNCATED,
             path,
             len(checked.hashes),
-            f"The ledger says that it has {end.length} entries; it has {len(checked.hashes)}.",
+            f"The ledger says that it has {counted(end.length, 'entry')}; it has "
+            f"{len(checked.hashes)}.",
         )
-    elif checked.hashes[end.length - 1] != end.head and end in _ends_before(entries):
-        message = "It was migrated; no ledger says so."
-        return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     elif checked.hashes[end.length - 1] != end.head:
         report.add(
             Outcome.ALTERED, path, end.length - 1, "It does not end as the ledger says it does."
@@ -427,11 +437,6 @@ def compare_session(
         message = f"It continues after entry {end.length - 1}, which is not in any ledger."
         return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     return []
-
-
-def _ends_before(entries: Iterable[dict[str, Any]]) -> list[End | None]:
-    """Return where a journal ended before it was migrated."""
-    return [end_in(entry.get("before")) for entry in entries if entry.get("type") == "migrated"]
 
 
 def _compare_opened(
@@ -501,7 +506,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     try:
         kept = beside.read_text("ascii")  # read first: the ledger may grow meanwhile
     except FileNotFoundError:
-        kept = None  # as in version 0.1
+        kept = None  # it could not be written
     except ValueError:
         kept = ""
     ledger = check_chain(path, report)
@@ -557,8 +562,8 @@ def _removal(entry: dict[str, Any], end: End) -> str:
     by = entry.get("by")
     who = by.get("display_name") or by.get("username") if isinstance(by, dict) else None
     return (
-        f"{shown(who or 'the server')} removed its {end.length} entries up to {shown(end.head)} at "
-        f"{shown(entry.get('at'))}: {shown(entry.get('reason'))}"
+        f"{shown(who or 'the server')} removed its {counted(end.length, 'entry')} up to "
+        f"{shown(end.head)} at {shown(entry.get('at'))}: {shown(entry.get('reason'))}"
     )
 
 
@@ -603,7 +608,7 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
             continue
         renewed = listed.renewed.get(str(id), {})
         secret = {name: renewed[name] for name in _OF_SECRET if name in renewed}
-        expected = _minted(minted | secret, token)
+        expected = _minted(minted | secret)
         differ = differing(token, expected, ignored=("last_used_at", "revoked_at"))
         if differ:
             message = f"Agent token {id} is not as it was minted: {', '.join(differ)}."
@@ -617,22 +622,19 @@ def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> No
 
 
 _OF_SECRET = ("secret_sha256", "secret_expires_at")
-_AS_MINTED = ("label", "scopes", "approval", "edits", "caps", "expires_at", "secret_expires_at")
+_AS_MINTED = ("label", "scopes", "approval", "edits", "caps", "expires_at", *_OF_SECRET)
 
 
-def _minted(entry: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
+def _minted(entry: dict[str, Any]) -> dict[str, Any]:
     """Return a token as a ledger recorded it when it was minted."""
     by = entry.get("by")
     by = by if isinstance(by, dict) else {}
-    secret = entry.get("secret_sha256")
     return {
         **{name: entry.get(name) for name in _AS_MINTED},
         "id": entry.get("token_id"),
         "created_at": entry.get("at"),
         "username": by.get("username"),
         "display_name": by.get("display_name"),
-        # version 0.1 did not record this hash
-        "secret_sha256": token.get("secret_sha256") if secret is None else secret,
     }
 
 
@@ -728,7 +730,7 @@ def _check_payloads(
             continue
         if text is None:
             checked.add(name)
-        if not is_named(name, chunks, line.entry, line.salts.get(name)):
+        if not is_named(name, chunks, line.salts.get(name)):
             place = path if text is not None else blob
             report.add(Outcome.ALTERED, place, n, f"A payload of entry {n} was altered: {name}.")
 
@@ -738,14 +740,11 @@ def _unkept_field(entry: dict[str, Any]) -> str:
     return _UNKEPT_FIELDS.get(kind, "") if isinstance(kind, str) else ""
 
 
-def is_named(name: str, chunks: Iterable[bytes], entry: dict[str, Any], salt: str | None) -> bool:
-    """Return whether an entry names these bytes so."""
-    if entry.get("format", 1) == 1:
-        digest = hashlib.sha256()
-    elif salt is not None and _SALT.fullmatch(salt):
-        digest = hmac.new(salt.encode("ascii"), digestmod="sha256")  # type: ignore[assignment]
-    else:
+def is_named(name: str, chunks: Iterable[bytes], salt: str | None) -> bool:
+    """Return whether this is the name of these bytes, with their salt."""
+    if salt is None or not _SALT.fullmatch(salt):
         return False
+    digest = hmac.new(salt.encode("ascii"), digestmod="sha256")
     for chunk in chunks:
         digest.update(chunk)
     return digest.hexdigest() == name

@@ -30,6 +30,17 @@ class NotSent(Exception):
 class MessageReceiver(Protocol):
     """Receives what a kernel sends. All calls come from the channels' thread."""
 
+    @property
+    def largest_message(self) -> int:
+        """How many bytes of a message from IOPub may be held, unless it is a stream's text.
+
+        Of a larger one, the content is not decoded: the message is unread and has its size.
+        """
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more output is wanted for a moment. Channels that can, let the kernel wait."""
+
     def iopub_message(self, message: Message) -> None:
         """Handle a message from IOPub."""
 

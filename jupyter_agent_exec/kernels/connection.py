@@ -16,21 +16,22 @@ from functools import partial
 from typing import Any
 
 from .. import host_kernel
-from ..errors import AgentExecError, KernelUnavailable
+from ..errors import AgentExecError
 from ..models import OutputChange
-from ..redaction import Redactor
+from ..redaction import Redaction, Redactor
 from ..tasks import first_of, settle
-from ..types import ExecutionState, Output
+from ..types import KernelState, Output
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
-from .inspection import ASIDE, Inspector, Unanswered
+from .inspection import ASIDE, Inspector
 from .messages import Header, Message
-from .outputs import AGENT_TOKENS, Late, LateOutputs
+from .outputs import AGENT_TOKENS, LATE_OUTPUT_BYTES, Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
 from .variables import execution_of
+from .widget_models import WidgetModels
 
 WAKE = f"{ASIDE}wake"
 """The id of a request that only wakes a kernel up."""
@@ -44,6 +45,13 @@ WAKE_DELAYS = (0.0, 0.05, 0.2, 1.0)
 
 CODE_TIMEOUT = 5.0
 """Seconds to wait until a kernel reports that it runs the code to interrupt."""
+
+
+ESCAPED = 2
+"""How many times as many bytes a text may have in JSON, because of its escapes."""
+
+BESIDE_OUTPUT_BYTES = 1 << 20
+"""The most bytes of a message beside an output that is kept, such as metadata."""
 
 
 class KernelConnection:
@@ -69,14 +77,14 @@ class KernelConnection:
         *,
         kernel_id: str,
         kernel_name: str,
-        found: ExecutionState | None = None,
+        found: KernelState | None = None,
         people: PersonRecording = NOTHING,
         redactor: Redactor = AGENT_TOKENS,
     ) -> None:
         self.redactor = redactor
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
-        self.on_state: Callable[[ExecutionState], None] | None = None
+        self.on_state: Callable[[KernelState], None] | None = None
         """Called on the loop with the kernel's execution state, whenever that changed."""
         self.on_late: Listeners[Late] = Listeners()
         """Called in the channels' thread with late output, of any execution."""
@@ -93,15 +101,20 @@ class KernelConnection:
         self.latest_request = Header()
         """The request, from any client, that the kernel runs or ran last."""
         self._displays = Displays()
+        self.widgets = WidgetModels(self._displays, redactor)
+        """The models of the kernel's widgets; only in the channels' thread."""
         self._waiting: list[asyncio.Future[None]] = []
-        self._late = LateOutputs(self._displays, self.on_late, redactor)
+        self.late = LateOutputs(self._displays, self.on_late, redactor)
+        """Output that comes after its execution has ended."""
         self._wake_at: list[float] = []
         self._closed = False
         self._greeting = Greeting(is_shared=found is not None)
         self._channels = open_channels(self)
         self._session = self._channels.session
         self._busy = KernelActivity(self._session, found)
-        self._people = PersonExecutions(self.on_person, people, redactor)
+        self._people = PersonExecutions(
+            self.on_person, people, redactor, captures=self._displays.captures
+        )
         self._runs = ExecuteRequests(
             self, self._channels, self._busy, self._displays, is_fresh=found is None
         )
@@ -117,7 +130,7 @@ class KernelConnection:
         return self._greeting.kernel_info
 
     @property
-    def execution_state(self) -> ExecutionState:
+    def execution_state(self) -> KernelState:
         """The kernel's state, whether it is busy with our requests or with others'."""
         return self._busy.execution_state
 
@@ -150,6 +163,14 @@ class KernelConnection:
     def start(self, run: ExecuteRequest) -> None:
         """Send an execute request to the kernel; one at a time."""
         self._channels.call(partial(self._begin, run))
+
+    def begin_trial(self, run: ExecuteRequest) -> None:
+        """Prepare for a request that a copy of the kernel runs."""
+        self._runs.begin_trial(run)
+
+    def feed_trial(self, run: ExecuteRequest, message: Message) -> None:
+        """Fold a message of that copy; from any thread."""
+        self._runs.feed_trial(run, message)
 
     def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
         """Return how an execution's outputs changed since `version`, and their version now."""
@@ -198,6 +219,10 @@ class KernelConnection:
         """
         return self._runs.is_running(run)
 
+    def end_incomplete(self, run: ExecuteRequest) -> None:
+        """End a request whose code has ended without what the kernel still has to send of it."""
+        self._channels.call(partial(self._runs.end_incomplete, run))
+
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
         """Wait until an interrupt can take effect: until the kernel runs the code, or has run it.
 
@@ -217,22 +242,12 @@ class KernelConnection:
         """
         self._channels.call(self._wake_soon)
 
-    async def interrupt_nested(self, run: ExecuteRequest) -> None:
-        """Interrupt a nested run, and not the cell that waits for it."""
-        assert run.subshell is not None
-        with suppress(Unanswered, KernelUnavailable):  # the caller checks anyway whether it ends
-            await self.inspector.interrupt(run.subshell)
-
     def is_host(self, proof: str) -> bool:
         """Return whether a program has proved that it knows the kernel's key."""
         key = self._channels.key
         return key is not None and hmac.compare_digest(
             proof.encode(), host_kernel.proof(self.kernel_id, key).encode()
         )
-
-    def learn(self, kernel_info: dict[str, Any]) -> None:
-        """Keep the kernel info of a kernel that is busy, and so cannot be greeted yet."""
-        self._greeting.kernel_info = kernel_info
 
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
         """Add a listener for others' code; the first also gets code that ended since adoption."""
@@ -251,12 +266,12 @@ class KernelConnection:
         if not self._closed:
             self._closed = True
             await self.inspector.end()
-            self._channels.call(self._late.hand_on)
+            self._channels.call(self.late.hand_on)
             self._channels.call(self._people.stop)
             await asyncio.to_thread(self._channels.stop)
             self.lost()
 
-    def _tell_state(self, state: ExecutionState) -> None:
+    def _tell_state(self, state: KernelState) -> None:
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             future.set_result(None)
@@ -273,19 +288,25 @@ class KernelConnection:
         """Report the kernel's current state to the loop."""
         self.on_loop(self._tell_state, self.execution_state)
 
+    def redacted(self, reply: Message) -> dict[str, Any]:
+        """Return the content of a reply without secrets, which are not counted."""
+        if not (reply.may_have_token or self.redactor.is_configured):
+            return reply.content
+        return Redaction(self.redactor).content(reply.content)
+
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
         """Schedule a call on the loop, unless it is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
     def _begin(self, run: ExecuteRequest) -> None:
-        early_bytes = self._late.forget(run.id)
-        self._late.hand_on()
+        early_bytes = self.late.forget(run.id)
+        self.late.hand_on()
         self._runs.begin(run, early_bytes)
 
     def _abandon(self, reason: str) -> None:
         self._runs.abandon(reason)
-        self._late.hand_on()
+        self.late.hand_on()
 
     def _say_hello(self) -> None:
         self._greeting.asked()
@@ -303,12 +324,25 @@ class KernelConnection:
         with suppress(NotSent):  # the kernel has ended
             self._channels.send("shell", "kernel_info_request", {}, msg_id=WAKE)
 
+    @property
+    def largest_message(self) -> int:
+        """How many bytes of a message from IOPub may be held, unless it is a stream's text."""
+        kept = max(self._runs.largest_output, self._people.largest_output, LATE_OUTPUT_BYTES)
+        return ESCAPED * kept + BESIDE_OUTPUT_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more output is wanted for a moment."""
+        return self._runs.is_full
+
     def iopub_message(self, message: Message) -> None:
         """Handle a message from IOPub."""
         msg_type, parent = message.header.msg_type, message.parent
         if message.unread and not msg_type:
             self._take_stray(message)  # it has no parent: most likely it belongs to what runs
             return
+        if msg_type.startswith("comm_"):
+            self.widgets.take(msg_type, message.content, message.buffers)
         ours = parent.session == self._session
         of_execution = parent.msg_id.startswith("x_")
         if ours and not of_execution and self.inspector.take(message):
@@ -323,7 +357,7 @@ class KernelConnection:
         elif self._runs.take_output(message):
             pass
         elif of_execution:
-            self._runs.feed(self._late.outputs(execution_of(parent.msg_id)), message)
+            self._runs.feed(self.late.outputs(execution_of(parent.msg_id)), message)
         elif ours:
             self._take_stray(message)
         else:
@@ -340,7 +374,7 @@ class KernelConnection:
         """Assign a thread's output during another request of ours to the last execution."""
         latest = self._runs.latest
         if latest is not None and self._busy.foreign is None:
-            self._runs.feed(self._runs.running or self._late.outputs(latest), message)
+            self._runs.feed(self._runs.running or self.late.outputs(latest), message)
 
     def shell_message(self, message: Message) -> None:
         """Handle a reply."""
@@ -363,7 +397,7 @@ class KernelConnection:
         display_id = nbformat_outputs.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
-            self._runs.feed(self._late.outputs(shown[0].execution_id), message)
+            self._runs.feed(self.late.outputs(shown[0].execution_id), message)
 
     def stdin_message(self, message: Message) -> None:
         """Handle an input request."""
@@ -393,9 +427,9 @@ class KernelConnection:
         """Note that all available messages were read; return when to be called again."""
         now = time.monotonic()
         due = self._runs.settled(now)
-        hand_on_at = self._late.hand_on_at(now)
+        hand_on_at = self.late.hand_on_at(now)
         if hand_on_at is not None and now >= hand_on_at:
-            self._late.hand_on()
+            self.late.hand_on()
         elif hand_on_at is not None:
             due.append(hand_on_at)
         again_at = None if self._greeting.is_done else self._greeting.again_at()

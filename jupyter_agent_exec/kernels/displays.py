@@ -1,15 +1,18 @@
-"""Outputs that several cells share: display ids across executions, and `Output` widgets. Pure."""
+"""Outputs that several cells share: display ids across executions. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..models import Omitted
 from ..records import OutputRef
 from ..types import ExecutionId, Output
 from .nbformat_outputs import left_out
+
+if TYPE_CHECKING:
+    from .outputs import Outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Displays:
     """
 
     def __init__(self) -> None:
+        self.captures: dict[str, dict[str, Outputs]] = {}
+        """By the id of a request: what its output goes to instead, by widget; the last counts."""
         self._shown: dict[str, dict[ExecutionId, list[int]]] = {}
         self._lengths: dict[ExecutionId, int] = {}
 
@@ -129,34 +134,3 @@ class DisplayUpdates:
         taken = [update for update, _ in self._waiting.values()]
         self._waiting.clear()
         return taken
-
-
-class OutputWidgets:
-    """Tracks the output widgets that capture the outputs of one request.
-
-    Parameters
-    ----------
-    msg_id
-        The id of the request.
-    """
-
-    def __init__(self, msg_id: str) -> None:
-        self._msg_id = msg_id
-        self._capturing: set[str] = set()
-
-    @property
-    def capture(self) -> bool:
-        """Whether a widget captures outputs now."""
-        return bool(self._capturing)
-
-    def feed(self, content: dict[str, Any]) -> None:
-        """Process the content of a `comm_open` or `comm_msg`."""
-        data = content.get("data")
-        state = data.get("state") if isinstance(data, dict) else None
-        if not isinstance(state, dict) or "msg_id" not in state:
-            return
-        comm_id = str(content.get("comm_id"))
-        if state["msg_id"] == self._msg_id:
-            self._capturing.add(comm_id)
-        else:
-            self._capturing.discard(comm_id)

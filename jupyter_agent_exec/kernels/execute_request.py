@@ -9,17 +9,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from ..models import ExecutionError, Omitted, OutputChange, Value
-from ..redaction import Redaction
+from msgspec.structs import replace
+
+from ..models import ExecutionError, Omitted, OutputChange, Seal, Value
 from ..types import ExecutionId, Output
-from .channels import KernelChannels
+from .channels import KernelChannels, NotSent
 from .displays import Displays, DisplayUpdate
 from .execution_state import KernelActivity
+from .inspection import ASIDE
 from .messages import Header, Message
 from .outputs import Outputs, TextSink
 from .variables import (
@@ -28,12 +30,14 @@ from .variables import (
     UNCHANGED,
     VariableChanges,
     VariableTracker,
+    lacks_our_code,
     look_id,
     may_change,
     value_expressions,
     values_in,
     variable_expressions,
 )
+from .widget_models import WidgetModels
 
 if TYPE_CHECKING:
     from .connection import KernelConnection
@@ -93,6 +97,13 @@ class ExecuteOutcome:
     """How it changed the kernel's variables; None if unknown."""
     values: dict[str, Value] | None
     """The values of the expressions in the request; None if it had none."""
+    captured: frozenset[str]
+    """The ids of the `Output` widgets that took output away."""
+    widgets: WidgetModels | None
+    """The models of the kernel's widgets; only in the channels' thread. None for a trial, whose
+    widgets are not the kernel's."""
+    seal: Seal | None = None
+    """What sealed the copy of the kernel in which a trial ran."""
 
 
 class RequestObserver:
@@ -151,8 +162,6 @@ class ExecuteRequest:
     """Whether the kernel has begun with it. Until then, the kernel runs others' cells."""
     is_behind: bool = False
     """Whether cells of others were ahead of it in the kernel's own queue."""
-    subshell: str | None = None
-    """The subshell that runs it, beside the cell that waits for it; None for the main shell."""
     is_sent: bool = False
     ended_at: datetime | None = None
     variables: VariableChanges | None = None
@@ -167,6 +176,19 @@ class ExecuteRequest:
     _half_since: float | None = None
     _is_over: bool = False
     """Whether the kernel has answered a later request."""
+    _replied_at: float = 0.0
+    """When the reply was read, by `time.monotonic`."""
+    _is_heard: bool = False
+    """Whether all of its output has come."""
+    _asked: int = 0
+    """How many later requests were sent, to find out whether it is over."""
+    _is_asking: bool = False
+    """Whether the kernel has not answered the last of them."""
+    _proof: int | None = None
+    """Which of them the kernel can only get after it has published all output; None if none."""
+    _has_restored: bool = False
+    """Whether our code was sent to the kernel again for it."""
+    _is_told_begun: bool = False
     _told: int = 0
     _telling: bool = False
 
@@ -178,22 +200,40 @@ class ExecuteRequest:
         """Set the time at which it ends."""
         self.ended_at, self._duration = datetime.now(UTC), time.monotonic() - self._clock
 
+    def replied(self, reply: dict[str, Any]) -> None:
+        """Set the reply of a copy of the kernel, in which it ran as a trial: the last message."""
+        self._reply, self._is_heard = reply, True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the kernel has told that the code ended; outputs may still come."""
+        return self._idle or self._reply is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all came that the kernel will send for it."""
+        return self._is_heard and (self._reply is not None or self._is_over)
+
+    def asked_by(self, msg_id: str) -> int:
+        """Return which request that asked whether it is over has this id; 0 if none has."""
+        asked = range(1, self._asked + 1)
+        return next((number for number in asked if over_id(self.id, number) == msg_id), 0)
+
     def answer(self) -> tuple[Literal["ok", "error", "lost"], str | None, int | None]:
-        """Return status, reason and execution count, once the kernel replied or went idle."""
+        """Return status, reason and execution count of code that has ended."""
         reply = self._reply
         if reply is None and self.missing is not None:
             return "lost", f"{self.missing} It is not known how the code ended.", None
         if reply is None:
             return "error", "The kernel went idle without an answer.", None
         reason = self.missing
-        if not self._idle:
-            reason = reason or "The kernel answered but did not go idle."
+        if not self._is_heard:
+            reason = reason or "The code has ended. It is not known whether all of its output came."
         if not reply:
             reason = "The kernel's answer could not be read."
         if reply.get("status") == "aborted":
             reason = "The kernel did not run it, since a cell that was queued before it failed."
-        # A subshell has no count of its own. Its reply has the count of the running cell.
-        count = reply.get("execution_count") if self.subshell is None else None
+        count = reply.get("execution_count")
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
         return status, reason, count if isinstance(count, int) else None
 
@@ -202,6 +242,7 @@ class ExecuteRequest:
         status: Literal["ok", "error", "abandoned", "lost"],
         reason: str | None,
         execution_count: int | None,
+        widgets: WidgetModels | None,
     ) -> ExecuteOutcome:
         """Stop collecting outputs, and return how it ended."""
         assert self.started_at is not None
@@ -210,16 +251,17 @@ class ExecuteRequest:
             self.ends()
         assert self.ended_at is not None
         assert self._duration is not None
-        omitted = self.outputs.omitted
+        is_unknown = self.missing is not None or not self._is_heard
+        omitted = replace(self.outputs.omitted, unknown=is_unknown)
         return ExecuteOutcome(
             status=status,
             reason=reason,
             execution_count=execution_count,
             error=error_in(self._reply),
             outputs=self.outputs.outputs,
-            outputs_complete=reason is None and omitted == Omitted(),
+            outputs_complete=omitted == Omitted(),
             omitted=omitted,
-            redacted=self.outputs.redaction.count,
+            redacted=self.outputs.redaction.taken_count(),
             display_updates=self.outputs.take_display_updates(),
             started_at=self.started_at,
             finished_at=self.ended_at,
@@ -228,6 +270,8 @@ class ExecuteRequest:
             aborted=(self._reply or {}).get("status") == "aborted",
             variables=self.variables,
             values=values_in(self._reply, self.values) if self.values else None,
+            captured=frozenset(self.outputs.captured),
+            widgets=widgets,
         )
 
 
@@ -235,24 +279,26 @@ def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
     """Return the error in an `execute_reply`, if there is one."""
     if reply is None or reply.get("status") == "ok" or "ename" not in reply:
         return None
+    traceback = reply.get("traceback")
     return ExecutionError(
         ename=str(reply["ename"]),
         evalue=str(reply.get("evalue", "")),
-        traceback=[str(line) for line in reply.get("traceback", [])],
+        traceback=[str(line) for line in traceback] if isinstance(traceback, list) else [],
     )
 
 
 def exits(reply: dict[str, Any] | None) -> bool:
     """Return whether a reply asks the frontend to let the kernel exit."""
-    payload = (reply or {}).get("payload") or []
+    payload = (reply or {}).get("payload")
     return any(
         isinstance(item, dict) and item.get("source") == "ask_exit" and not item.get("keepkernel")
-        for item in payload
+        for item in (payload if isinstance(payload, list) else ())
     )
 
 
-REPLY_IDLE_GRACE = 2.0
-"""Seconds of silence to wait for idle after the reply, or for the reply after idle."""
+ASK_DELAY = 2.0
+"""Seconds of silence after the reply without idle, or after idle without the reply, until a later
+request is sent: what it causes can only follow what is missing."""
 
 
 class ExecuteRequests:
@@ -263,6 +309,8 @@ class ExecuteRequests:
     is_fresh
         Whether the kernel has not run anything.
     """
+
+    ask_delay = ASK_DELAY
 
     def __init__(
         self,
@@ -279,11 +327,12 @@ class ExecuteRequests:
         self._displays = displays
         self._lock = threading.Lock()
         self._run: ExecuteRequest | None = None
+        self.largest_output = 0
+        """The most bytes that are kept of the outputs of any request so far."""
         self.latest: ExecutionId | None = None
         """The id of the last request that was begun."""
         self._looking = VariableTracker(is_fresh=is_fresh)
         self._look_until: float | None = None
-        self._look_expressions: dict[str, str] | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -299,7 +348,7 @@ class ExecuteRequests:
 
     def is_running(self, run: ExecuteRequest) -> bool:
         """Return whether the kernel runs this request now, according to its messages."""
-        return self._run is run and run.has_begun and not run._idle
+        return self._run is run and run.has_begun and not run.has_ended
 
     # -- in the channels' thread -------------------------------------------------------------------
 
@@ -322,10 +371,11 @@ class ExecuteRequests:
             sink=run.sink,
             redactor=self._connection.redactor,
         )
+        self.largest_output = max(self.largest_output, run.max_output_bytes)
         if early_bytes is not None:
             run.outputs.leave_out("", early_bytes)
         run.starts()
-        run.is_behind = self._busy.foreign is not None and run.subshell is None
+        run.is_behind = self._busy.foreign is not None
         if not run.observer.before_sending():
             return
         self._connection.inspector.prepare()
@@ -343,12 +393,11 @@ class ExecuteRequests:
         if (run := self._run) is not None:
             if not run.is_sent:
                 run.observer.sent()
-            if run.subshell is not None:  # it keeps this subshell; the next gets another
-                self._connection.inspector.forget_nested_subshell()
-                if self._busy.done(run.id):
-                    self._connection.tell_state()
             with self._bringing_to_an_end(run):
-                self._finish(run, "abandoned", reason)
+                if run._reply is not None:
+                    self._finish(run, *run.answer())
+                else:
+                    self._finish(run, "abandoned", reason)
 
     def miss(self, reason: str) -> None:
         """Note that messages of the kernel are lost, which may be the running request's."""
@@ -364,10 +413,41 @@ class ExecuteRequests:
         _is_at_code(run)
         if not run.has_begun and not run.is_behind:
             self._take_up(run)
-        msg_id = over_id(run.id)
-        self._channels.send(
-            "shell", "kernel_info_request", {}, msg_id=msg_id, subshell_id=run.subshell
-        )
+        self._ask_whether_over(run)
+
+    def _ask_whether_over(self, run: ExecuteRequest) -> None:
+        msg_id = over_id(run.id, run._asked + 1)
+        self._channels.send("shell", "kernel_info_request", {}, msg_id=msg_id)
+        run._asked += 1
+        run._is_asking = True
+
+    def _published(self, run: ExecuteRequest, asked: int = 0) -> None:
+        """Handle that the kernel published something that follows the code's end.
+
+        ipykernel publishes what was printed before that, unless it takes more than ten seconds:
+        then it queues the text behind all that it has to publish at that moment. What it publishes
+        of a request that is sent from now on comes after the text.
+
+        Parameters
+        ----------
+        asked
+            The number of the request that asked whether it is over; 0 for its own idle.
+        """
+        is_late = run._replied_at and time.monotonic() >= run._replied_at + self.ask_delay
+        if run._proof is not None:
+            run._is_heard |= asked >= run._proof
+        elif run._asked or is_late:
+            run._proof = run._asked + 1
+            with suppress(NotSent):  # it is asked again
+                self._ask_whether_over(run)
+        else:
+            run._is_heard = True
+        self._end_if_complete(run)
+
+    def end_incomplete(self, run: ExecuteRequest) -> None:
+        """End a request whose code has ended, although its outputs or its reply have not come."""
+        if self._run is run and run.has_ended:
+            self._end(run)
 
     def when_at_code(self, run: ExecuteRequest, call: Callable[[], None]) -> None:
         """Call once the kernel has sent something that the code caused, or the request has ended.
@@ -384,16 +464,21 @@ class ExecuteRequests:
         """The outputs of the running request; None if none runs."""
         return None if self._run is None else self._run.outputs
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the running request should get no more output for a moment."""
+        return self._run is not None and self._run.is_sent and self._run.outputs.is_full
+
     def feed(self, outputs: Outputs, message: Message) -> None:
         """Fold a message into outputs that other threads may read meanwhile."""
         if message.unread:
             with self._lock:
                 outputs.leave_out(message.header.msg_type, message.size)
             return
-        for content in message.contents():
-            with self._lock:
-                outputs.feed(message.header.msg_type, content)
-            outputs.flush()  # the loop must not wait for the lock while this waits for the disk
+        with self._lock:
+            outputs.feed(
+                message.header.msg_type, message.content, may_have_token=message.may_have_token
+            )
 
     def overhear(self, parent: Header) -> None:
         """Record a request of others, which may change variables."""
@@ -421,13 +506,15 @@ class ExecuteRequests:
         if run is not None and parent.msg_id == run.id:
             if state == "idle":
                 run._idle = True
-                self._end_if_both(run)
+                self._published(run)
             elif not run.has_begun:
                 self._take_up(run)
+        elif run is not None and (asked := run.asked_by(parent.msg_id)):
+            self._published(run, asked)
         elif not ours:
             self._looking.overhear(parent)
             if run is not None and not run.has_begun and state == "busy":
-                run.is_behind = run.subshell is None
+                run.is_behind = True
 
     def take_reply(self, message: Message) -> None:
         """Handle a reply to the run or to a listing of variables for it."""
@@ -435,12 +522,16 @@ class ExecuteRequests:
         if run is None:
             return
         if msg_id == run.id and message.header.msg_type == "execute_reply":
-            run._reply = self._redacted(message.content)
-            self._end_if_both(run)
-        elif msg_id == over_id(run.id):
-            run._is_over = True
+            run._reply = self._connection.redacted(message)
+            run._replied_at = time.monotonic()
+            _is_at_code(run)
+            self._end_if_complete(run)
+        elif asked := run.asked_by(msg_id):
+            run._is_over, run._half_since = True, None
+            run._is_asking &= asked < run._asked
+            self._end_if_complete(run)
         elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
-            self._looked(run, self._redacted(message.content))
+            self._looked(run, self._connection.redacted(message))
 
     def take_input_request(self, message: Message) -> None:
         """Handle an input request of the running code. Those of other code are not answered."""
@@ -491,25 +582,21 @@ class ExecuteRequests:
             if now >= due:
                 self._looked(run, None)
                 return []
-        elif run._idle or run._is_over or run._reply is not None:
+        elif (run.has_ended or run._is_over) and not run._is_asking:
             run._half_since = run._half_since or now
-            due = run._half_since + REPLY_IDLE_GRACE
+            due = run._half_since + self.ask_delay
             if now >= due:
-                self._end(run)
-                return []
+                _tell_begun(run)  # its time limit begins now at the latest
+                run._half_since, due = now, now + self.ask_delay
+                with suppress(NotSent):  # the kernel has ended, or its connection is being mended
+                    self._ask_whether_over(run)
         else:
             return []
         return [due]
 
-    def _redacted(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """Return a reply without secrets, not counted: it lists variables of earlier code too."""
-        return Redaction(self._connection.redactor).content(reply)
-
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""
-        more = {}
-        if run.values:
-            more = value_expressions(self._connection.kernel_info, run.values)
+        more = value_expressions(self._connection.kernel_info, run.values)
         if run.allow_stdin:
             self._channels.open_stdin()
         self._request(
@@ -517,13 +604,9 @@ class ExecuteRequests:
             run.id,
             looks=run.looks,
             more=more,
-            # IPython's history has one number for both, and would complain of the second.
-            store_history=run.store_history and run.subshell is None,
+            store_history=run.store_history,
             allow_stdin=run.allow_stdin,
-            subshell=run.subshell,
         )
-        if run.subshell is not None and self._busy.foreign is not None:
-            self._connection.inspector.give_back(run.subshell, self._busy.foreign)
         run.is_sent = True
         run.observer.sent()
 
@@ -535,14 +618,15 @@ class ExecuteRequests:
             look_id(run.id, after=run.is_sent),
             looks=True,
             silent=True,
-            subshell=run.subshell,
         )
 
     def _looked(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> None:
         """Continue after the separate request, or without its answer if that takes too long."""
         self._look_until = None
         with self._bringing_to_an_end(run):
-            if run.is_sent:
+            if self._restores_our_code(run, reply):
+                self._look(run, BEFORE_TIMEOUT)
+            elif run.is_sent:
                 self._finish_answered(run, reply)
             else:
                 self._looking.before(reply)
@@ -550,13 +634,7 @@ class ExecuteRequests:
                 self._dispatch(run)
 
     def _looks(self, run: ExecuteRequest) -> bool:
-        return run.looks and bool(self._looking_expressions())
-
-    def _looking_expressions(self) -> dict[str, str]:
-        """Return the expressions that list the variables; made once the kernel info is known."""
-        if self._look_expressions is None and (info := self._connection.kernel_info):
-            self._look_expressions = variable_expressions(info)
-        return self._look_expressions or {}
+        return run.looks and self._connection.inspector.is_python
 
     def _request(
         self,
@@ -566,12 +644,11 @@ class ExecuteRequests:
         looks: bool,
         more: dict[str, str] | None = None,
         silent: bool = False,
-        subshell: str | None = None,
         store_history: bool = False,
         allow_stdin: bool = False,
     ) -> None:
         # In this order: a look sees also what the evaluation of values has changed.
-        looking = self._looking_expressions() if looks else {}
+        looking = variable_expressions(self._connection.kernel_info) if looks else {}
         content = {
             "code": code,
             "silent": silent,
@@ -580,16 +657,33 @@ class ExecuteRequests:
             "allow_stdin": allow_stdin,
             "stop_on_error": False,
         }
-        self._channels.send(
-            "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
-        )
+        self._channels.send("shell", "execute_request", content, msg_id=msg_id)
 
     def _take_up(self, run: ExecuteRequest) -> None:
         """Mark that the kernel has begun with a request."""
         run.has_begun = True
         if run.is_behind:
             run.starts()
-        run.observer.begun()
+        _tell_begun(run)
+
+    def begin_trial(self, run: ExecuteRequest) -> None:
+        """Prepare for a request that a copy of the kernel runs. Call from any thread.
+
+        The displays of a copy are its own: it cannot change what the kernel has shown.
+        """
+        run.outputs = Outputs(
+            run.id,
+            Displays(),
+            max_output_bytes=run.max_output_bytes,
+            sink=run.sink,
+            redactor=self._connection.redactor,
+        )
+
+    def feed_trial(self, run: ExecuteRequest, message: Message) -> None:
+        """Fold a message of a copy of the kernel. Call from any thread."""
+        self.feed(run.outputs, message)
+        if run.is_watched:
+            self._tell_of_changes(run)
 
     def _tell_of_changes(self, run: ExecuteRequest) -> None:
         if not run._telling and run.outputs.version != run._told:
@@ -597,22 +691,32 @@ class ExecuteRequests:
             run._telling = True
             self._connection.on_loop(_tell_changed, run)
 
-    def _end_if_both(self, run: ExecuteRequest) -> None:
-        if run._idle and run._reply is not None:
+    def _end_if_complete(self, run: ExecuteRequest) -> None:
+        if run.is_complete:
             self._end(run)
 
     def _end(self, run: ExecuteRequest) -> None:
-        """End a request that the kernel has answered, or at least went idle after."""
+        """End a request whose code has ended."""
         if self._look_until is not None:
             return
         run.ends()
         if not run._idle and self._busy.done(run.id):
             self._connection.tell_state()
         with self._bringing_to_an_end(run):
-            if self._looks(run) and (run._reply or {}).get("status") == "error":
-                self._look(run, AFTER_TIMEOUT)  # not evaluated after an error
+            lacks = self._restores_our_code(run, run._reply)
+            is_failed = (run._reply or {}).get("status") == "error"  # then it was not evaluated
+            if self._looks(run) and (lacks or is_failed):
+                self._look(run, BEFORE_TIMEOUT if lacks else AFTER_TIMEOUT)
             else:
                 self._finish_answered(run, run._reply)
+
+    def _restores_our_code(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> bool:
+        """Send our code to the kernel again, once, if a reply says that it was removed."""
+        if run._has_restored or not lacks_our_code(reply):
+            return False
+        run._has_restored = True
+        self._connection.inspector.register()
+        return True
 
     def _finish_answered(self, run: ExecuteRequest, look: dict[str, Any] | None) -> None:
         """Finish a request that has ended. `look` is the reply with the variables."""
@@ -630,8 +734,26 @@ class ExecuteRequests:
         self._run = None
         _is_at_code(run)
         with self._lock:
-            ended = run.end(status, reason, execution_count)
-        run.observer.ended(ended)
+            ended = run.end(status, reason, execution_count, self._connection.widgets)
+        self._connection.late.follow(run.id, run.outputs.redaction)
+        self._return_captured(ended, self._connection.widgets)
+        observer, run.observer = run.observer, RequestObserver()
+        # The observer knows the request. Without this, the two would keep the outputs in memory
+        # until a garbage collection, and outputs are few objects, so that would be late.
+        observer.ended(ended)
+
+    def _return_captured(self, ended: ExecuteOutcome, widgets: WidgetModels) -> None:
+        """Give `Output` widgets in the kernel the outputs that they captured, as a frontend does.
+
+        The kernel tells all frontends, so that an open JupyterLab shows them.
+        """
+        for id in sorted(ended.captured if ended.status in ("ok", "error") else ()):
+            state = {"outputs": widgets.captured(id)}
+            data = {"method": "update", "state": state, "buffer_paths": []}
+            with suppress(NotSent):  # the kernel has ended
+                self._channels.send(
+                    "shell", "comm_msg", {"comm_id": id, "data": data}, msg_id=f"{ASIDE}{id}"
+                )
 
     @contextmanager
     def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
@@ -644,15 +766,21 @@ class ExecuteRequests:
             raise  # the channels log it
 
 
-def over_id(id: ExecutionId) -> str:
-    """Return the id of the request that asks whether an execution is over."""
-    return f"{id}.over"
+def over_id(id: ExecutionId, number: int) -> str:
+    """Return the id of a request that asks whether an execution is over."""
+    return f"{id}.over{number}"
 
 
 def _is_at_code(run: ExecuteRequest) -> None:
     run._is_at_code = True
     while run._when_at_code:
         run._when_at_code.pop()()
+
+
+def _tell_begun(run: ExecuteRequest) -> None:
+    if not run._is_told_begun:
+        run._is_told_begun = True
+        run.observer.begun()
 
 
 def _tell_changed(run: ExecuteRequest) -> None:

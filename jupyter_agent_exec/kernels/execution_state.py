@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from ..types import ExecutionState
+from ..types import KernelState
 from .messages import Header, Message
 
 
@@ -60,7 +60,7 @@ class KernelActivity:
     def __init__(
         self,
         session: str,
-        found: ExecutionState | None = None,
+        found: KernelState | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
@@ -69,7 +69,7 @@ class KernelActivity:
         self._before: ActiveRequest | None = None
         self._stale: set[str] = set()
         self._is_known = found is None
-        self.execution_state: ExecutionState = "starting"
+        self.execution_state: KernelState = "starting"
         self.foreign: ActiveRequest | None = None
         """The request of others that has kept it busy for longest."""
         self.has_ours = False
@@ -142,7 +142,7 @@ class KernelActivity:
         foreign = [work for work in self._work.values() if not work.ours]
         self.foreign = self._before or (foreign[0] if foreign else None)
         has_ours = len(foreign) < len(self._work)
-        state: ExecutionState
+        state: KernelState
         if self._work or self._before is not None:
             state = "busy"
         elif starting or not self._is_known:

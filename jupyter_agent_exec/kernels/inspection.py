@@ -3,9 +3,6 @@
 If the kernel has subshells, one of them answers, even while the kernel runs code. Otherwise, the
 main shell answers when nobody else needs it. These requests have their own ids, belong to no
 execution, and do not change the execution state that users see.
-
-A subshell also runs nested executions: a cell that waits for code in its own kernel would never end
-if that code had to wait for its turn.
 """
 
 from __future__ import annotations
@@ -20,13 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
-from ..redaction import Redaction
 from ..tasks import first_of
-from ..workarounds import interrupt_in_subshell
 from .channels import KernelChannels
-from .execution_state import ActiveRequest
-from .in_kernel.comm_target import ANSWER, TARGET
-from .in_kernel.expression import expression, is_ipython
+from .in_kernel.expression import RESIDENT, expression, is_ipython
+from .in_kernel.resident import ANSWER, TARGET
 from .kernel_queue import Requester
 from .messages import Message
 
@@ -60,14 +54,16 @@ REQUESTS: Final = ("comm_open", "create_subshell_request", "delete_subshell_requ
 
 _KEPT_OF_OWN: Final = "keep_all(None)\nflush_what_is_there()\nsend_all_text()"
 
-_MODULES = ("variable_listing", "ipykernel_workarounds", "comm_target")
+
+NOT_REGISTERED: Final = "NotRegistered"
+"""Name of the error when our code is not in the kernel."""
 
 
 class Question(NamedTuple):
     """A question to a kernel."""
 
     name: str
-    """The name of a question that `comm_target` answers."""
+    """The name of a question that `in_kernel/resident.py` answers."""
     given: dict[str, Any]
     timeout: float
     """Seconds to wait for the answer."""
@@ -89,9 +85,8 @@ class Inspector:
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._making = asyncio.Lock()
         self._subshell: str | None = None
-        self._nested_subshell: str | None = None
         self._stuck = 0
-        self._stays = False
+        self._is_registered = False
         self._at: str | None = None
 
     @property
@@ -117,7 +112,7 @@ class Inspector:
         Only in IPython: other kernels that are built on ipykernel may claim to have subshells, but
         do not use them.
         """
-        return self._stays and self.has_subshells
+        return self._is_registered and self.has_subshells
 
     async def ask(self, question: Question, *, aside: bool) -> Any:
         """Send a request, and return the answer.
@@ -131,9 +126,15 @@ class Inspector:
         ------
         Unanswered, KernelUnavailable
         """
+        answer = await self._asked(question, aside=aside)
+        if answer.get("ename") == NOT_REGISTERED:  # somebody has removed our code
+            await self._answer(ASIDE, self.register, question.timeout)
+            answer = await self._asked(question, aside=aside)
+        return self._told(answer)
+
+    async def _asked(self, question: Question, *, aside: bool) -> dict[str, Any]:
         if not aside:
-            send = partial(self._send, question, None)
-            return self._told(await self._answer(MAIN, send, question.timeout))
+            return await self._answer(MAIN, partial(self._send, question, None), question.timeout)
         for _ in range(2):
             subshell = self._subshell or await self._new_subshell()
             try:
@@ -144,26 +145,34 @@ class Inspector:
                 self._stuck += 1
                 raise
             if answer.get("ename") != "UnknownSubshellError":
-                return self._told(answer)
+                return answer
             self._subshell = None  # another program has deleted it
         raise Unanswered
 
-    async def nested_subshell(self) -> str:
-        """Return the subshell that runs code while a running cell waits for that code.
+    async def evaluate(self, code: str, timeout: float) -> str | None:
+        """Evaluate an expression of ours in the main shell, whose turn the caller holds.
+
+        Returns
+        -------
+        The error, if it raised one.
 
         Raises
         ------
-        Unanswered
-            The kernel has no subshells.
+        Unanswered, KernelUnavailable
         """
-        if not self._connection.kernel_info:  # it has been busy since we connected
-            self._connection.learn(await self._on_control("kernel_info_request", {}))
-        if not (self.is_python and self.has_subshells):
+
+        def send(msg_id: str) -> None:
+            self.prepare()
+            self._evaluate(code, msg_id)
+
+        answer = await self._answer(MAIN, send, timeout)
+        told = answer.get("user_expressions")
+        result = told.get(TARGET) if isinstance(told, dict) else None
+        if not isinstance(result, dict):
             raise Unanswered
-        async with self._making:
-            if self._nested_subshell is None:
-                self._nested_subshell = await self._made_subshell()
-            return self._nested_subshell
+        if result.get("status") == "error":
+            return f"{result.get('ename')}: {result.get('evalue')}"
+        return None
 
     async def catch_up(self) -> None:
         """Wait until all messages that the kernel has sent so far are read, such as a cell's start.
@@ -178,37 +187,15 @@ class Inspector:
 
         await self._answer(HEARD, send, CONTROL_TIMEOUT)
 
-    def forget_nested_subshell(self) -> None:
-        """Use another subshell for the next nested execution: code still runs in this one."""
-        self._nested_subshell = None
-
-    async def interrupt(self, subshell: str) -> None:
-        """Interrupt the code of a subshell. A signal would interrupt the cell that waits for it.
-
-        Python code is interrupted at its next step. A blocking call, such as `time.sleep`, is not
-        interrupted before it returns.
-
-        Raises
-        ------
-        Unanswered, KernelUnavailable
-        """
-        aside = self._subshell or await self._new_subshell()
-        send = partial(self._evaluate, interrupt_in_subshell(subshell), subshell=aside)
-        await self._answer(ASIDE, send, CONTROL_TIMEOUT)
-
     async def end(self) -> None:
-        """Delete our subshells; stop if one is busy, because deletion would block the kernel."""
-        subshells = self._subshell, self._nested_subshell
-        self._subshell = self._nested_subshell = None
-        for subshell in filter(None, subshells):
-            if self._pending:
-                return
+        """Delete our subshell, unless it is busy, because deletion would block the kernel."""
+        subshell, self._subshell = self._subshell, None
+        if subshell is not None and not self._pending:
             with suppress(Unanswered, KernelUnavailable):
                 await self._on_control("delete_subshell_request", {"subshell_id": subshell})
 
     def _told(self, answer: dict[str, Any]) -> Any:
         """Return the content of an answer; raise Unanswered if it is not valid."""
-        answer = Redaction(self._connection.redactor).content(answer)
         if not self.is_python and answer.get("status") == "ok":
             return answer
         try:
@@ -260,7 +247,7 @@ class Inspector:
     # -- in the channels' thread -------------------------------------------------------------------
 
     def prepare(self, *, is_own: bool = False) -> None:
-        """Make a kernel with subshells answer requests from its next idle on.
+        """Send our code to an IPython kernel, where it answers from the next idle on. Idempotent.
 
         Parameters
         ----------
@@ -268,51 +255,26 @@ class Inspector:
             Whether only we use the kernel. Then it waits for us without limit instead of dropping
             messages; else for `PATIENCE`.
         """
-        if not self._stays and self.is_python and (is_own or self.has_subshells):
+        if not self._is_registered and self.is_python:
+            self._is_registered = True
             kept = _KEPT_OF_OWN if is_own else f"keep_all({PATIENCE})"
-            self._stay(f"stay()\n{kept}")
+            self.register(call=f"register()\n{kept}")
 
-    def _stay(self, call: str = "stay()") -> None:
-        """Make a Python kernel answer requests from its next idle on. Idempotent."""
-        if not self._stays:
-            self._stays = True
-            code = expression(self._connection.kernel_info, _MODULES, call)
-            # In a subshell, because the next request follows at once and must find the kernel idle.
-            self._evaluate(code, f"{ASIDE}stay")
+    def register(self, msg_id: str = f"{ASIDE}register", call: str = "register()") -> None:
+        """Send our code to an IPython kernel, also if it was there before."""
+        self._evaluate(expression(RESIDENT, call), msg_id)
 
-    def give_back(self, subshell: str, work: ActiveRequest) -> None:
-        """Restore a cell's input and its threads' output after nested code, which has taken them.
-
-        Parameters
-        ----------
-        work
-            The cell. Its frontend is assumed to answer input requests.
-        """
-        header = {"msg_id": work.msg_id, "msg_type": work.msg_type, "session": work.session}
-        shell = "(lambda: 0).__builtins__['__import__']('IPython').get_ipython()"
-        code = f"{shell}.set_parent({{'header': {header!r}}})"
-        self._evaluate(code, f"{ASIDE}give-back", subshell, allow_stdin=True)
-
-    def _evaluate(
-        self,
-        code: str,
-        msg_id: str,
-        subshell: str | None = None,
-        *,
-        allow_stdin: bool = False,
-    ) -> None:
+    def _evaluate(self, code: str, msg_id: str) -> None:
         """Make the kernel evaluate an expression of ours, which runs none of the user's code."""
         content = {
             "code": "",
             "silent": True,
             "store_history": False,
             "user_expressions": {TARGET: code},
-            "allow_stdin": allow_stdin,
+            "allow_stdin": False,
             "stop_on_error": False,
         }
-        self._channels.send(
-            "shell", "execute_request", content, msg_id=msg_id, subshell_id=subshell
-        )
+        self._channels.send("shell", "execute_request", content, msg_id=msg_id)
 
     def take(self, message: Message) -> bool:
         """Handle a message that belongs to our requests; return whether no other code needs it."""
@@ -328,9 +290,12 @@ class Inspector:
             return msg_id.startswith(ASIDE)
         if msg_id.startswith(HEARD):
             return True
-        if msg_type != ANSWER and not msg_type.endswith("_reply"):
+        if msg_type == "comm_close":  # the kernel does not know the target
+            self._settle(msg_id, {"ename": NOT_REGISTERED})
+        elif msg_type != ANSWER and not msg_type.endswith("_reply"):
             return False
-        self._settle(msg_id, message.content)
+        else:
+            self._settle(msg_id, self._connection.redacted(message))
         return True
 
     def _settle(self, msg_id: str, content: dict[str, Any]) -> None:
@@ -344,8 +309,7 @@ class Inspector:
     def _send(self, question: Question, subshell: str | None, msg_id: str) -> None:
         msg_type, content = question.msg_type, question.given
         if self.is_python:
-            if subshell is None:
-                self._stay()
+            self.prepare()
             data = {
                 "question": question.name,
                 "given": question.given,
@@ -414,19 +378,14 @@ ADVICE: Final = (
     "Leave out notebook= and kernel_id= to run it in a kernel of its own, or run your program "
     "outside of this kernel, such as in a terminal."
 )
-AT_AGENTS_CODE: Final = (
-    "The program that asks runs in this kernel itself, and the kernel runs or is about to run an "
-    f"agent's code: each would wait for the other. {ADVICE}"
-)
-NO_SUBSHELLS: Final = (
-    "The program that asks runs in this kernel itself, and the kernel runs a cell: if the cell "
-    "waits for the program, each would wait for the other. With ipykernel 7 or newer in the kernel "
-    f"it can run beside the cell. {ADVICE}"
+WAITS_FOR_ITSELF: Final = (
+    "The program that asks runs in this kernel itself, and the kernel runs code: if the code waits "
+    f"for the program, each would wait for the other. {ADVICE}"
 )
 
 
-async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
-    """Return whether code that a program submits would wait for the program itself.
+async def check_not_waiting(kernel: Kernel, host_kernels: Mapping[str, str]) -> None:
+    """Check that code which a program submits would not wait for the program itself.
 
     Parameters
     ----------
@@ -436,32 +395,14 @@ async def is_nested(kernel: Kernel, host_kernels: Mapping[str, str]) -> bool:
     Raises
     ------
     KernelWaitsForItself
-        The code would wait for the program, and cannot run beside it.
+        The program runs in the kernel, and so does other code, which may wait for the program.
     """
     connection = kernel.connection
     proof = host_kernels.get(kernel.id)
     if proof is None or not connection.is_host(proof):
-        return False
+        return
     if connection.quiet is not None:
         with suppress(Unanswered, KernelUnavailable):  # the start of its cell may not be heard yet
             await connection.inspector.catch_up()
-    if connection.quiet is not None:
-        return False
-    if kernel.owned or not kernel.turns.admits_nested:
-        raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
-    await subshell_of(kernel)
-    return True
-
-
-async def subshell_of(kernel: Kernel) -> str:
-    """Return the subshell for nested executions.
-
-    Raises
-    ------
-    KernelWaitsForItself
-        The kernel has no subshells.
-    """
-    try:
-        return await kernel.connection.inspector.nested_subshell()
-    except Unanswered:
-        raise KernelWaitsForItself(NO_SUBSHELLS, kernel_id=kernel.id) from None
+    if connection.quiet is None:
+        raise KernelWaitsForItself(WAITS_FOR_ITSELF, kernel_id=kernel.id)

@@ -46,6 +46,10 @@ class Kernel(Protocol):
     """Whether the session owns it. Only then may the session replace, cull, or shut it down."""
     is_elsewhere: bool
     """Whether it may run on another machine, where this machine's files are not."""
+    life: object
+    """Stands for this life of the kernel, also for sessions that come when all others have left."""
+    is_isolated: bool
+    """Whether it is isolated from this server."""
     connection: KernelConnection
     turns: KernelQueue
     """Its queue, which all sessions that hold it share."""
@@ -122,6 +126,7 @@ class KernelLife:
         self._manager = manager
         self._connection = connection
         self.is_elsewhere = is_elsewhere(manager)
+        self.is_isolated = isinstance(manager.provisioner, IsolatedProvisioner)
         self._ready = manager.ready
         """The manager makes a new one for each start and each shutdown."""
         self._process = manager.provisioner

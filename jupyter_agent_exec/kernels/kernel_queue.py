@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..models import WaitingFor
 from ..records import timestamp
-from ..types import ExecutionId, ExecutionState
+from ..types import ExecutionId, KernelState
 from .execution_state import IdleState, Listeners
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ SETTLE_AFTER_OURS: Final = 0.005
 
 PATIENCE: Final = 10.0
 """Seconds at the head of the queue after which the shortest idle is enough."""
+
+
+MOST_TRIALS: Final = 2
+"""How many trials of one kernel run at a time."""
 
 
 class Requester(NamedTuple):
@@ -55,8 +59,6 @@ class Turn(asyncio.Future[None]):
     def __init__(self, asker: Requester | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.asker = asker
-        self.nested = False
-        """Whether a running cell of the kernel waits for this turn."""
         self.first_at: float | None = None
         """When it reached the head of the queue, on the scheduler's clock."""
         self._granted_at: datetime | None = None
@@ -128,6 +130,8 @@ class KernelQueue:
         self._waiting: deque[Turn] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._trials: set[ExecutionId] = set()
+        self._trial_ended: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
         """Return the number of waiting turns."""
@@ -140,21 +144,11 @@ class KernelQueue:
             return False
         return self._kernel is None or self._delay(None) == 0
 
-    def ask(self, asker: Requester | None = None, *, nested: bool = False) -> Turn:
-        """Join the queue. The returned turn is done at once if the kernel is free.
-
-        Parameters
-        ----------
-        nested
-            Whether the kernel's running cell waits for it. Then the kernel need not be idle.
-        """
+    def ask(self, asker: Requester | None = None) -> Turn:
+        """Join the queue. The returned turn is done at once if the kernel is free."""
         turn = Turn(asker)
-        turn.nested = nested
         if self._closed:
             turn.cancel()
-        elif nested:
-            self._waiting.insert(sum(each.nested for each in self._waiting), turn)
-            self._look()
         else:
             self._waiting.append(turn)
             self._look()
@@ -169,7 +163,30 @@ class KernelQueue:
         self._look()
         self.on_change(None)
 
-    def kernel_is(self, execution_state: ExecutionState) -> None:
+    @property
+    def has_trial_room(self) -> bool:
+        """Whether another trial may begin."""
+        return len(self._trials) < MOST_TRIALS
+
+    def begin_trial(self, id: ExecutionId) -> None:
+        """Count a trial. It runs beside the kernel, so it keeps no turn."""
+        self._trials.add(id)
+
+    def end_trial(self, id: ExecutionId) -> None:
+        """Let another trial begin."""
+        self._trials.discard(id)
+        ended, self._trial_ended = self._trial_ended, []
+        for future in ended:
+            if not future.done():
+                future.set_result(None)
+
+    def until_trial_ends(self) -> asyncio.Future[None]:
+        """Return a future that is done when a trial of this kernel has ended."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._trial_ended.append(future)
+        return future
+
+    def kernel_is(self, execution_state: KernelState) -> None:
         """Apply the kernel's new execution state.
 
         After `patience`, an idle grants the turn even if it is over by now.
@@ -192,14 +209,6 @@ class KernelQueue:
     def is_taken(self) -> bool:
         """Whether an agent has the turn, or waits for it."""
         return self._holder is not None or bool(self._waiting)
-
-    @property
-    def admits_nested(self) -> bool:
-        """Whether nested code may run beside the running cell.
-
-        Not while an agent's code runs, or waits behind the cell in the kernel's own queue.
-        """
-        return self._holder is None or self._holder.nested
 
     @property
     def at_work(self) -> WaitingFor | None:
@@ -249,7 +258,7 @@ class KernelQueue:
         if self._holder is not None or not self._waiting:
             return
         first = self._waiting[0]
-        if self._kernel is None or first.nested:
+        if self._kernel is None:
             self._grant()
             return
         if first.first_at is None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..errors import KernelNotFound, KernelUnavailable
 from ..redaction import Redactor
 from ..tasks import start_apart
-from ..types import ExecutionState
+from ..types import KernelState
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .inspection import REQUESTS
@@ -21,7 +21,7 @@ from .kernel import KernelLife, settled
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .person_executions import NOTHING, PersonRecording
-from .server_kernels import ServerKernels, open_channels
+from .server_kernels import ServerKernels, life_of, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
 """Seconds to wait for the answer of an idle kernel. If the kernel has become busy meanwhile, the
@@ -147,7 +147,7 @@ class LiveKernels:
             kernel_id=kernel_id,
         )
 
-    async def _answers(self, kernel: LiveKernel, found: ExecutionState) -> bool:
+    async def _answers(self, kernel: LiveKernel, found: KernelState) -> bool:
         """Wait for the execution state of a kernel that should answer at once.
 
         Returns
@@ -182,8 +182,10 @@ class LiveKernel:
         self.id = life.connection.kernel_id
         self.name = life.connection.kernel_name
         self.connection = life.connection
+        self.life = life.life
         self.turns = life.turns
         self.is_elsewhere = life.is_elsewhere
+        self.is_isolated = life.is_isolated
         self._kernels = kernels
         self._life = life
         life.holders.add(self)
@@ -227,12 +229,13 @@ class _SharedLife:
         kernels: ServerKernels,
         manager: Any,
         kernel_id: str,
-        found: ExecutionState,
+        found: KernelState,
         people: PersonRecording,
         redactor: Redactor,
         log: logging.Logger,
     ) -> None:
         self.display_name: str = manager.kernel_spec.display_name
+        self.life = life_of(manager)
         self.connection = KernelConnection(
             open_channels(manager, kernel_id, log),
             kernel_id=kernel_id,
@@ -248,6 +251,7 @@ class _SharedLife:
         self._life = KernelLife(kernels, manager, self.connection)
         self._life.watch()
         self.is_elsewhere = self._life.is_elsewhere
+        self.is_isolated = self._life.is_isolated
         self.ending = start_apart(self._life.death(), f"end of {kernel_id}")
 
     @property
@@ -275,7 +279,7 @@ def not_running(kernel_id: str) -> KernelNotFound:
     )
 
 
-def _state_of(manager: Any) -> ExecutionState:
+def _state_of(manager: Any) -> KernelState:
     """Return the execution state of a kernel that the server knows."""
     state = getattr(manager, "execution_state", None)
     return state if state in ("busy", "idle") else "starting"

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from typing import Any, Final
 
+from ..counts import counted
 from ..models import Omitted, OutputChange
 from ..types import JSON, Output
 
@@ -29,7 +30,7 @@ def display(msg_type: str, content: dict[str, Any]) -> tuple[Output, int]:
         size += value_size
     metadata = content.get("metadata")
     if isinstance(metadata, dict) and metadata:
-        metadata, value_size = _json_value(metadata)
+        metadata, value_size = json_value(metadata)
         size += value_size
     else:
         metadata = {}
@@ -99,7 +100,7 @@ def _mime_value(mimetype: str, value: JSON) -> tuple[JSON, int]:
     if mimetype == "application/json" or (
         mimetype.startswith("application/") and mimetype.endswith("+json")
     ):
-        return _json_value(value)
+        return json_value(value)
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         value = "".join(value)
     elif not isinstance(value, str):
@@ -108,7 +109,7 @@ def _mime_value(mimetype: str, value: JSON) -> tuple[JSON, int]:
     return value, _size(value)
 
 
-def _json_value(value: JSON) -> tuple[JSON, int]:
+def json_value(value: JSON) -> tuple[JSON, int]:
     """Return `value` without parts that JSON or UTF-8 cannot hold, and the size of its JSON."""
     try:
         return value, len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
@@ -369,12 +370,11 @@ class RichOutput:
 
 def left_out(omitted: Omitted) -> Output:
     """Return the output that replaces omitted content and says what was left out."""
+    what = counted(omitted.bytes, "byte")
     if omitted.lines:
-        what = f"{omitted.bytes:,} bytes in {omitted.lines:,} lines"
-    else:
-        what = f"{omitted.bytes:,} bytes"
+        what += f" in {counted(omitted.lines, 'line')}"
     if omitted.outputs:
-        what += f" and {omitted.outputs:,} whole output{'s' if omitted.outputs > 1 else ''}"
+        what += f" and {counted(omitted.outputs, 'whole output')}"
     counts = {"bytes": omitted.bytes, "lines": omitted.lines, "outputs": omitted.outputs}
     return {
         "output_type": "display_data",

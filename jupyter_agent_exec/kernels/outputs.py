@@ -1,15 +1,13 @@
 """Turns one execution's IOPub messages into nbformat outputs. Pure.
 
-The outputs are the same as nbclient's, except for streams and ``Output`` widgets:
+The outputs are the same as nbclient's, except for streams: neighbouring stream outputs of the same
+name become one output, as in JupyterLab, because it depends on the kernel's flushing where they are
+divided. Streams are not merged across other outputs, nor stdout with stderr, so the order is kept.
+Carriage returns, backspaces and escape sequences stay in the text, as in nbclient without
+``coalesce_streams``.
 
-- Neighbouring stream outputs of the same name become one output, as in JupyterLab, because it
-  depends on the kernel's flushing where they are divided. Streams are not merged across other
-  outputs, nor stdout with stderr, so the order is kept. Carriage returns, backspaces and escape
-  sequences stay in the text, as in nbclient without ``coalesce_streams``.
-- In nbclient, an ``Output`` widget takes the output of its ``with`` block away from the cell. Here
-  that output stays in the cell.
-
-Comm messages create no output.
+An ``Output`` widget takes the output of its ``with`` block away from the cell. Comm messages create
+no output; `widget_models` follows them.
 
 Outputs larger than the cap lose their middle, and the omitted part is counted exactly.
 """
@@ -23,11 +21,11 @@ from itertools import chain
 from typing import Any, Final
 
 from ..models import ExecutionError, Omitted, OutputChange
-from ..redaction import Redaction, Redactor
+from ..redaction import OWN_TOKENS_BEGIN, Redaction, Redactor
 from ..text import TextSink, Transcript
 from ..types import ExecutionId, Output
 from . import nbformat_outputs
-from .displays import Displays, DisplayUpdate, DisplayUpdates, OutputWidgets
+from .displays import Displays, DisplayUpdate, DisplayUpdates
 from .nbformat_outputs import RichOutput, Stream, encode, left_out
 
 __all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
@@ -38,6 +36,9 @@ MAX_OUTPUTS: Final = 10_000
 """The maximum number of outputs kept; beyond that, the middle is left out."""
 
 _LEAVE_OUTPUT: Final = frozenset({"stream", "error", *nbformat_outputs.DISPLAYS})
+
+_CAPTURED: Final = frozenset({"clear_output", "display_data", "error", "execute_result", "stream"})
+"""The messages that an `Output` widget takes."""
 
 ERROR_BYTES: Final = 1_000_000
 """A traceback above this size, or above a quarter of the cap, loses its middle."""
@@ -67,6 +68,8 @@ class Outputs:
         How many outputs to keep; beyond that, the middle is left out in the same way.
     redactor
         Replaces secrets, before anything else is done with a message.
+    redaction
+        The redaction of the outputs before these; None if these are the first.
     """
 
     def __init__(
@@ -78,9 +81,11 @@ class Outputs:
         sink: TextSink | None,
         max_outputs: int = MAX_OUTPUTS,
         redactor: Redactor = AGENT_TOKENS,
+        redaction: Redaction | None = None,
     ) -> None:
-        self.redaction = Redaction(redactor)
+        self.redaction = redaction or Redaction(redactor)
         """Replaces secrets in what belongs to this execution."""
+        self._is_redacted = redactor.is_configured
         self.version = 0
         """Increases with each change; 0 before the first."""
         self._id = execution_id
@@ -93,7 +98,8 @@ class Outputs:
         self._transcript: Transcript | None = None
         self._clear_before_next = False
         self._updates = DisplayUpdates(max_output_bytes)
-        self._widgets = OutputWidgets(execution_id)
+        self.captured: set[str] = set()
+        """The ids of the `Output` widgets that took output away."""
         self._start_over()
 
     def _start_over(self) -> None:
@@ -128,11 +134,6 @@ class Outputs:
             lines=self._gap_lines,
             outputs=self._gap_outputs + sum(part.outputs for part in parts),
         )
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing was left out."""
-        return self.omitted == Omitted()
 
     @property
     def error(self) -> ExecutionError | None:
@@ -174,19 +175,27 @@ class Outputs:
 
     # -- feed --------------------------------------------------------------------------------------
 
-    def feed(self, msg_type: str, content: dict[str, Any]) -> None:
+    def feed(self, msg_type: str, content: dict[str, Any], *, may_have_token: bool = True) -> None:
         """Process the content of one message; ignore types that create no output."""
+        captures = self._displays.captures.get(self._id)
+        if captures and msg_type in _CAPTURED:
+            id, outputs = next(reversed(captures.items()))
+            self.release()
+            self.captured.add(id)
+            outputs.feed(msg_type, content, may_have_token=may_have_token)
+            return
+        is_redacted = may_have_token or self._is_redacted
+        if is_redacted and (msg_type in nbformat_outputs.DISPLAYS or msg_type == "error"):
+            content = self.redaction.content(content)
         if msg_type == "stream":
             self._feed_stream(content)
         elif msg_type in nbformat_outputs.DISPLAYS:
             self.release()
-            self._feed_display(msg_type, self.redaction.content(content))
+            self._feed_display(msg_type, content)
         elif msg_type == "error":
             self.release()
-            self._feed_error(self.redaction.content(content))
-        elif msg_type in ("comm_open", "comm_msg"):
-            self._widgets.feed(content)
-        elif msg_type == "clear_output" and not self._widgets.capture:
+            self._feed_error(content)
+        elif msg_type == "clear_output":
             self.release()
             self._clear_before_next = bool(content.get("wait"))
             if not self._clear_before_next:
@@ -213,15 +222,16 @@ class Outputs:
             transcript.output(note)
         self._add_rich(note, 0, None, omitted)
 
-    def flush(self) -> None:
-        """Have the sink store what it received; the outputs may be read meanwhile."""
-        if self._transcript is not None and self._sink is not None:
-            self._sink.flush()
+    @property
+    def is_full(self) -> bool:
+        """Whether the sink should get no more text for a moment."""
+        return self._sink is not None and self._sink.is_full
 
     def release(self) -> None:
         """Add the ends of streams that were held back because they might begin a secret."""
-        for name, text in self.redaction.rest():
-            self._add_text(name, text)
+        if self.redaction.pending:
+            for name, text in self.redaction.rest():
+                self._add_text(name, text)
 
     def finish(self) -> None:
         """Add what was held back, and write the rest, an unfinished line, to the sink."""
@@ -233,7 +243,9 @@ class Outputs:
         name, text = content.get("name"), content.get("text")
         if not isinstance(name, str) or not isinstance(text, str):
             return
-        self._add_text(name, self.redaction.stream(name, text))
+        if self._is_redacted or OWN_TOKENS_BEGIN in text or self.redaction.pending:
+            text = self.redaction.stream(name, text)
+        self._add_text(name, text)
 
     def _add_text(self, name: str, text: str) -> None:
         if not text:
@@ -460,6 +472,10 @@ LATE_OUTPUT_BYTES = 1_000_000
 """The maximum number of bytes kept of the late output that is collected at one time."""
 
 
+MOST_FOLLOWED = 100
+"""The maximum number of executions whose last unfinished lines are remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Late:
     """Output of an execution that had already ended."""
@@ -488,6 +504,7 @@ class LateOutputs:
         self._tell = tell
         self._redactor = redactor
         self._outputs: dict[ExecutionId, Outputs] = {}
+        self._redactions: dict[ExecutionId, Redaction] = {}
         self._since: float | None = None
 
     def outputs(self, id: ExecutionId) -> Outputs:
@@ -499,8 +516,17 @@ class LateOutputs:
                 max_output_bytes=LATE_OUTPUT_BYTES,
                 sink=None,
                 redactor=self._redactor,
+                redaction=self._redactions.get(id),
             )
         return self._outputs[id]
+
+    def follow(self, id: ExecutionId, redaction: Redaction) -> None:
+        """Remember what ended the outputs so far: it may be the beginning of a secret."""
+        self._redactions.pop(id, None)
+        if redaction.pending:
+            self._redactions[id] = redaction
+            if len(self._redactions) > MOST_FOLLOWED:
+                del self._redactions[next(iter(self._redactions))]
 
     def forget(self, id: ExecutionId) -> int | None:
         """Drop the output that came for an execution before it began: other code sent it.
@@ -527,12 +553,13 @@ class LateOutputs:
         gathered, self._outputs, self._since = self._outputs, {}, None
         for id, outputs in gathered.items():
             outputs.finish()
+            self.follow(id, outputs.redaction)
             self._tell(
                 Late(
                     id,
                     outputs.outputs,
                     outputs.omitted,
-                    outputs.redaction.count,
+                    outputs.redaction.taken_count(),
                     outputs.take_display_updates(),
                 )
             )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from ..models import Omitted
 from ..redaction import Redactor
 from ..types import ExecutionId, Output
@@ -43,8 +45,6 @@ class PersonExecution:
     """What was left out of the outputs."""
     status: Literal["ok", "error"] | None
     """None when only the source is recorded, or its end was not seen."""
-    complete: bool
-    """Whether its end was seen and it has all outputs; True when only the source is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,30 @@ class PersonExecutions:
         Called with each execution.
     kept
         Which parts of each are recorded.
+    captures
+        As in `Displays`: what an `Output` widget takes is not an output of the cell.
     """
 
     def __init__(
-        self, listeners: Listeners[PersonExecution], kept: PersonRecording, redactor: Redactor
+        self,
+        listeners: Listeners[PersonExecution],
+        kept: PersonRecording,
+        redactor: Redactor,
+        *,
+        captures: dict[str, dict[str, Outputs]],
     ) -> None:
         self._listeners = listeners
         self._kept = kept
         self._redactor = redactor
         self._held: deque[PersonExecution] | None = deque(maxlen=MOST_HELD)
         self._displays = Displays()
+        self._displays.captures = captures
         self._running: dict[str, _Running] = {}
+
+    @property
+    def largest_output(self) -> int:
+        """The most bytes that are kept of the outputs of an execution."""
+        return self._kept.outputs_bytes or 0
 
     def tell_held(self, listener: Callable[[PersonExecution], None]) -> None:
         """Send the first listener the executions that ended before it was added."""
@@ -146,8 +159,9 @@ class PersonExecutions:
         if message.unread:
             running.outputs.leave_out(message.header.msg_type, message.size)
             return
-        for content in message.contents():
-            running.outputs.feed(message.header.msg_type, content)
+        running.outputs.feed(
+            message.header.msg_type, message.content, may_have_token=message.may_have_token
+        )
 
     def _end(self, running: _Running, *, complete: bool) -> None:
         outputs = running.outputs
@@ -157,9 +171,8 @@ class PersonExecutions:
                 running.execution,
                 running.started_at,
                 outputs=outputs.outputs,
-                omitted=outputs.omitted,
+                omitted=replace(outputs.omitted, unknown=not (complete and running.complete)),
                 status=running.status if complete else None,
-                complete=complete and running.complete and outputs.complete,
             )
         )
 
@@ -177,7 +190,6 @@ class PersonExecutions:
         outputs: list[Output] | None = None,
         omitted: Omitted | None = None,
         status: Literal["ok", "error"] | None = None,
-        complete: bool = True,
     ) -> PersonExecution:
         source, username = str(message.content.get("code", "")), message.parent.username
         if self._kept.sender is not None:
@@ -193,5 +205,4 @@ class PersonExecutions:
             outputs=outputs,
             omitted=omitted or Omitted(),
             status=status,
-            complete=complete,
         )

@@ -25,7 +25,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
 from ..redaction import Redactor
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
-from ..types import ExecutionState
+from ..types import KernelState
 from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 from .channels import KernelDeath
 from .connection import KernelConnection
@@ -80,11 +80,13 @@ class ScratchKernel:
         self.id = connection.kernel_id
         self.name = spec.kernel_name
         self.connection = connection
+        self.life: object = self
         self.turns = KernelQueue()
         self._kernels = kernels
         self._manager = manager
         self._life = KernelLife(kernels, manager, connection)
         self.is_elsewhere = self._life.is_elsewhere
+        self.is_isolated = self._life.is_isolated
 
     @property
     def language_info(self) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class ScratchKernel:
         """Wait until it ends, and return how."""
         return await self._life.death()
 
-    def shows(self, execution_state: ExecutionState) -> None:
+    def shows(self, execution_state: KernelState) -> None:
         """Set the fields of this kernel in Jupyter's list of running kernels."""
         if self.id in self._kernels:
             self._manager.execution_state = execution_state

@@ -2,9 +2,8 @@
 
 The listing of variables, and the expressions to evaluate, are sent as `user_expressions` of an
 `execute_request`. The kernel evaluates them when the code has ended without an error. If there is
-no such request, or its code failed, a silent request carries the listing. Nothing stays in the
-kernel: our code is compiled here and sent each time (`in_kernel/variable_listing.py`,
-`in_kernel/evaluation.py`).
+no such request, or its code failed, a silent request carries the listing. They call code that stays
+in the kernel (`in_kernel/resident.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import msgspec
 
 from ..models import Changes, Value, VariableChange
 from ..types import ExecutionId
-from .in_kernel.expression import expression, is_ipython
+from .in_kernel.expression import is_ipython, resident_call
+from .in_kernel.resident import TARGET, VALUES_SOURCE, VARIABLES_SOURCE
 from .messages import Header
 
-VARIABLES_SOURCE = "agent_exec"
-"""Source name of the payload with the kernel's answer."""
+_SOURCES: Final = (VARIABLES_SOURCE, VALUES_SOURCE)
 
 MOST_CHANGES = 200
 
@@ -79,15 +78,32 @@ _decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
 
 def variables_in(reply: dict[str, Any] | None) -> Variables | None:
     """Return the variables in an `execute_reply`; None if it has none."""
-    payload = (reply or {}).get("payload")
-    for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict) and item.get("source") == VARIABLES_SOURCE:
-            try:
-                total, newest = _decode_variables(item["variables"])
-            except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
-                continue  # user code in the kernel can write payloads too
-            return Variables(total, {variable.name: variable for variable in newest})
+    for item in payloads_in(reply, VARIABLES_SOURCE):
+        try:
+            total, newest = _decode_variables(item["variables"])
+        except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue  # user code in the kernel can write payloads too
+        return Variables(total, {variable.name: variable for variable in newest})
     return None
+
+
+def payloads_in(reply: Mapping[str, Any] | None, source: str) -> list[dict[str, Any]]:
+    """Return the payloads of a source in an `execute_reply`."""
+    payload = (reply or {}).get("payload")
+    items = payload if isinstance(payload, list) else []
+    return [item for item in items if isinstance(item, dict) and item.get("source") == source]
+
+
+def lacks_our_code(reply: Mapping[str, Any] | None) -> bool:
+    """Return whether the code that stays in a kernel was not there to be called."""
+    told = (reply or {}).get("user_expressions")
+    results = [told.get(source) for source in _SOURCES] if isinstance(told, dict) else []
+    return any(
+        isinstance(result, dict)
+        and result.get("ename") == "KeyError"
+        and result.get("evalue") == repr(TARGET)
+        for result in results
+    )
 
 
 def differences(before: Variables, now: Variables) -> VariableChanges:
@@ -243,38 +259,20 @@ def variable_expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
     kernel_info
         Content of its `kernel_info_reply`; empty if that is not known.
     """
-    if not is_ipython(kernel_info):
-        return {}
-    # Cleared, so that its definitions are freed at once, without the garbage collector.
-    call = "look()\nglobals().clear()"
-    return {VARIABLES_SOURCE: expression(kernel_info, ("variable_listing",), call)}
+    return {VARIABLES_SOURCE: resident_call("look")} if is_ipython(kernel_info) else {}
 
-
-VALUES_SOURCE: Final = "agent_exec_values"
-"""Source name of the payload with the kernel's answer."""
 
 MOST_VALUES_BYTES: Final = 4_000_000
 """The most bytes of an answer to read. Our code in the kernel sends less than half of that."""
 
-_EVALUATION = ("variable_listing", "evaluation")
 _decode_values = msgspec.json.Decoder(dict[str, Value]).decode
 
 
-def value_expressions(kernel_info: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
-    """Return the `user_expressions` that evaluate values; none if the kernel is not IPython.
-
-    Parameters
-    ----------
-    kernel_info
-        Content of its `kernel_info_reply`; empty if that is not known.
-    values
-        Expressions by name.
-    """
-    info = dict(kernel_info)
-    if not values or not is_ipython(info):
+def value_expressions(kernel_info: dict[str, Any], values: Mapping[str, str]) -> dict[str, str]:
+    """Return the `user_expressions` that evaluate values, by name; none if it is not IPython."""
+    if not values or not is_ipython(kernel_info):
         return {}
-    call = "evaluate(given)\nglobals().clear()"
-    return {VALUES_SOURCE: expression(info, _EVALUATION, call, json.dumps(values))}
+    return {VALUES_SOURCE: resident_call("evaluate", json.dumps(dict(values)))}
 
 
 def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str, Value]:
@@ -283,13 +281,13 @@ def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str
     An expression without a value in the reply gets a `not_evaluated` value with the reason.
     """
     found: dict[str, Value] = {}
-    payload = (reply or {}).get("payload")
-    for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict) and item.get("source") == VALUES_SOURCE:
-            found |= _read(item.get("values"))
+    for item in payloads_in(reply, VALUES_SOURCE):
+        found |= _read(item.get("values"))
     because = "The code did not come to its end, or the kernel told nothing."
     if reply is not None and reply.get("status") == "error":
         because = "The code failed before."
+    elif lacks_our_code(reply):
+        because = "The code that evaluates it was removed from the kernel. It is there again."
     return {name: found.get(name) or Value.not_evaluated(because) for name in asked}
 
 

@@ -1,8 +1,7 @@
-"""ZMQ channels: a thread for each kernel reads every frame that it sends, and drops none.
+"""ZMQ channels: a thread for each kernel reads what it sends, and drops nothing.
 
-Reading IOPub on the server's loop loses output when the loop is busy: the kernel's PUB socket drops
-what a slow reader leaves behind. Here a thread with a zmq context of its own does nothing else, and
-its receive queue has no limit. The receiver interprets the messages.
+Shell, control and stdin are ZMQ sockets. IOPub is an `IOPubSocket`, which holds little of what a
+kernel prints, or a ZMQ socket if the connection is encrypted. The receiver interprets the messages.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from .channels import Channel, MessageReceiver, NotSent
-from .messages import Codec, Message
+from .iopub import IOPubSocket, OnlyZMQ
+from .messages import LARGE_BYTES, Codec, Message
 
 T = TypeVar("T")
 
@@ -28,8 +28,13 @@ BATCH = 100
 MOST_FAILURES = 10
 """Consecutive errors, ours or ZMQ's, after which the thread disconnects from the kernel."""
 
-LARGE_BYTES = 1 << 20
-"""Frames from this size on are read in ZMQ's own memory. Copying 50 MB would block all threads."""
+FULL_DELAY = 0.01
+"""Seconds until the receiver is asked again whether it takes more output."""
+
+LAST_SECONDS = 0.2
+"""Seconds to wait for more output of a kernel that has disconnected, and not closed its IOPub."""
+
+BROKEN = "The connection to the kernel broke, and messages of it may be missing."
 
 STDIN_CONNECT_MILLISECONDS = 2000
 """Maximum time to connect the stdin channel of a kernel that already answers on the others."""
@@ -70,7 +75,9 @@ class ZMQChannels:
         self._poller = zmq.Poller()
         self._sending: dict[Channel, zmq.Socket[bytes]] = {}
         self._shell = self._sending["shell"] = self._connect(zmq.DEALER, "shell_port")
-        self._iopub = self._connect(zmq.SUB, "iopub_port")
+        self._zmq_iopub: zmq.Socket[bytes] | None = None
+        self._iopub: IOPubSocket | None = None
+        self._iopub_polled: tuple[int, bool] | None = None
         self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._waker, self._wake = self._context.socket(zmq.PAIR), self._context.socket(zmq.PAIR)
         self._waker.bind("inproc://wake")
@@ -79,6 +86,12 @@ class ZMQChannels:
         self._commands: deque[Callable[[], None]] = deque()
         self._stopping = False
         self._has_given_up = False
+        if "curve_publickey" in connection:
+            self._leave_iopub_to_zmq()
+        else:
+            self._iopub = IOPubSocket(
+                connection, self._codec, self._take_iopub, lambda: receiver.largest_message
+            )
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def _connect(self, kind: int, port: str) -> zmq.Socket[bytes]:
@@ -89,6 +102,10 @@ class ZMQChannels:
             f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
         )
         return socket
+
+    def _leave_iopub_to_zmq(self) -> None:
+        self._zmq_iopub = self._connect(zmq.SUB, "iopub_port")
+        self._poller.register(self._zmq_iopub, zmq.POLLIN)
 
     def _new_socket(self, kind: int, connection: dict[str, Any]) -> zmq.Socket[bytes]:
         socket: zmq.Socket[bytes] = self._context.socket(kind)
@@ -175,7 +192,7 @@ class ZMQChannels:
         return socket
 
     def _work(self) -> None:
-        for socket in (self._shell, self._iopub, self._monitor, self._wake):
+        for socket in (self._shell, self._monitor, self._wake):
             self._poller.register(socket, zmq.POLLIN)
         again: float | None = None
         failures = 0
@@ -193,6 +210,8 @@ class ZMQChannels:
                 self._stopping = True
                 with contextlib.suppress(zmq.ZMQError):
                     self._shell.disable_monitor()
+                if self._iopub is not None:
+                    self._iopub.close()
                 self._context.destroy(linger=0)
             if self._has_given_up:
                 self._log.error("%s: the connection is given up", self._thread.name)
@@ -201,11 +220,14 @@ class ZMQChannels:
 
     def _serve(self, again: float | None) -> float | None:
         """Wait for messages and commands, and handle them; return when to be called again."""
-        ready = dict(self._poller.poll(None if again is None else int(again * 1000)))
+        dues = [again, self._poll_iopub()]
+        due = min((due for due in dues if due is not None), default=None)
+        ready = dict(self._poller.poll(None if due is None else int(max(0, due) * 1000)))
         if self._wake in ready:
             self._obey()
         self._read(self._shell, self._receiver.shell_message)
-        self._read(self._iopub, self._receiver.iopub_message)
+        if not self._receiver.is_full:
+            self._read_iopub()
         if (control := self._sending.get("control")) is not None:
             self._read(control, self._receiver.shell_message)
         if (stdin := self._sending.get("stdin")) is not None:
@@ -215,6 +237,42 @@ class ZMQChannels:
             self._read_all()
             self._guard(self._receiver.channels_ended)
         return self._guard(self._receiver.all_read)
+
+    def _poll_iopub(self) -> float | None:
+        """Have the poller wait for IOPub, unless the receiver is full; return when to ask again."""
+        due, polled = None, None
+        if self._iopub is not None:
+            if self._receiver.is_full:
+                due = FULL_DELAY
+            else:
+                polled = self._iopub.to_poll()
+                due = self._iopub.due
+        if polled != self._iopub_polled:
+            if self._iopub_polled is not None:
+                self._poller.unregister(self._iopub_polled[0])
+            if polled is not None:
+                fd, is_to_write = polled
+                self._poller.register(fd, zmq.POLLOUT if is_to_write else zmq.POLLIN)
+            self._iopub_polled = polled
+        return due
+
+    def _read_iopub(self) -> bool:
+        """Deliver some of what came from IOPub; return whether there may be more."""
+        if self._iopub is None:
+            assert self._zmq_iopub is not None
+            return self._read(self._zmq_iopub, self._receiver.iopub_message, in_pieces=True)
+        try:
+            has_more = self._iopub.serve()
+        except OnlyZMQ:
+            self._iopub.close()
+            self._poll_iopub()
+            self._iopub = None
+            self._leave_iopub_to_zmq()
+            return False
+        if self._iopub.has_come_back:
+            self._guard(self._receiver.messages_missing, BROKEN)
+            self._guard(self._receiver.reconnected)
+        return has_more
 
     def _obey(self) -> None:
         """Run the commands given so far."""
@@ -232,10 +290,19 @@ class ZMQChannels:
         """Deliver all remaining messages of a disconnected kernel."""
         while self._read(self._shell, self._receiver.shell_message):
             pass
-        while self._read(self._iopub, self._receiver.iopub_message):
+        while self._read_iopub():
             pass
+        if self._iopub is not None:
+            while self._iopub.waits(LAST_SECONDS) and self._read_iopub():
+                pass
 
-    def _read(self, socket: zmq.Socket[bytes], deliver: Callable[[Message], None]) -> bool:
+    def _read(
+        self,
+        socket: zmq.Socket[bytes],
+        deliver: Callable[[Message], None],
+        *,
+        in_pieces: bool = False,
+    ) -> bool:
         """Deliver what can be read now, up to a batch; return whether there may be more."""
         for _ in range(BATCH):
             try:
@@ -243,17 +310,25 @@ class ZMQChannels:
             except zmq.Again:
                 return False
             frames = [part.bytes if len(part) < LARGE_BYTES else part.buffer for part in parts]
-            message = self._codec.read(frames)
-            del parts, frames  # they may be large, and so may the decoded message
-            if message is None:
-                self._log.warning("%s: message that is not the kernel's", self._thread.name)
-                continue
-            if message.unread:
-                self._log.warning("%s: message that cannot be read", self._thread.name)
-            if not self._guard(_delivered, deliver, message):
-                self._guard(deliver, message.without_content())
-            del message
+            if in_pieces:
+                for message in self._codec.messages(frames, self._receiver.largest_message):
+                    self._take(message, deliver)
+            else:
+                self._take(self._codec.read(frames), deliver)
+            del parts, frames  # they may be large
         return True
+
+    def _take_iopub(self, message: Message | None) -> None:
+        self._take(message, self._receiver.iopub_message)
+
+    def _take(self, message: Message | None, deliver: Callable[[Message], None]) -> None:
+        if message is None:
+            self._log.warning("%s: message that is not the kernel's", self._thread.name)
+            return
+        if message.unread:
+            self._log.warning("%s: message that is not read", self._thread.name)
+        if not self._guard(_delivered, deliver, message):
+            self._guard(deliver, message.without_content())
 
     def _guard(self, call: Callable[..., T], *args: Any) -> T | None:
         """Call, and log any exception, because a dead thread would lose output."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal, TypeAlias
 from urllib.parse import parse_qs, quote, urlsplit
@@ -29,8 +28,8 @@ from mcp.server.auth.provider import (
     TokenError,
 )
 from mcp.server.auth.settings import ClientRegistrationOptions
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from pydantic import AnyUrl, ValidationError
+from mcp.shared.auth import InvalidRedirectUriError, OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl, ValidationError, field_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -38,6 +37,7 @@ from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn, TokenRefused
 from ..types import TokenId
 from .endpoint import Message, Scope
+from .redirect_uris import is_allowed, is_registered
 from .sign_in import SignIn, SignInRequest
 
 Part: TypeAlias = Literal["authorize", "register", "revoke", "token"]
@@ -47,35 +47,37 @@ MAX_ID: Final = 4096
 """Characters of a client's id."""
 PUBLIC: Final = "none"
 """How clients authenticate: they have no secret, and PKCE binds each code to its client."""
-LOOPBACK: Final = ("127.0.0.1", "localhost")
-
-_HOST = re.compile(r"[a-z0-9.-]+")
-_SCRIPTS: Final = (
-    "about",
-    "blob",
-    "data",
-    "file",
-    "filesystem",
-    "javascript",
-    "vbscript",
-    "view-source",
+WHERE: Final = (
+    "Use https, http on localhost or 127.0.0.1, or the scheme of an application that is a domain "
+    "name reversed (com.example.app:/), without a user name, a password or a fragment."
 )
 
 
 class Client(OAuthClientInformationFull):
-    """A client. What it may do is for the person to say, so it asks for no scopes."""
+    """A client. What it may do is for the person to say, so it asks for no scopes.
+
+    However it was read, answers to it go to allowed addresses only.
+    """
 
     token_endpoint_auth_method: str | None = PUBLIC
+
+    @field_validator("redirect_uris")
+    @classmethod
+    def _check_redirect_uris(cls, uris: list[AnyUrl] | None) -> list[AnyUrl]:
+        if not uris or not all(map(is_allowed, uris)):
+            raise ValueError(WHERE)
+        return uris
 
     def validate_scope(self, requested_scope: str | None) -> None:
         """Ignore scopes that the client asks for."""
 
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
         """Return where the answer goes: a registered address, on this machine with any port."""
-        known = [_without_port(each) for each in self.redirect_uris or ()]
-        if redirect_uri is not None and _without_port(redirect_uri) in known:
-            return redirect_uri
-        return super().validate_redirect_uri(redirect_uri)
+        if redirect_uri is None:
+            return super().validate_redirect_uri(None)
+        if not is_registered(redirect_uri, self.redirect_uris or ()):
+            raise InvalidRedirectUriError("It has not registered this redirect URI.")
+        return redirect_uri
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -107,10 +109,9 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             return await self._fetched(client_id)
         try:
             data = json.loads(base64.urlsafe_b64decode(client_id.removeprefix(CLIENT_PREFIX)))
-            client = Client.model_validate(data | {"client_id": client_id})
+            return Client.model_validate(data | {"client_id": client_id})
         except (TypeError, ValueError):
             return None
-        return client if _are_allowed(client.redirect_uris) else None
 
     async def _fetched(self, url: str) -> Client | None:
         found = urlsplit(url)
@@ -120,16 +121,14 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             client = Client.model_validate_json(document or b"")
         except ValidationError:
             return None
-        is_its_own = client.client_id == url and _are_allowed(client.redirect_uris)
-        return client if is_its_own else None
+        return client if client.client_id == url else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Give a client the id from which its registration can be read again."""
-        if not _are_allowed(client_info.redirect_uris):
-            raise RegistrationError(
-                "invalid_redirect_uri",
-                "Use https, http on localhost or 127.0.0.1, or the scheme of an application.",
-            )
+        try:
+            Client(client_id="new", redirect_uris=client_info.redirect_uris)
+        except ValidationError as error:
+            raise RegistrationError("invalid_redirect_uri", WHERE) from error
         kept = {"client_name", "redirect_uris"}
         data = client_info.model_dump_json(include=kept, exclude_none=True).encode()
         client_info.client_id = CLIENT_PREFIX + base64.urlsafe_b64encode(data).decode()
@@ -155,7 +154,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             resource=self._resource,
             username=self._caller.username,
         )
-        return f"consent?request={self._sign_in.pending.add(asked)}"
+        return f"consent?key={quote(self._sign_in.signed(asked))}"
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
@@ -185,7 +184,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         if granted is None:
             raise TokenError("invalid_grant", "This code has been used.")
         signed_in = await granted.grant(client.client_id)
-        self._sign_in.used.put(authorization_code.code, signed_in.token.id)
+        self._sign_in.used.put(authorization_code.code, signed_in.token.id, granted.asked.username)
         return _answer(signed_in)
 
     async def load_refresh_token(
@@ -269,24 +268,3 @@ def _answer(signed_in: SignedIn) -> OAuthToken:
 def _words(scopes: list[str]) -> list[str]:
     """Return scopes without the characters that OAuth does not allow in them."""
     return [quote(scope, safe=":/*") for scope in scopes]
-
-
-def _without_port(uri: AnyUrl) -> object:
-    """Return a redirect URI, for comparison; on this machine without its port (RFC 8252, 7.3)."""
-    if uri.scheme == "http" and uri.host in LOOPBACK:
-        return uri.host, uri.path or "/", uri.query
-    return str(uri)
-
-
-def _are_allowed(uris: list[AnyUrl] | None) -> bool:
-    """Return whether answers may be sent to these addresses."""
-    return bool(uris) and all(map(_is_allowed, uris or ()))
-
-
-def _is_allowed(uri: AnyUrl) -> bool:
-    if uri.fragment is not None or uri.username is not None or uri.password is not None:
-        return False
-    if uri.scheme in ("http", "https"):
-        is_host = _HOST.fullmatch(uri.host or "") is not None
-        return is_host and (uri.scheme == "https" or uri.host in LOOPBACK)
-    return uri.scheme not in _SCRIPTS

@@ -84,5 +84,9 @@ WHOLE_NOTEBOOK: Final = 8_000
 OUTLINE: Final = 16_000
 """Characters of a notebook's outline. Further cells are on the next page."""
 
-FILE_BYTES: Final = 10_000
+LOOK_UP: Final = 2_000
+"""Characters of a name's documentation or source, or bytes of a list of names, in one answer: about
+600 tokens."""
+
+FILE_BYTES: Final = 2_000
 """Bytes of a file that are read if the call does not set a limit."""

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from ..counts import counted
 from ..text import FoundImage
 from . import budget
 from .svg_render import REFUSED
@@ -118,7 +119,7 @@ def _small(opened: Image.Image, image: FoundImage, limit: int) -> Picture:
     """Return a picture within the limits: the original if it fits, else a smaller copy."""
     width, height = opened.size
     frames = getattr(opened, "n_frames", 1)
-    notes = [f"the first of {frames} frames"] if frames > 1 else []
+    notes = [f"the first of {counted(frames, 'frame')}"] if frames > 1 else []
     if image.mimetype == "image/jpeg":
         opened.draft("RGB", (budget.LONGEST_SIDE, budget.LONGEST_SIDE))
     opened.load()

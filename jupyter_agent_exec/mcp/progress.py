@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from ..counts import counted
 from ..executions.execution import LiveExecution
 from ..models import OutputChange, WaitingFor
 from ..records import ExecutionRecord
@@ -113,7 +114,7 @@ class DeliveredOutput:
         waiting_for = execution.waiting_for
         if waiting_for is not None:
             return f"Waits {_for_whom(waiting_for)}; {seconds:.0f} s."
-        lines = f", {self.lines:,} lines of output" if self.lines else ""
+        lines = f", {counted(self.lines, 'line')} of output" if self.lines else ""
         return f"Runs; {seconds:.0f} s{lines}."
 
     def text(self) -> str:

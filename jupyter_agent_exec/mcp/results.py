@@ -19,17 +19,30 @@ import msgspec
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
 
+from ..counts import counted
 from ..errors import NotFound
+from ..guide import approval_words
 from ..models import Answer, Input, Value, WaitingFor, derive
 from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
 from ..text import FoundImage, images, output_size
-from ..types import FINAL_STATUSES, CellId, Digest, ExecutionId, Output, SessionId, Status
+from ..types import (
+    FINAL_STATUSES,
+    CellId,
+    Digest,
+    ExecutionId,
+    NextApproval,
+    Output,
+    SessionId,
+    Status,
+)
 from . import budget
 from .pictures import NotShown, Picture, pictures
 from .tool import Answered
 
 T = TypeVar("T")
+
+_SHELL_PIP: Final = re.compile(r"^[ \t]*!+[ \t]*pip3?[ \t]+install\b", re.MULTILINE)
 
 LARGE = 1 << 18
 """Characters of outputs above which a thread makes the answer."""
@@ -89,6 +102,8 @@ class ExecutionAnswer(Answer, frozen=True, kw_only=True):
     """Null without a notebook."""
     input: Input | None
     """The input that its code waits for."""
+    next_approval: NextApproval | None
+    """What happens to the code that you send next, if the call sent code."""
 
 
 IsOwn: TypeAlias = Callable[[ExecutionId], bool]
@@ -146,7 +161,12 @@ def cut(text: str, limit: int = budget.ITEM) -> str:
     """Return a text, cut to `limit` characters with a note of how many are left out."""
     if len(text) <= limit:
         return text
-    return f"{text[:limit]}[… {len(text) - limit:,} characters left out]"
+    return f"{text[:limit]}[… {counted(len(text) - limit, 'character')} left out]"
+
+
+def nothing(noun: str, text: str) -> str:
+    """Return the sentence in place of an empty list; with the text that was searched for."""
+    return f"There is no {noun}{f' with {cut(text, 100)!r}' if text else ''}."
 
 
 def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]:
@@ -211,9 +231,10 @@ def _content_text(told: ExecutionAnswer, record: ExecutionRecord) -> str:
     is_silent = not told.text and not told.images and told.status in FINAL_STATUSES
     nothing = ", no output" if is_silent else ""
     about = f"execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}"
-    return "\n".join(
-        [*parts, f"[{about}{'' if told.cell is None else _cell_text(told, told.cell)}]"]
-    )
+    about += "" if told.cell is None else _cell_text(told, told.cell)
+    if told.next_approval not in (None, "not_asked"):
+        about += f"; your next code: {approval_words(told.next_approval)}"
+    return "\n".join([*parts, f"[{about}]"])
 
 
 def _cell_text(told: ExecutionAnswer, cell: CellAnswer) -> str:
@@ -245,7 +266,8 @@ def _image_note(number: int, image: ImageAnswer) -> str:
 
 def _more_images(told: list[ImageAnswer]) -> list[str]:
     more = len(told) - budget.IMAGE_LINKS
-    return [] if more <= 0 else [f"{more:,} more images are in the exported notebook"]
+    verb = "is" if more == 1 else "are"
+    return [] if more <= 0 else [f"{counted(more, 'more image')} {verb} in the exported notebook"]
 
 
 def _link(number: int, image: ImageAnswer) -> ResourceLink:
@@ -259,7 +281,7 @@ def _charts(outputs: Sequence[Output]) -> list[str]:
     charts = [text for text in found if text is not None]
     more = len(charts) - budget.CHARTS
     told = [cut(text) for text in charts[: budget.CHARTS]]
-    return [*told, *([f"{more:,} more charts"] if more > 0 else [])]
+    return [*told, *([counted(more, "more chart")] if more > 0 else [])]
 
 
 def _next_steps(record: ExecutionRecord, is_own: IsOwn) -> list[str]:
@@ -276,10 +298,39 @@ def _next_steps(record: ExecutionRecord, is_own: IsOwn) -> list[str]:
         return [f"{answer}, stop ends it; leave a password to the user"]
     if record.status == "running":
         return [f"It goes on; do not send it again. {wait}"]
-    left_out = record.omitted.bytes
-    if left_out and record.text is not None:
-        return [f"{left_out:,} bytes of output are not in the cell; {read_on(record.id, 0)}"]
-    return [f"{left_out:,} bytes of output were not kept"] if left_out else []
+    trial = ["It was a trial: the kernel is as it was"] if record.trial else []
+    return [*trial, *_left_out(record), *_installs(record.source)]
+
+
+def _left_out(record: ExecutionRecord) -> list[str]:
+    """Return what of the output the cell lacks, and how to have it."""
+    unknown = ["Some output may be missing; nobody knows how much"]
+    return [*_not_kept(record), *(unknown if record.omitted.unknown else ())]
+
+
+def _not_kept(record: ExecutionRecord) -> list[str]:
+    omitted = record.omitted
+    if not omitted.bytes:
+        return []
+    size = counted(omitted.bytes, "byte")
+    if omitted.outputs and not omitted.lines:
+        return [
+            f"{size} of images and other whole outputs were over the limit and not kept. Show them "
+            "smaller (figsize, dpi), or save them to a file: read_file shows an image scaled down"
+        ]
+    if record.text is not None:
+        return [f"{size} of output are not in the cell; {read_on(record.id, 0)}"]
+    return [f"{size} of output were not kept"]
+
+
+def _installs(source: str) -> list[str]:
+    """Return where `!pip` installs, if code used it."""
+    if _SHELL_PIP.search(source) is None:
+        return []
+    return [
+        "`!pip` runs the first pip on the PATH, perhaps another environment's; `%pip install` "
+        "installs where this kernel imports from, if pip is there"
+    ]
 
 
 def _behind(waiting_for: WaitingFor | None, is_own: IsOwn) -> str:

@@ -37,9 +37,11 @@ T = TypeVar("T")
 ASK_SECONDS: Final = 600.0
 """How long a page of consent can be answered."""
 CODE_SECONDS: Final = 60.0
-MAX_WAITING: Final = 200
-"""How many pages, and how many codes, may wait; the oldest are dropped."""
+MAX_WAITING: Final = 50
+"""How many answers of one person are remembered, and how many of their codes wait."""
 MAX_BODY_BYTES: Final = 16 * 1024
+SIGNED_AS: Final = "request"
+"""What a signature of a client's request is for."""
 
 LIFETIMES: Final = {
     3600: "1 hour",
@@ -49,11 +51,11 @@ LIFETIMES: Final = {
     2_592_000: "30 days",
 }
 DEFAULTS: Final[Mapping[str, list[str]]] = {
-    "scope": ["exec:scratch"],
-    "rights": ["exec edit"],
+    "scope": [],
+    "rights": ["look"],
     "expires_in": ["28800"],
     "approval": [""],
-    "patterns": [""],
+    "patterns": ["**"],
 }
 """What a page of consent shows first."""
 
@@ -63,6 +65,7 @@ PAGES: Final = Loader(str(Path(__file__).parents[1]))
 class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A client's request to sign in."""
 
+    id: str = msgspec.field(default_factory=secrets.token_urlsafe)
     client_id: str
     client_name: str
     """What the client calls itself; nobody has checked it."""
@@ -83,7 +86,7 @@ class Question:
 
     asked: SignInRequest
     key: str
-    """Under which the request waits for the answer."""
+    """The request, signed."""
     name: str
     """What the client calls itself."""
     given: Mapping[str, Sequence[str]]
@@ -126,27 +129,24 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(Generic[T]):
-    """Values that are kept for a while, each under a random key."""
+    """Values that are kept for a while, each under a key and for a person."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._kept: dict[str, tuple[float, T]] = {}
+        self._kept: dict[str, tuple[float, str, T]] = {}
 
-    def add(self, value: T) -> str:
-        """Keep a value; return its key."""
-        key = secrets.token_urlsafe(32)
-        self.put(key, value)
-        return key
-
-    def put(self, key: str, value: T) -> None:
-        """Keep a value under a key."""
-        if len(self._kept) >= MAX_WAITING:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = (time.monotonic() + self._seconds, value)
+    def put(self, key: str, value: T, username: str) -> None:
+        """Keep a value; a person's own oldest one goes if they have too many."""
+        now = time.monotonic()
+        self._kept = {each: kept for each, kept in self._kept.items() if kept[0] > now}
+        theirs = [each for each, kept in self._kept.items() if kept[1] == username]
+        if len(theirs) >= MAX_WAITING:
+            del self._kept[theirs[0]]
+        self._kept[key] = (now + self._seconds, username, value)
 
     def get(self, key: str) -> T | None:
         """Return a value; None if there is none, or if its time is over."""
-        until, value = self._kept.get(key, (0.0, None))
+        until, _, value = self._kept.get(key, (0.0, "", None))
         return value if until > time.monotonic() else None
 
     def pop(self, key: str) -> T | None:
@@ -175,6 +175,9 @@ class Issuer(Protocol):
 class SignIn:
     """What waits between a client's request and its token.
 
+    A request that nobody has answered is not kept here: the page of consent carries it, signed. So
+    nothing can crowd out a page that a person has open.
+
     Parameters
     ----------
     fetch
@@ -184,10 +187,23 @@ class SignIn:
     def __init__(self, tokens: Issuer, fetch: Callable[[str], Awaitable[bytes | None]]) -> None:
         self.tokens = tokens
         self.fetch = fetch
-        self.pending = Pending[SignInRequest](ASK_SECONDS)
+        self.answered = Pending[bool](ASK_SECONDS)
+        """Requests that a person has answered, by id."""
         self.granted = Pending[Granted](CODE_SECONDS)
         self.used = Pending[TokenId](ASK_SECONDS)
         """The tokens of codes that were used, by code."""
+        self._key = secrets.token_bytes(32)
+
+    def signed(self, asked: SignInRequest) -> str:
+        """Return a request as the page of consent carries it."""
+        data = msgspec.json.encode(asked)
+        return web.create_signed_value(self._key, SIGNED_AS, data).decode()
+
+    def asked(self, signed: str) -> SignInRequest | None:
+        """Return a request; None if it was changed or answered, or if its time is over."""
+        data = web.decode_signed_value(self._key, SIGNED_AS, signed, ASK_SECONDS / 86_400)
+        asked = None if data is None else msgspec.json.decode(data, type=SignInRequest)
+        return None if asked is None or self.answered.get(asked.id) else asked
 
 
 def documents(issuer: str, resource: str) -> dict[str, object]:
@@ -367,7 +383,7 @@ class ConsentPage(SignInPage):
 
     async def decide(self) -> None:
         """Send the person's answer to the client."""
-        key = self.get_body_argument("request", "")
+        key = self.get_body_argument("key", "")
         asked = self._asked(key)
         answer: dict[str, str] = {"error": "access_denied"}
         if self.get_body_argument("decision", "") == "allow":
@@ -378,8 +394,9 @@ class ConsentPage(SignInPage):
                 return
             asked = self._asked(key)  # the person may have answered in another tab meanwhile
             granted = Granted(asked=asked, grant=grant)
-            answer = {"code": self.sign_in.granted.add(granted)}
-        self.sign_in.pending.pop(key)
+            answer = {"code": secrets.token_urlsafe(32)}
+            self.sign_in.granted.put(answer["code"], granted, asked.username)
+        self.sign_in.answered.put(asked.id, True, asked.username)
         if asked.state is not None:
             answer["state"] = asked.state
         self.redirect(
@@ -389,7 +406,7 @@ class ConsentPage(SignInPage):
 
     def _asked(self, key: str) -> SignInRequest:
         """Return what a client asks of this person."""
-        asked = self.sign_in.pending.get(key)
+        asked = self.sign_in.asked(key)
         if asked is None or asked.username != self.caller.username:
             raise errors.NotFound(
                 "This request has been answered, or has expired. Start again in your program."

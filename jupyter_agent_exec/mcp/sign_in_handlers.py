@@ -70,7 +70,7 @@ class ClientHandler(SignInHandler):
 class Query(Request, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Any query: OAuth ignores what it does not know."""
 
-    request: str = ""
+    key: str = ""
 
 
 class PageHandler(SignInPage, SignInHandler):
@@ -117,7 +117,7 @@ class ConsentHandler(ConsentPage, PageHandler):
     @requires("tokens", answers={200: "text/html"}, query=Query)
     async def get(self, query: Query) -> None:
         """Ask the person."""
-        self.ask(query.request, {})
+        self.ask(query.key, {})
 
     @web.authenticated
     @requires("tokens", answers={303: "text/html"}, without_passphrase=True)

@@ -46,6 +46,7 @@ from ..errors import (
     SessionElsewhere,
     SessionNotFound,
     TooManyRequests,
+    TrialUnavailable,
 )
 from ..models import Request
 from .call import Call
@@ -224,6 +225,8 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     PreconditionFailed: "Read the file again, then decide anew. Nothing was done.",
     PayloadTooLarge: "Ask for less at once: a part of it, by range or search.",
     TooManyRequests: "Wait, or close a session that is not needed, then call again.",
+    TrialUnavailable: "Nothing was run. Send it again without trial=true if it may change things: "
+    "then the user may have to approve it.",
     IsolationUnavailable: "Nothing was started. Tell the user what is missing; do not go on in a "
     "kernel that is not isolated unless they say so.",
     KernelUnavailable: "Call again in a while; if it stays so, tell the user.",

@@ -7,14 +7,15 @@ from typing import Annotated, Final, Literal
 from mcp_types import TextContent
 from msgspec import Meta
 
+from ..counts import counted
 from ..models import Complete, Inspect, Package, Request, Variable
 from ..sessions.queries import PackagesQuery, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call
-from .results import cut, fitting
+from .results import cut, fitting, nothing
 from .tool import READS, Answered, Hints, Tool
-from .tools_sessions import RUNS
+from .tools_sessions import LOOKS, RUNS
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
@@ -27,12 +28,12 @@ class ListArguments(Request, frozen=True, kw_only=True):
 
 
 async def _variables(call: Call, asked: ListArguments) -> Answered:
-    await call.reach_session("exec", asked.session_id)
+    await call.reach_session("look", asked.session_id)
     found = await call.managers.inspection.variables(
         asked.session_id, VariablesQuery(match=asked.match)
     )
     shown = fitting(found.variables)
-    lines = [_variable_line(variable) for variable in shown] or ["There is none."]
+    lines = [_variable_line(variable) for variable in shown] or [nothing("variable", asked.match)]
     return _answer(lines, found.more + len(found.variables) - len(shown))
 
 
@@ -66,7 +67,7 @@ VARIABLES: Final = Tool(
         "List the variables of a session's kernel, with type, shape, columns and preview, even "
         "while it runs code, instead of running code to see them."
     ),
-    scopes=RUNS,
+    scopes=LOOKS,
     input=ListArguments,
     hints=READS,
     examples=({"session_id": "s_01…"}, {"session_id": "s_01…", "match": "df"}),
@@ -88,6 +89,7 @@ class LookUpArguments(Request, frozen=True, kw_only=True):
         ),
     ]
     what: Literal["documentation", "source", "completions", "packages"] = "documentation"
+    offset: Annotated[int, Meta(description="Character at which to start.", ge=0)] = 0
 
 
 async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
@@ -97,20 +99,34 @@ async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
         packages = await inspection.packages(
             asked.session_id, PackagesQuery(match=asked.code[:200])
         )
-        listed = fitting(packages.packages)
-        lines = [_package_line(package) for package in listed] or ["There is none."]
+        listed = fitting(packages.packages, budget.LOOK_UP)
+        lines = [_package_line(package) for package in listed] or [nothing("package", asked.code)]
         return _answer(lines, packages.more + len(packages.packages) - len(listed))
     if asked.what == "completions":
         found = await inspection.complete(asked.session_id, Complete(code=asked.code), call.caller)
-        shown = fitting([cut(each.text) for each in found.completions])
+        shown = fitting([cut(each.text) for each in found.completions], budget.LOOK_UP)
         more = found.more + len(found.completions) - len(shown)
-        return _answer(shown or ["Nothing was found."], more)
+        return _answer(shown or [f"Nothing completes {cut(asked.code, 100)!r}."], more)
     level: Literal[0, 1] = 1 if asked.what == "source" else 0
     inspected = await inspection.inspect(
         asked.session_id, Inspect(code=asked.code, detail_level=level), call.caller
     )
-    text = cut(inspected.text, budget.TEXT) if inspected.found else "Nothing was found."
+    if not inspected.found:
+        text = f"The kernel knows nothing about {cut(asked.code, 100)!r}."
+    else:
+        text = _part(inspected.text, asked.offset)
     return Answered(content=[TextContent(text=text)])
+
+
+def _part(text: str, offset: int) -> str:
+    """Return a part of a text, of whole lines if they are short, and how to read on."""
+    part = text[offset : offset + budget.LOOK_UP]
+    end = offset + len(part)
+    if end < len(text):
+        end = offset + (part.rfind("\n", budget.LOOK_UP // 2) + 1 or len(part))
+        note = f"{counted(len(text) - end, 'more character')}: look_up(…, offset={end})"
+        return f"{text[offset:end].rstrip()}\n[{note}]"
+    return part or f"It ends before offset {offset:,}."
 
 
 def _package_line(package: Package) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from mcp_types import ContentBlock, TextContent
 from msgspec import Meta
 
+from ..counts import counted
 from ..errors import CellNotFound
 from ..models import (
     Edit,
@@ -70,7 +71,7 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
     read = await call.managers.notebooks.cells(asked.path, query, read_on)
     head = "\n".join(
         [
-            f"{read.path!r}: {len(read.cells)} cells, hash {read.hash}",
+            f"{read.path!r}: {counted(len(read.cells), 'cell')}, hash {read.hash}",
             *await _proposal_notes(call, read.path, asked.proposed_by),
         ]
     )
@@ -79,7 +80,7 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
     wanted = _wanted(read, asked.cells)
     shown = fitting([_cell_text(cell, is_whole=one) for cell in wanted])
     if len(shown) < len(wanted):
-        shown.append(f"[{len(wanted) - len(shown)} cells more: ask for fewer]")
+        shown.append(f"[{counted(len(wanted) - len(shown), 'cell')} more: ask for fewer]")
     content: list[ContentBlock] = []
     if asked.outputs:
         content, notes = await _images(call, read.path, wanted[: len(shown)])
@@ -97,8 +98,8 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
     """
     if proposed_by is None:
         return [
-            f"[the user has not decided about {session.proposed} edits that session {session.id} "
-            "proposed: this is without them; proposed_by reads it with them]"
+            f"[the user has not decided about {counted(session.proposed, 'edit')} that session "
+            f"{session.id} proposed: this is without them; proposed_by reads it with them]"
             for session in (live.record() for live in call.managers.sessions.all_open())
             if session.path == path
             and session.proposed
@@ -108,9 +109,10 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
         session_id=proposed_by, path=None, decided=True, only=None
     )
     edits = [edit for proposal in found.proposals for edit in proposal.edits]
-    is_open = sum(edit.status == "open" for edit in edits)
+    decided = [edit for edit in edits if edit.status != "open"]
+    is_open = len(edits) - len(decided)
     notes = [f"The user has not decided about {is_open} of your edits."] if is_open else []
-    return [f"[{note}]" for note in [*notes, *edit_notes(edits)]]
+    return [f"[{note}]" for note in [*notes, *edit_notes(decided)]]
 
 
 async def _images(
@@ -156,7 +158,7 @@ def _page(read: NotebookCells, first: int) -> str:
 def _outline(cell: NotebookCell) -> str:
     """Return a cell's index, type, id, and the starts of its source and of its output's end."""
     source = cell.source.strip().splitlines() or [""]
-    more = f" (+{len(source) - 1} lines)" if len(source) > 1 else ""
+    more = f" (+{counted(len(source) - 1, 'line')})" if len(source) > 1 else ""
     output = cell.text.strip().splitlines()
     shown = f" -> {cut(output[-1], 60)}" if output else ""
     by = "" if cell.agent is None else f" by an agent that calls itself {cut(cell.agent, 20)!r}"
@@ -186,7 +188,7 @@ async def _list(call: Call, folder: str) -> Answered:
 def _notebook_line(notebook: OpenNotebook) -> str:
     kernel = notebook.kernel
     state = "" if kernel is None else f", kernel {kernel.name!r} {kernel.execution_state}"
-    opened = f", open in {notebook.tabs} tabs" if notebook.tabs else ""
+    opened = f", open in {counted(notebook.tabs, 'tab')}" if notebook.tabs else ""
     sessions = f", sessions {', '.join(notebook.session_ids)}" if notebook.session_ids else ""
     return f"{notebook.path!r}{state}{opened}{sessions}"
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from mcp_types import ResourceLink, TextContent
 from msgspec import Meta
 
+from ..counts import counted
 from ..errors import InvalidRequest
 from ..files.file import Conditions
 from ..guide import about_session
@@ -27,8 +28,7 @@ from ..models import (
 )
 from ..sessions.answers import restored_note
 from ..sessions.queries import SessionsQuery
-from ..text import counted
-from ..types import ApprovalMode, ExecutionId, SessionId, SessionStatus
+from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
 from .results import cut, execution_answer, fitting, notebook_uri
@@ -38,6 +38,7 @@ NAME_CHARACTERS: Final = 200
 """Maximum characters of an agent's name."""
 
 RUNS: Final = ("exec:scratch", "exec:notebook")
+LOOKS: Final = (*RUNS, "look:notebook")
 
 TARGET: Final = (
     'Where code runs. {"kind": "scratch"}: a kernel of your own, also with `kernel_name`, `cwd`, '
@@ -60,8 +61,8 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
     """Name and state of its kernel."""
     executions: int
     """Number of executions that the server has accepted."""
-    approval: ApprovalMode
-    """Which executions need the user's approval."""
+    next_approval: NextApproval | None
+    """What happens to the code that you send next; null if it is closed."""
     is_new: bool | None = None
 
 
@@ -126,7 +127,7 @@ class OpenArguments(Request, frozen=True, kw_only=True):
 
 async def open_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
     """Open a session; return it, and whether it is new."""
-    await call.authorize("exec")
+    await call.authorize("look")
     if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
         await call.authorize("edit:notebook")
     wanted = derive(
@@ -164,7 +165,8 @@ async def _open(call: Call, asked: OpenArguments) -> Answered:
 
 def _client_name(call: Call) -> str:
     """Return the name that users see for an agent that gives no name."""
-    return (call.client_name or "").strip()[:NAME_CHARACTERS] or "MCP agent"
+    name = (call.client_name or "").replace("\0", "")
+    return name.strip()[:NAME_CHARACTERS] or "MCP agent"
 
 
 OPEN: Final = Tool(
@@ -174,7 +176,7 @@ OPEN: Final = Tool(
         "Open a session: a kernel that keeps variables from one execution to the next. Pass its "
         "`session_id` to the other tools. `execute` with a `target` does it too."
     ),
-    scopes=RUNS,
+    scopes=LOOKS,
     input=OpenArguments,
     hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=False),
     examples=(
@@ -213,7 +215,7 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
     next_after = found.next_after
     if len(shown) < len(found.sessions):
         next_after = shown[-1].id
-    lines = [_line(session) for session in shown] or ["There is none."]
+    lines = [_line(session) for session in shown] or ["There is no such session."]
     if next_after is not None:
         lines.append(f'[more: list_sessions(after="{next_after}")]')
     if found.indexing is not None:
@@ -284,7 +286,7 @@ STOP: Final = Tool(
         "variables stay. With `session_id`: close the session when its work is done, or `restart` "
         "its kernel; variables are lost. The user's own kernel stays."
     ),
-    scopes=RUNS,
+    scopes=LOOKS,
     input=StopArguments,
     hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
     examples=(

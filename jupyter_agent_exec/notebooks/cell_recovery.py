@@ -6,11 +6,9 @@ since the server died. Other cells do not change, and the execution's `document`
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -21,6 +19,7 @@ from ..journal.notebook import UnwrittenCells
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..redaction import may_be
+from ..sessions.session_history import SessionHistory
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
 from .backends.contents import ContentsBackend
@@ -107,25 +106,23 @@ class CellRecovery:
         The server's root folder. With another one, the same path is another file.
     stored
         Returns when a notebook's file was saved.
-    disk
-        Executor for blocking calls.
     """
 
     def __init__(
         self,
+        sessions: SessionHistory,
         history: History,
         writer: NotebookWriter,
         stored: ContentsBackend,
         *,
         root_dir: str,
-        disk: Executor,
         log: logging.Logger,
     ) -> None:
+        self._sessions = sessions
         self._history = history
         self._writer = writer
         self._stored = stored
         self._root_dir = root_dir
-        self._disk = disk
         self._log = log
         self._tasks = Tasks(log)
 
@@ -138,20 +135,22 @@ class CellRecovery:
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     async def _all(self) -> None:
-        loop = asyncio.get_running_loop()
         find = partial(self._history.unwritten_cells, self._root_dir)
         try:
-            found = await loop.run_in_executor(self._disk, find)
-            for path in {each.path for each in found.values()}:
-                there = {id: each for id, each in found.items() if each.path == path}
-                await self._notebook(path, there)
+            found = await self._sessions.read(find)
         except AgentExecError as error:
             self._log.warning("Cells of a server that died are not written: %s", error.message)
+            return
+        for path in {each.path for each in found.values()}:
+            there = {id: each for id, each in found.items() if each.path == path}
+            try:
+                await self._notebook(path, there)
+            except AgentExecError as error:
+                self._log.warning("%s: cells are not written now: %s", path, error.message)
 
     async def _notebook(self, path: str, found: Mapping[SessionId, UnwrittenCells]) -> None:
         """Write the cells of one notebook, and record the state of each."""
-        loop = asyncio.get_running_loop()
-        cells = await loop.run_in_executor(self._disk, self._cells, found)
+        cells = await self._sessions.read(partial(self._cells, found))
         died = max(datetime.fromisoformat(each.died_after) for each in found.values())
         saved = await self._stored.last_modified(path)
         may_put = saved is not None and saved <= died + SAVE_TIME
@@ -162,8 +161,7 @@ class CellRecovery:
                 for cell, each in documents
                 if cell.record.session_id == session_id
             ]
-            record = partial(self._history.decide, session_id, entries)
-            await loop.run_in_executor(self._disk, record)
+            await self._sessions.read(partial(self._history.decide, session_id, entries))
         written = sum(each.status == "written" for _, each in documents)
         self._log.info("%s: %d of %d cells written from the record", path, written, len(documents))
 
@@ -175,14 +173,14 @@ class CellRecovery:
         sessions = [
             [
                 _Cell(
-                    self._history.execution(id),
-                    placement,
+                    record,
+                    each.placements[record.id],
                     each.via not in (None, "contents"),
-                    each.follows[id],
+                    each.follows[record.id],
                 )
-                for id, placement in each.placements.items()
+                for record in self._history.unwritten_executions(session_id, each)
             ]
-            for each in found.values()
+            for session_id, each in found.items()
         ]
         return list(heapq.merge(*sessions, key=lambda cell: cell.record.accepted_at))
 

@@ -39,6 +39,11 @@ class MoveCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="move"):
     cell_id: CellId
     at: Position
 
+    @property
+    def moves(self) -> bool:
+        """Whether the position is not the cell's own."""
+        return self.cell_id not in (self.at.after, self.at.before)
+
 
 class DeleteCell(Struct, frozen=True, kw_only=True, tag_field="op", tag="delete"):
     """Delete a cell. Nothing happens if it is gone."""
@@ -263,10 +268,9 @@ def _as_stored(cell: Cell, with_ids: bool) -> Cell:
 
 
 def _move(cells: list[Cell], change: MoveCell) -> None:
-    if change.cell_id in (change.at.after, change.at.before):
-        return
-    cell = cells.pop(_index(cells, change.cell_id))
-    cells.insert(_place(cells, change.at), cell)
+    if change.moves:
+        cell = cells.pop(_index(cells, change.cell_id))
+        cells.insert(_place(cells, change.at), cell)
 
 
 def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:

@@ -185,6 +185,7 @@ class OutputDecisions(DecisionsBase):
     async def accept_held(self, id: ExecutionId, by: By) -> None:
         """Accept the outputs of an execution whose session shows them always."""
         try:
+            await self._sessions.indexed()
             await self._decide(id, "accepted", by)
         except AgentExecError as error:
             self._log.info("The outputs of %s stay held: %s", id, error.message)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from msgspec import structs
 
 from ..errors import (
+    CellBusy,
     CellNotFound,
     DocumentChanged,
     DocumentUnwritable,
@@ -22,7 +23,7 @@ from ..errors import (
     NotebookNotFound,
 )
 from ..executions.execution import LiveExecution
-from ..executions.observer import ExecutionCells
+from ..executions.observer import ExecutionCells, Place
 from ..journal.notebook import followed
 from ..models import Document, Placement
 from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
@@ -216,6 +217,8 @@ class NotebookWriter:
         self.save_batches = SaveBatches(batch_delay)
         self.accept_held: Callable[[ExecutionId, By], Awaitable[None]] | None = None
         """Accepts held outputs on a user's behalf; None until it is wired."""
+        self.replace_edit: Callable[[LiveExecution], Coroutine[Any, Any, None]] = _nothing
+        """Replaces its session's proposed edit of a cell by an execution that edits the cell."""
         self.recovered: asyncio.Future[Any] | None = None
         """Done when `CellRecovery` has written or given up the cells of a killed server."""
         self.on_unsaved: Callable[[TabCell], None] = lambda _: None
@@ -272,6 +275,18 @@ class NotebookWriter:
             if cells.owner.path == path:
                 found |= cells.busy()
         return found
+
+    def check_free(self, path: str, ids: Iterable[CellId]) -> None:
+        """Raise CellBusy if an agent's execution waits or runs in one of these cells."""
+        busy = self.busy(path)
+        for id in ids:
+            if id in busy:
+                raise CellBusy(
+                    f"Execution {busy[id]} waits or runs in cell {id!r}; nothing was changed. "
+                    "Edit the cell when it has finished, or cancel it.",
+                    cell_id=id,
+                    execution_id=busy[id],
+                )
 
     def owner(self, session_id: SessionId) -> LiveSession | None:
         """Return a session that is open in a notebook; None if there is none."""
@@ -343,7 +358,16 @@ class SessionCells(ExecutionCells):
             if source is None:
                 raise
             notebook = None
-        return named(notebook, placement, source)
+        place = named(notebook, placement, source)
+        if place.replaces is not None and self.owner.gate.edit_mode == "propose":
+            self._writer.check_free(self._path(), filter(None, [place.cell_id]))
+        return place
+
+    async def current(self, place: Place) -> CellPlace:
+        """Return the place of an existing cell, as the notebook is now."""
+        assert isinstance(place, CellPlace)
+        _, notebook = await self._writer.documents.read(self._path())
+        return named(notebook, Placement(cell=place.cell_id), place.source)
 
     def accepted(self, execution: LiveExecution) -> None:
         """Show the cell of an execution, if it has a place."""
@@ -352,6 +376,9 @@ class SessionCells(ExecutionCells):
             self._placements[execution.id] = placement
         if execution.spec.place is not None:
             self._show(execution)
+        if execution.edits_cell and self.owner.proposed:
+            replaced = self._writer.replace_edit(execution)
+            self._tasks.start(replaced, f"edit that {execution.id} replaces")
 
     def _show(self, execution: LiveExecution) -> None:
         """Begin to write a cell, unless the execution is a proposal."""
@@ -517,6 +544,10 @@ class SessionCells(ExecutionCells):
 def _place(execution: LiveExecution) -> CellPlace:
     assert isinstance(execution.spec.place, CellPlace)
     return execution.spec.place
+
+
+async def _nothing(_: LiveExecution) -> None:
+    """Do nothing: sessions propose no edits."""
 
 
 def cell_state(record: ExecutionRecord) -> CellState:

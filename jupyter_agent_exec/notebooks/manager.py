@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller
-from ..errors import AgentExecError, CellBusy, InvalidRequest
+from ..errors import AgentExecError, InvalidRequest
 from ..models import (
     EditNotebook,
     NotebookCell,
@@ -229,15 +229,7 @@ class NotebookManager:
         what = "An edit of code cells" if planned.is_code else "An edit of the notebook"
         is_code = planned.is_code and not proposes
         self._sessions.admit(session, caller, what, is_code=is_code)
-        busy = self._writer.busy(path)
-        for id in planned.touched:
-            if id in busy:
-                raise CellBusy(
-                    f"Execution {busy[id]} waits or runs in cell {id!r}; nothing was changed. "
-                    "Edit the cell when it has finished, or cancel it.",
-                    cell_id=id,
-                    execution_id=busy[id],
-                )
+        self._writer.check_free(path, planned.touched)
 
     async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
         if size(notebook, most=LARGE) < LARGE:

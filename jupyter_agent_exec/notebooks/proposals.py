@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,8 +15,10 @@ from ulid import ULID
 from ..auth.scopes import Caller
 from ..errors import CellBusy, DocumentUnwritable, InvalidRequest, NotebookNotFound
 from ..executions.approval_gate import Rules
+from ..executions.execution import LiveExecution
 from ..journal.history import History
 from ..journal.proposals import RecordedEdit, RecordedProposal
+from ..lookalikes import lookalike_words
 from ..models import (
     CellPart,
     DecidedEdit,
@@ -30,6 +32,7 @@ from ..models import (
     derive,
 )
 from ..records import (
+    SERVER,
     EditDecision,
     EditsDecided,
     EditsDeciding,
@@ -47,6 +50,7 @@ from ..types import (
     EditStatus,
     ExecutionId,
     ProposalId,
+    ProposedEditId,
     SessionId,
     TokenId,
     Via,
@@ -54,17 +58,20 @@ from ..types import (
 from .changes import Change, Notebook, find_cell, id_of, order_of
 from .documents import EditPlanner, Notebooks, check_hash
 from .edits import EditPlan, as_json, as_told_edits, content_of, plan_of, state_of
-from .execution_cells import NotebookWriter
+from .execution_cells import CellPlace, NotebookWriter
 from .proposed_edits import (
     DoesNotFit,
     Step,
     cells_to_decide,
     complete,
+    is_shown,
     keeping,
     undoing,
     with_changes,
     with_edits,
 )
+
+LOST: Final = "It was kept, but the tab was closed or reloaded before it was saved."
 
 
 class Proposals:
@@ -95,6 +102,8 @@ class Proposals:
         self._rules = rules
         self._activity = activity
         self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
+        self.on_kept_in_tab: Callable[[SessionId, str, Sequence[RecordedEdit]], None] | None = None
+        """Called with a session, a notebook and its edits that were kept in a tab."""
 
     # -- propose -----------------------------------------------------------------------------------
 
@@ -162,6 +171,62 @@ class Proposals:
             proposal_id=id,
             decided_edits=session.take_decided_edits(),
         )
+
+    async def replace(self, execution: LiveExecution) -> None:
+        """Replace a session's open edit by an execution that proposes another source of the cell.
+
+        An edit that only moves the cell, or clears its outputs, stays open.
+        """
+        assert isinstance(execution.spec.place, CellPlace)
+        cell_id, session_id = execution.spec.place.cell_id, execution.session_id
+        async with self._lock(session_id):
+            recorded = await self._recorded(session_id)
+            open_edits = _open(recorded)
+            replaced = tuple(
+                EditDecision(id=edit.id, status="replaced")
+                for edit in open_edits
+                if edit.cell_id == cell_id and edit.before != edit.after
+            )
+            if replaced:
+                entry = EditsDecided(
+                    at=timestamp(),
+                    by=execution.by,
+                    path=recorded[-1].path,
+                    decisions=replaced,
+                    open=len(open_edits) - len(replaced),
+                )
+                await self._write(session_id, entry)
+
+    async def propose_lost(
+        self, session_id: SessionId, path: str, ids: Collection[ProposedEditId]
+    ) -> None:
+        """Propose kept edits again if a notebook does not show them, because a tab lost them.
+
+        They are not made again, because the user may have taken them back in the tab.
+
+        Raises
+        ------
+        NotebookNotFound, DocumentUnwritable, HistoryUnavailable
+            Nothing was proposed.
+        """
+        async with self._lock(session_id):
+            recorded = await self._recorded(session_id)
+            _, notebook = await self._notebooks.read(path)
+            lost = tuple(
+                EditDecision(id=edit.id, status="open", reason=LOST)
+                for each in recorded
+                for edit in each.edits
+                if edit.id in ids and edit.status == "kept" and not is_shown(edit, notebook)
+            )
+            if lost:
+                entry = EditsDecided(
+                    at=timestamp(),
+                    by=SERVER,
+                    path=path,
+                    decisions=lost,
+                    open=len(_open(recorded)) + len(lost),
+                )
+                await self._write(session_id, entry)
 
     async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
         """Return a notebook as it would be with the open edits of a session.
@@ -274,6 +339,7 @@ class Proposals:
 
     async def moved(self, before: str, path: str) -> None:
         """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
+        await self._sessions.history.indexed()
         for session in await self._with_open_edits():
             if session.path is None or self._sessions.open_session(session.id) is not None:
                 continue
@@ -477,6 +543,10 @@ class _Decision:
             after=payloads[1].digest if payloads else None,
         )
         await self._proposals._write(id, entry, payloads)
+        if entry.via == "tab" and self._what == "kept" and self._proposals.on_kept_in_tab:
+            kept = {decision.id for decision in self._decisions if decision.status == "kept"}
+            edits = [edit for each in recorded for edit in each.edits if edit.id in kept]
+            self._proposals.on_kept_in_tab(id, self._path, edits)
 
     def _cells_of_decisions(self, recorded: Iterable[RecordedProposal]) -> set[CellId]:
         made = {each.id for each in self._decisions if each.status == self._what}
@@ -512,15 +582,18 @@ def _told_edit(
     cells = [] if notebook is None else notebook.cells
     there = {id_of(cell) for cell in cells}
     cell = find_cell(cells, edit.cell_id)
+    current = None if cell is None else _part(content_of(cell))
+    before, after = _part(edit.before), _part(edit.after)
+    result = None if step is None else _part(step.result)
     return ProposedEdit(
         id=edit.id,
         cell_id=edit.cell_id,
         kind=_kind(edit),
         moved=edit.moved,
-        before=_part(edit.before),
-        after=_part(edit.after),
-        current=None if cell is None else _part(content_of(cell)),
-        result=None if step is None else _part(step.result),
+        before=before,
+        after=after,
+        current=current,
+        result=result,
         index=at,
         follows=next((id for id in reversed(order[:at]) if id in there), None),
         status=edit.status,
@@ -528,6 +601,9 @@ def _told_edit(
         reason=reason,
         decided_by=None if edit.decided_by is None else edit.decided_by.named,
         decided_at=edit.decided_at,
+        lookalikes=lookalike_words(
+            *(None if part is None else part.source for part in (before, after, current, result))
+        ),
     )
 
 

@@ -11,6 +11,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from ..inert import inert, set_outputs
 from ..journal.proposals import RecordedEdit
 from ..models import ClearOutputs, DeleteCell, Edit, InsertCell, MoveCell, ReplaceCell
@@ -102,6 +104,15 @@ def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
     return Step(made, content_of(before))
 
 
+def is_shown(edit: RecordedEdit, notebook: Notebook) -> bool:
+    """Return whether a notebook is as if an edit was kept in it."""
+    try:
+        step = keeping(replace(edit, begun=True), notebook)
+    except DoesNotFit:
+        return False
+    return with_changes(notebook, step.changes).cells == notebook.cells
+
+
 def with_edits(notebook: Notebook, edits: Iterable[RecordedEdit]) -> Notebook:
     """Return a notebook with those of the edits that fit."""
     for edit in edits:
@@ -141,38 +152,43 @@ def cells_to_decide(
     """
     final = with_changes(proposed, planned.changes)
     touched = planned.touched
-    former = {edit.cell_id: edit for edit in open_edits if edit.cell_id in touched}
+    former = [edit for edit in open_edits if edit.cell_id in touched]
     moved = {each.cell_id for each in planned.changes if isinstance(each, changes.MoveCell)}
+    moved |= {edit.cell_id for edit in former if edit.moved}
     cleared = {each.cell_id for each in planned.changes if isinstance(each, SetOutputs | SetCell)}
+    cleared |= {edit.cell_id for edit in former if edit.cleared}
     cells: list[ProposedCell] = []
     for cell_id in _in_order(touched, final, base):
         before, after = find_cell(base.cells, cell_id), find_cell(final.cells, cell_id)
-        earlier = former.get(cell_id)
         stays = before is not None and after is not None
-        is_moved = stays and (cell_id in moved or (earlier is not None and earlier.moved))
-        is_cleared = stays and (cell_id in cleared or (earlier is not None and earlier.cleared))
+        is_moved = stays and cell_id in moved
+        is_cleared = stays and cell_id in cleared
         if is_moved or is_cleared or _maybe(before) != _maybe(after):
             edit_id = ProposedEditId(f"{id}.{len(cells)}")
             cells.append(
                 ProposedCell(id=edit_id, cell_id=cell_id, moved=is_moved, cleared=is_cleared)
             )
-    return cells, [edit.id for edit in former.values()]
+    return cells, [edit.id for edit in former]
 
 
 def merged(base: str, one: str, other: str) -> str | None:
-    """Return a text with two sets of changes to a base, by lines; None if they overlap."""
+    """Return a text with two sets of changes to a base, by lines; None if they overlap.
+
+    They overlap if both change the same line, add lines at the same place, or one adds lines among
+    those that the other replaces. Neighbours do not.
+    """
     if one == other or other == base:
         return one
     if one == base:
         return other
-    lines = base.splitlines(keepends=True)
+    lines = _lines(base)
     edits = sorted({*_line_edits(lines, one), *_line_edits(lines, other)})
     for first, second in pairwise(edits):
-        if second[0] < first[1] or second[0] == first[0]:
+        if second[0] < first[1] or second[:2] == first[:2]:
             return None
     for start, end, replacement in reversed(edits):
         lines[start:end] = replacement
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 # -- kinds of edits ------------------------------------------------------------------------------
@@ -303,13 +319,21 @@ def _was_run(cell: Cell) -> bool:
 
 
 def _line_edits(base: list[str], text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     matcher = SequenceMatcher(None, base, lines, autojunk=False)
     return [
         (start, end, tuple(lines[first:last]))
         for what, start, end, first, last in matcher.get_opcodes()
         if what != "equal"
     ]
+
+
+def _lines(text: str) -> list[str]:
+    """Return a text's lines, none of an empty text.
+
+    They have no ends: a last line is the same whether or not another follows.
+    """
+    return text.split("\n") if text else []
 
 
 def complete(cells: Iterable[Cell], wanted: Collection[CellId]) -> dict[str, Any]:

@@ -64,15 +64,7 @@ class TabCells(DecisionsBase):
             self._cells.popitem(last=False)
 
     def announced(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
-        """Compare the cells that a tab has announced with those that it should have.
-
-        Parameters
-        ----------
-        is_new
-            Whether the tab has read or saved its file since the last call.
-        is_elsewhere
-            Whether another tab has unsaved changes of agents.
-        """
+        """Compare the cells that a tab has announced with those that it should have."""
         file, path = tab.shown.file, tab.shown.path
         for id in tab.shown.deleted:
             if self._cells.pop(id, None) is not None:
@@ -102,6 +94,7 @@ class TabCells(DecisionsBase):
 
     async def _tell_unsaved(self, id: ExecutionId, *, deleted: bool) -> None:
         """Record that a cell was saved, or that the user deleted it before it was."""
+        await self._sessions.indexed()
         async with self._writer.lock(id):
             record = await self._finished(id)
             document = record.document
@@ -116,6 +109,7 @@ class TabCells(DecisionsBase):
 
     async def _put_again(self, tab: Tab, lost: list[TabCell]) -> None:
         try:
+            await self._sessions.indexed()
             for cell in lost:
                 async with self._writer.lock(cell.execution_id):
                     await self._put_one(tab, cell)

@@ -57,6 +57,7 @@ class ActivityLog:
                 "method": refusal.method,
                 "route": refusal.route,
                 "username": refusal.username,
+                "ip": refusal.ip,
                 "token_id": refusal.token_id,
                 "session_id": refusal.session_id,
                 "execution_id": refusal.execution_id,

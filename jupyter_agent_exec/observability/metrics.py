@@ -7,19 +7,27 @@ length of a queue, is read when somebody asks for the metrics.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+import math
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Executor
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from .._version import __version__
 from ..auth.refusals import Refusal
+from ..errors import AgentExecError
 from ..executions.observer import ExecutionObserver
+from ..journal.history import History
+from ..journal.retention import size_of
 from ..models import Session
 from ..records import ExecutionRecord
 from ..sessions.session import LiveSession
 from ..tasks import call_later_apart
+from ..types import FINAL_STATUSES
 from .logs import target_kind
 
 TARGETS: Final = ("scratch", "notebook", "kernel")
@@ -54,6 +62,13 @@ KERNELS = Gauge("jupyter_agent_exec_kernels", "Kernels of open sessions", ["targ
 RUNNING = Gauge("jupyter_agent_exec_running_executions", "Executions that run now")
 QUEUED = Gauge("jupyter_agent_exec_queued_executions", "Executions that wait now")
 APPROVALS = Gauge("jupyter_agent_exec_approvals_waiting", "Executions that wait for approval now")
+WRITABLE = Gauge(
+    "jupyter_agent_exec_history_writable",
+    "Whether the history could be written last (1) or not (0)",
+)
+HISTORY_BYTES = Gauge("jupyter_agent_exec_history_bytes", "Bytes of the history's files")
+PAUSED = Gauge("jupyter_agent_exec_paused", "Whether a user has paused all agents (1) or not (0)")
+INFO = Gauge("jupyter_agent_exec_info", "Always 1; its label tells the version", ["version"])
 SINK_LAG = Gauge("jupyter_agent_exec_sink_lag_seconds", "How far behind a sink is", ["sink"])
 LOOP_LAG = Histogram(
     "jupyter_agent_exec_loop_lag_seconds",
@@ -63,6 +78,8 @@ LOOP_LAG = Histogram(
 
 LOOP_INTERVAL: Final = 1.0
 """Seconds between two looks at the event loop."""
+MEASURE_INTERVAL: Final = 60.0
+"""Seconds from a measurement of the history to the next one, if somebody asks for the metrics."""
 
 
 class Metrics:
@@ -72,28 +89,46 @@ class Metrics:
     ----------
     sessions
         Returns the open sessions.
-    sink_lags
-        Returns how many seconds each sink is behind, by its name.
+    is_paused
+        Returns whether all agents are paused.
+    disk
+        Runs what blocks on the disk.
     """
 
     def __init__(
         self,
         sessions: Callable[[], Collection[LiveSession]],
-        sink_lags: Callable[[], Mapping[str, float]],
+        history: History,
+        is_paused: Callable[[], bool],
+        disk: Executor,
     ) -> None:
         self._sessions = sessions
-        self._sink_lags = sink_lags
+        self._history = history
+        self._is_paused = is_paused
+        self._disk = disk
+        self._bytes = math.nan
+        self._measure_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def show(self) -> None:
-        """Show the state of this server, from now on."""
+        """Show the state of this server, from now on; what was not counted yet is 0."""
+        INFO.labels(__version__).set(1)
+        WRITABLE.set_function(lambda: self._history.available)
+        HISTORY_BYTES.set_function(self._measured_bytes)
+        PAUSED.set_function(self._is_paused)
+        for code in _codes(AgentExecError):
+            REFUSALS.labels(code)
         for target in TARGETS:
+            for status in FINAL_STATUSES:
+                EXECUTIONS.labels(status, target)
+            for each in (DURATION, QUEUE_WAIT, OUTPUT_BYTES):
+                each.labels(target)
             SESSIONS.labels(target).set_function(partial(self._count, target))
             KERNELS.labels(target).set_function(partial(self._kernels, target))
         RUNNING.set_function(lambda: sum(each.running is not None for each in self._sessions()))
         QUEUED.set_function(lambda: sum(each.queued for each in self._sessions()))
         APPROVALS.set_function(lambda: sum(each.record().asking for each in self._sessions()))
-        for name in self._sink_lags():
+        for name in self._history.followers.lags():
             SINK_LAG.labels(name).set_function(partial(self._lag, name))
 
     def start(self) -> None:
@@ -104,8 +139,10 @@ class Metrics:
         """Forget the server. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
-        for gauge in (RUNNING, QUEUED, APPROVALS):
+        for gauge in (RUNNING, QUEUED, APPROVALS, PAUSED):
             gauge.set_function(lambda: 0)
+        for gauge in (WRITABLE, HISTORY_BYTES):
+            gauge.set_function(lambda: math.nan)
         for gauge in (SESSIONS, KERNELS, SINK_LAG):
             gauge.clear()
 
@@ -129,7 +166,19 @@ class Metrics:
         return len(ids)
 
     def _lag(self, sink: str) -> float:
-        return self._sink_lags()[sink]
+        return self._history.followers.lags()[sink]
+
+    def _measured_bytes(self) -> float:
+        """Return the bytes as measured last, NaN before that; measure again if it is due."""
+        now = time.monotonic()
+        if now >= self._measure_at:
+            self._measure_at = now + MEASURE_INTERVAL
+            self._disk.submit(self._measure)
+        return self._bytes
+
+    def _measure(self) -> None:
+        self._history.look()
+        self._bytes = size_of(self._history.folder)
 
     def _look_later(self) -> None:
         due = asyncio.get_running_loop().time() + LOOP_INTERVAL
@@ -156,6 +205,13 @@ class _SessionMetrics(ExecutionObserver):
             waited = started - datetime.fromisoformat(record.accepted_at)
             self._queue_wait.observe(max(0.0, waited.total_seconds()))
         self._output_bytes.inc(size(record.outputs) + record.omitted.bytes)
+
+
+def _codes(error: type[AgentExecError]) -> Iterator[str]:
+    """Yield the codes of all errors below one."""
+    for each in error.__subclasses__():
+        yield each.code
+        yield from _codes(each)
 
 
 def size(value: Any) -> int:

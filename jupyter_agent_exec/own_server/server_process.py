@@ -23,12 +23,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-
-from ..workarounds import skip_iri_grammar
-
-skip_iri_grammar()
-
-from jupyter_server.serverapp import ServerApp  # noqa: E402
+from jupyter_server.serverapp import ServerApp
 
 _SET_CHILD_SUBREAPER: Final = 36
 """An option of ``prctl``. Source: linux/prctl.h."""

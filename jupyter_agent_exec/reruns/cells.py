@@ -69,8 +69,8 @@ class _About(msgspec.Struct, frozen=True):
 
 
 def cells_of_executions(records: Iterable[ExecutionRecord]) -> list[CellToRerun]:
-    """Return the cells of a session's executions, which have ended."""
-    return [_cell_of_execution(record) for record in records]
+    """Return the cells of a session's executions, which have ended; a trial has none."""
+    return [_cell_of_execution(record) for record in records if not record.trial]
 
 
 def _cell_of_execution(record: ExecutionRecord) -> CellToRerun:

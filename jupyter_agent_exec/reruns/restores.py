@@ -1,4 +1,4 @@
-"""Runs again what made the state of a kernel that ended."""
+"""Runs again what ran in a kernel that ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -15,7 +14,6 @@ from ..auth.scopes import Caller
 from ..errors import AgentExecError, KernelNotOwned
 from ..executions.execution import LiveExecution
 from ..executions.limits import Settings
-from ..journal.lines import lines
 from ..models import (
     Execute,
     OpenSession,
@@ -29,7 +27,6 @@ from ..models import (
 from ..records import (
     SERVER,
     ExecutionRecord,
-    KernelStarted,
     Payload,
     RestoreBegun,
     RestoreEnded,
@@ -64,7 +61,7 @@ class Restores:
         await self._tasks.end()
 
     async def restore(self, session_id: str, request: Restore, caller: Caller) -> Restoration:
-        """Run again what made the state of a session's last kernel, in order, up to a failure.
+        """Run again what ended with `ok` in a session's last kernel, in order, up to a failure.
 
         A closed session is restored in a new one, which the same caller gets again.
 
@@ -136,17 +133,14 @@ class Restores:
                 or (record.status == "ok" and life(record) == current)
             )
         }
-        path = await self._sessions.history.journal(of.id)
         return await self._sessions.in_thread(
             partial(
                 plan,
                 records,
                 current=current if is_same else None,
                 done=done,
-                is_python=await self._sessions.in_thread(partial(_is_python, path)),
                 with_first_sources=not is_same,
-                also=request.also,
-                everything=request.everything,
+                leave_out=request.leave_out,
             )
         )
 
@@ -226,7 +220,6 @@ def _told(
             of=cell.record.id,
             seq=cell.record.seq,
             source=first_line(cell.record.source),
-            does=list(cell.does),
             left_out=cell.left_out,
             execution_id=None if execution is None else execution.id,
             status=None if execution is None else _status(execution),
@@ -238,9 +231,3 @@ def _told(
 def _status(execution: LiveExecution) -> Status:
     finished = execution.finished
     return finished.result().status if finished.done() else execution.status
-
-
-def _is_python(journal: Path) -> bool:
-    """Return whether a session's last kernel runs Python."""
-    started = [line.entry for line in lines(journal) if isinstance(line.entry, KernelStarted)]
-    return bool(started) and (started[-1].language_info or {}).get("name") == "python"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -14,22 +13,21 @@ from ..inert import inert as inert_copy
 from ..journal.notebook import cell
 from ..journal.outputs import kept_images
 from ..journal.query import ExecutionImage
-from ..kernels.folder_paths import is_path, mimetype_of
+from ..lookalikes import lookalike_words
 from ..models import (
-    Changes,
     DecidedEdit,
     Execution,
-    FileChange,
     Image,
     Input,
+    Lookalikes,
     ProposedEdit,
     RecordedImage,
     RestoredVariables,
     derive,
 )
 from ..records import ExecutionRecord, KeptImage, digest_of
-from ..text import ReadOn, model_text, size_in_words, transcript, without_library_frames
-from ..types import IMAGE_TYPES, Digest, EditStatus, ExecutionId, SessionId
+from ..text import ReadOn, model_text, transcript, without_library_frames
+from ..types import Digest, EditStatus, ExecutionId
 
 NAMESPACE = "api/agent-exec"
 
@@ -49,6 +47,11 @@ _NOTES = {
     "lost": "The server died while the execution ran; what it did is not known.",
 }
 
+
+_EDITS_CELL: Final = (
+    "Edits are proposed here: the cell keeps its source, unless the person approves to replace and "
+    "run it."
+)
 
 NO_STDIN: Final = "StdinNotImplementedError"
 """Name of the exception that IPython raises if code requests input but may not."""
@@ -80,13 +83,21 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
         else text(
             record,
             partial(over_http, record.id, base_url),
-            partial(_file_url, record.session_id, base_url),
         ),
         images=[_image(image, base_url) for image in _images(record)],
         duration=duration(record),
-        changes=_changes(record, base_url),
+        changes=record.changes,
         left_out=list(brief.left_out) if brief else [],
+        lookalikes=_lookalikes(record),
     )
+
+
+def _lookalikes(record: ExecutionRecord) -> Lookalikes:
+    asked = record.approval
+    if asked is None:
+        return lookalike_words(record.source)
+    behind = [each.source for each in asked.also]
+    return lookalike_words(record.source, asked.before, asked.asked_source, *behind)
 
 
 def _inert_cell(record: ExecutionRecord) -> dict[str, Any]:
@@ -100,7 +111,6 @@ def _inert_cell(record: ExecutionRecord) -> dict[str, Any]:
 def text(
     record: ExecutionRecord,
     read_on: ReadOn,
-    read_file: Callable[[str], str] | None = None,
     *,
     limit: int = 10_000,
 ) -> str:
@@ -108,14 +118,12 @@ def text(
 
     Parameters
     ----------
-    read_file
-        Returns how to read an image file of the session, by its path; None to leave this out.
     limit
         Maximum characters of the outputs' text.
     """
-    whole = transcript(without_library_frames(record.outputs))
+    whole = transcript(without_library_frames(record.read_outputs))
     read = model_text(whole, limit=limit, read_on=read_on)
-    said = [_saved(file, read_file) for file in _saved_images(record)] + notes(record)
+    said = notes(record)
     if not said:
         return read
     return "\n".join([*([read.rstrip("\n")] if read else []), *(f"[{note}]" for note in said)])
@@ -133,10 +141,13 @@ def notes(record: ExecutionRecord) -> list[str]:
         notes.append(
             f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."
         )
-    if record.status in _NOTES:
+    if record.reason is not None or record.status in _NOTES:
         notes.append(record.reason or _NOTES[record.status])
     if record.status == "awaiting_approval" and record.approval is not None:
-        notes += [reason.sentence for reason in record.approval.reasons]
+        notes += [_EDITS_CELL] if record.approval.edits_cell else []
+        behind = len(record.approval.also)
+        if behind:
+            notes.append(f"One approval lets it run, and the {behind} behind it in the restore.")
     if record.input is not None:
         notes.append(_asks_for(record.input))
     if record.error is not None and record.error.ename == NO_STDIN:
@@ -162,6 +173,7 @@ def restored_note(variables: RestoredVariables) -> str:
 _EDIT_NOTES: Final[dict[EditStatus, str]] = {
     "kept": "The user kept your proposed edits of cells",
     "undone": "The user undid your proposed edits of cells",
+    "open": "Edits that the user kept were lost with an unsaved tab, and are open again, in cells",
     "obsolete": "Your proposed edits do not fit any more, and were not made, in cells",
 }
 
@@ -193,34 +205,6 @@ def duration(record: ExecutionRecord) -> float | None:
         return record.duration
     between = datetime.fromisoformat(finished_at[:-1]) - datetime.fromisoformat(started_at[:-1])
     return between.total_seconds() if between.total_seconds() >= 0 else None
-
-
-def _changes(record: ExecutionRecord, base_url: str) -> Changes | None:
-    """Return what an execution changed, with links to the files that it wrote."""
-    if record.changes is None:
-        return None
-    files = [
-        replace(
-            file,
-            url=_file_url(record.session_id, base_url, file.path) if is_path(file.path) else None,
-        )
-        for file in record.changes.files
-    ]
-    return replace(record.changes, files=files)
-
-
-def _saved_images(record: ExecutionRecord) -> list[FileChange]:
-    files = [] if record.changes is None else record.changes.files
-    return [f for f in files if mimetype_of(f.path) in IMAGE_TYPES and is_path(f.path)]
-
-
-def _saved(file: FileChange, read_file: Callable[[str], str] | None) -> str:
-    said = f"saved {file.path} ({size_in_words(file.bytes)})"
-    return said if read_file is None else f"{said}: {read_file(file.path)}"
-
-
-def _file_url(session_id: SessionId, base_url: str, path: str) -> str:
-    return f"{base_url}{NAMESPACE}/sessions/{session_id}/files/{quote(path)}"
 
 
 def _images(record: ExecutionRecord) -> Sequence[KeptImage]:

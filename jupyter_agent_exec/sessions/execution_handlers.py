@@ -53,14 +53,16 @@ class ExecutionsHandler(SessionsBase):
 
     @web.authenticated
     @requires(
-        "exec",
+        "look",
         body=Execute,
         answers={201: Execution, 202: Execution},
         headers=("Idempotency-Key",),
     )
     async def post(self, session_id: str, body: Execute) -> None:
         """Run a source once. 201: it has finished; 202: it still waits or runs."""
-        await self.authorize_cells(session_id, body.placement)
+        if not body.trial:
+            await self.access.session(self.caller, "exec", session_id)
+            await self.authorize_cells(session_id, body.placement)
         with self.manager.holding(self.caller, body.wait):
             record = await self.manager.submission.execute(
                 session_id, body, self.caller, self.idempotency_key

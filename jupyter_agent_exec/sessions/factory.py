@@ -91,7 +91,8 @@ class SessionFactory:
         Forbidden, KernelNotFound, InvalidRequest, KernelSpecNotFound, NotebookNotFound,
         IsolationUnavailable
         """
-        await self._permits.targets.target(caller, request.target)
+        looks = request.init_source is None and not request.preload
+        await self._permits.targets.target(caller, request.target, looks=looks)
         if isinstance(request.target, NotebookTarget):
             return await self._notebooks.attach(request.target)
         if isinstance(request.target, KernelTarget):
@@ -166,6 +167,8 @@ class SessionFactory:
         except BaseException:
             if kernel is not None:
                 await kernel.let_go()
+            if isinstance(kernels, AttachedNotebook):
+                await kernels.discard()
             await kernels.release()
             raise
 

@@ -132,7 +132,7 @@ class SessionsHandler(SessionsBase):
 
     @web.authenticated
     @requires(
-        "exec",
+        "look",
         body=OpenSession,
         answers={201: Session, 200: Session},
         agents="a session with a target within its scopes",
@@ -225,7 +225,7 @@ class VariablesHandler(InspectionBase):
     """The variables in a session's kernel."""
 
     @web.authenticated
-    @requires("exec:scratch", query=VariablesQuery, answers={200: VariableList})
+    @requires("look", query=VariablesQuery, answers={200: VariableList})
     async def get(self, session_id: str, query: VariablesQuery) -> None:
         """List the variables of the kernel's user, by name."""
         self.answer(await self.inspection.variables(session_id, query))
@@ -255,7 +255,7 @@ class PackagesHandler(InspectionBase):
     """The packages of a session's kernel."""
 
     @web.authenticated
-    @requires("exec:scratch", query=PackagesQuery, answers={200: PackageList})
+    @requires("look", query=PackagesQuery, answers={200: PackageList})
     async def get(self, session_id: str, query: PackagesQuery) -> None:
         """List the distributions that code in the kernel can import, by name."""
         self.answer(await self.inspection.packages(session_id, query))

@@ -14,6 +14,7 @@ import msgspec
 
 from ..auth.access import denied
 from ..auth.scopes import Caller
+from ..counts import counted
 from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
 from ..executions.spec import check_python
 from ..kernels.inspection import KernelOccupied, Question, Unanswered, ask
@@ -186,7 +187,8 @@ class KernelInspection:
         reply = await self._ask_as_code(session_id, question, caller, entry, code, _InspectReply)
         text = transcript([{"output_type": "display_data", "data": reply.data}])
         if len(text) > MOST_CHARACTERS:
-            text = f"{text[:MOST_CHARACTERS]}\n[… {len(text) - MOST_CHARACTERS:,} characters more]"
+            more = counted(len(text) - MOST_CHARACTERS, "more character")
+            text = f"{text[:MOST_CHARACTERS]}\n[… {more}]"
         return Inspection(found=reply.found, text=text if reply.found else "")
 
     async def _ask_as_code(
@@ -299,14 +301,14 @@ class _InspectReply(msgspec.Struct, frozen=True):
 def _cursor(code: str, cursor_pos: int | None) -> int:
     if cursor_pos is not None and cursor_pos > len(code):
         raise InvalidRequest(
-            f"cursor_pos: the code has {len(code)} characters.", field="cursor_pos"
+            f"cursor_pos: the code has {counted(len(code), 'character')}.", field="cursor_pos"
         )
     cursor = len(code) if cursor_pos is None else cursor_pos
     line = code[code.rfind("\n", 0, cursor) + 1 :].partition("\n")[0]
     if len(line) > MOST_LINE:
         raise InvalidRequest(
-            f"code: the line at the cursor has {len(line):,} characters; {MOST_LINE:,} are "
-            "allowed, since a kernel takes too long over more.",
+            f"code: the line at the cursor has {counted(len(line), 'character')}; at most "
+            f"{MOST_LINE:,} are allowed, since a kernel takes too long over more.",
             field="code",
         )
     return cursor

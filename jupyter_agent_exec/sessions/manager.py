@@ -160,6 +160,13 @@ class AgentSessions:
             raise await self.history.elsewhere(record.id)
         return record
 
+    async def withdraw(self, id: SessionId, caller: Caller) -> None:
+        """Close a session whose first execution was refused, with the notebook made for it."""
+        live = self._open.get(id)
+        if live is not None and not live.record().executions:
+            live.is_unwanted = True
+            await self.end(live, "closed", caller.by())
+
     async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
         """Close a session that is open."""
         await live.close(reason, by)
@@ -269,12 +276,17 @@ class AgentSessions:
         return await self.execution(id, given.wait)
 
     def with_news(self, record: ExecutionRecord) -> ExecutionRecord:
-        """Return an execution with what users did in its session meanwhile."""
+        """Return an execution with what users did and let its agent do in its session."""
         live = self._open.get(record.session_id)
-        if live is None or not (live.decided_edits or live.restored):
+        if live is None:
             return record
         restored, live.restored = live.restored, None
-        return replace(record, decided_edits=live.take_decided_edits(), restored=restored)
+        return replace(
+            record,
+            decided_edits=live.take_decided_edits(),
+            restored=restored,
+            next_approval=live.gate.next_approval,
+        )
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an unfinished execution with its session; None if it has finished."""

@@ -90,6 +90,9 @@ class Contents(Protocol):
             It cannot be created there.
         """
 
+    async def delete_empty(self, path: str) -> bool:
+        """Delete a notebook if it has no cells; return whether it is gone."""
+
 
 def path_after_move(path: str, before: str, after: str) -> str:
     """Return the contents path of a file after a file or a folder was moved."""
@@ -136,8 +139,18 @@ class AttachedNotebook:
         if self._target.create:
             self.created = await self._kernels.create(self.path, self._target.kernel_name)
 
+    async def discard(self) -> bool:
+        """Delete the notebook that was created, and its kernel, if nobody uses them.
+
+        Return whether the notebook is gone.
+        """
+        is_gone = self.created and await self._kernels.discard(self, self._jupyter_session_id)
+        self.created = self.created and not is_gone
+        return is_gone
+
     async def release(self) -> None:
-        """Do nothing: the kernel is not the session's own."""
+        """Follow the notebook no longer. The kernel is not the session's own."""
+        self._kernels.detach(self)
 
     async def take(self) -> Kernel:
         """Return the notebook's kernel; start one if it has none."""
@@ -246,6 +259,10 @@ class NotebookKernels:
         self._attached.add(attached)
         return attached
 
+    def detach(self, attached: AttachedNotebook) -> None:
+        """Let a session go that is closed."""
+        self._attached.discard(attached)
+
     async def create(self, path: str, kernel_name: str | None) -> bool:
         """Create an empty notebook; False if the notebook exists."""
         async with self._lock:
@@ -253,6 +270,26 @@ class NotebookKernels:
                 return False
             name = await self._checked(kernel_name)
             await self.contents.create(path, name)
+            return True
+
+    async def discard(self, attached: AttachedNotebook, jupyter_session_id: str | None) -> bool:
+        """Delete a notebook that has no cells, and the kernel that was started for it.
+
+        Return False if somebody else uses one of them.
+        """
+        async with self._lock:
+            session = await self.jupyter_sessions.of_notebook(attached.path)
+            is_ours = session is None or (
+                session.id == jupyter_session_id and session.connections == 0
+            )
+            others = (each for each in self._attached if each is not attached)
+            if not is_ours or any(each.path == attached.path for each in others):
+                return False
+            if not await self.contents.delete_empty(attached.path):
+                return False
+            if session is not None:
+                self._unused.discard(session.id)
+                await self.jupyter_sessions.end(session.id)
             return True
 
     def folder_of(self, path: str) -> Folder | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..auth.access import TargetAccess
-from ..auth.scopes import Caller
+from ..auth.scopes import Caller, NotebookScope
 from ..auth.tokens import Tokens
 from ..errors import AgentExecError
 from ..executions.approval_gate import Permit, Unlimited
@@ -43,24 +43,26 @@ class TokenPermit:
         self._target = target
         self._targets = targets
         self._tokens = tokens
-        self._seen: str | None = None  # the refusal of the last check
+        self._seen: dict[bool, str] = {}  # the refusals of the last check: of all code, of trials
 
-    def refusal(self, path: str | None) -> str | None:
+    def refusal(self, path: str | None, *, looks: bool) -> str | None:
         """Return why the session may run no more code; None if it may."""
-        refusal = self._tokens.ending(self._token_id) or self._seen
+        refusal = self._tokens.ending(self._token_id) or self._seen.get(looks)
         if refusal is None and path is not None and isinstance(self._target, NotebookTarget):
+            scope: NotebookScope = "look:notebook" if looks else "exec:notebook"
             try:
-                self._targets.notebook(self._caller, "exec:notebook", path)
+                self._targets.notebook(self._caller, scope, path)
             except AgentExecError as error:
                 return error.message
         return refusal
 
     async def look(self) -> None:
         """Check again what other servers and Jupyter may have changed."""
-        self._seen = None
-        try:
-            await self._tokens.refresh()
-            if isinstance(self._target, KernelTarget):
-                await self._targets.target(self._caller, self._target)
-        except AgentExecError as error:
-            self._seen = error.message
+        self._seen = {}
+        for looks in (False, True):
+            try:
+                await self._tokens.refresh()
+                if isinstance(self._target, KernelTarget):
+                    await self._targets.target(self._caller, self._target, looks=looks)
+            except AgentExecError as error:
+                self._seen[looks] = error.message

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..auth.access import denied
 from ..auth.scopes import Caller
+from ..counts import counted
 from ..errors import TooManyRequests
 from ..types import TokenId
 from .session import LiveSession
@@ -62,14 +63,17 @@ class Quotas:
         own = [each for each in sessions if id is None or _is_of(caller, each)]
         if len(sessions) + self._opening.total() >= self._max_sessions:
             raise self._too_many(
-                f"{self._max_sessions} sessions are open on this server, the most that it allows",
+                f"This server has {counted(self._max_sessions, 'open session')}, the most that it "
+                "allows",
                 self._max_sessions,
                 own,
             )
         most = min(caller.caps.kernels or self._most_sessions, self._most_sessions)
         if id is not None and self._opening[id] + len(own) >= most:
             raise denied(
-                self._too_many(f"With this token {most} sessions may be open at once", most, own)
+                self._too_many(
+                    f"With this token {counted(most, 'session')} may be open at once", most, own
+                )
             )
         self._opening[id] += 1
         try:
@@ -135,8 +139,8 @@ class Quotas:
         if most is not None and unfinished + count > most:
             raise denied(
                 TooManyRequests(
-                    f"With this token {most} executions may wait and run at once; wait for one to "
-                    "finish.",
+                    f"With this token {counted(most, 'execution')} may wait and run at once; "
+                    "wait for one to finish.",
                     limit=most,
                 )
             )
@@ -164,8 +168,8 @@ class Quotas:
         if count > most:
             raise denied(
                 TooManyRequests(
-                    f"This token may submit {most} executions in a minute; this request has "
-                    f"{count}.",
+                    f"This token may submit {counted(most, 'execution')} in a minute; "
+                    f"this request has {count}.",
                     limit=most,
                 )
             )
@@ -173,8 +177,8 @@ class Quotas:
             wait = math.ceil(times[over - 1] + WINDOW - now)
             raise denied(
                 TooManyRequests(
-                    f"This token may submit {most} executions in a minute; try again in "
-                    f"{wait} seconds.",
+                    f"This token may submit {counted(most, 'execution')} in a minute; "
+                    f"try again in {counted(wait, 'second')}.",
                     limit=most,
                     retry_after=wait,
                 )

@@ -14,7 +14,6 @@ from ..errors import (
     AlreadyFinished,
     HistoryUnavailable,
     KernelNotOwned,
-    KernelWaitsForItself,
     SessionClosed,
 )
 from ..executions.approval_gate import ApprovalGate, Permit
@@ -24,10 +23,9 @@ from ..executions.limits import SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
 from ..executions.spec import ExecutionSpec, revision_of
 from ..executions.state import Ending
-from ..executions.written_files import WrittenFiles
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
-from ..kernels.inspection import AT_AGENTS_CODE, is_nested
+from ..kernels.inspection import check_not_waiting
 from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..models import (
     Chain,
@@ -133,6 +131,8 @@ class LiveSession(ExecutionObserver):
         """What became of its proposed edits, as far as its agent does not know."""
         self.is_kept = False
         """Whether it stays open although it is unused."""
+        self.is_unwanted = False
+        """Whether the notebook that was created for it goes when it is closed."""
         self.counts = True
         """Whether it counts towards the most that may be open."""
         self.shows_outputs: By | None = None
@@ -207,7 +207,8 @@ class LiveSession(ExecutionObserver):
             executions=self._queue.executions.accepted_count,
             last_activity_at=timestamp(self._active_at),
             approval=self.gate.mode,
-            approved_until=self.gate.approved_until,
+            next_approval=self.gate.next_approval,
+            grant=None if (grant := self.gate.grant) is None else grant.model(),
             show_outputs=self.shows_outputs is not None,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             behind=self.gate.behind,
@@ -224,11 +225,6 @@ class LiveSession(ExecutionObserver):
     def is_kernel_elsewhere(self) -> bool:
         """Whether its kernel may run on another machine."""
         return self._queue.incarnations.are_elsewhere
-
-    @property
-    def written_files(self) -> WrittenFiles:
-        """The files that its executions wrote there."""
-        return self._queue.runner.files
 
     @property
     def finished_up_to(self) -> int:
@@ -279,7 +275,7 @@ class LiveSession(ExecutionObserver):
             Nothing may run.
         """
         self._check_open()
-        return await self.cells.place(request)
+        return None if request.trial else await self.cells.place(request)
 
     def spec(
         self,
@@ -287,7 +283,6 @@ class LiveSession(ExecutionObserver):
         *,
         by: By,
         place: Place | None,
-        nested: bool,
         named_source: str | None,
         traceparent: str | None,
         idempotency_key: str | None,
@@ -310,7 +305,6 @@ class LiveSession(ExecutionObserver):
             limits=self._bounds,
             place=place,
             in_notebook=self._notebook is not None,
-            nested=nested,
             revision=revision_of(request, named_source, place, last_rejected),
             restores=restores,
             traceparent=traceparent,
@@ -352,15 +346,15 @@ class LiveSession(ExecutionObserver):
         Parameters
         ----------
         host_kernels
-            The kernels of the program that opens it; see `is_nested`.
+            The kernels of the program that opens it; see `check_not_waiting`.
 
         Raises
         ------
         InitFailed, KernelWaitsForItself
             The init source failed or cannot run. The caller must still close the session.
         """
-        if self.first_sources and await is_nested(kernel, host_kernels):
-            self._queue.nests_in = kernel
+        if self.first_sources:
+            await check_not_waiting(kernel, host_kernels)
         self._activity.publish("opened", self, status="open")
         for observer in self._outside:
             observer.opened()
@@ -370,20 +364,10 @@ class LiveSession(ExecutionObserver):
         await self._queue.begin(kernel)
         self.active()
 
-    async def is_nested(self, host_kernels: Mapping[str, str]) -> bool:
-        """Return whether a cell of the kernel waits for the code that a program submits here.
-
-        Raises
-        ------
-        KernelWaitsForItself
-            A cell waits for the code, which cannot run beside the cell.
-        """
-        kernel = self.kernel
-        if kernel is None or not await is_nested(kernel, host_kernels):
-            return False
-        if not all(execution.spec.nested for execution in self.unfinished):
-            raise KernelWaitsForItself(AT_AGENTS_CODE, kernel_id=kernel.id)
-        return True
+    async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
+        """Raise KernelWaitsForItself if code submitted by a program would wait for the program."""
+        if self.kernel is not None:
+            await check_not_waiting(self.kernel, host_kernels)
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
         """Answer the input request of an execution.
@@ -402,7 +386,7 @@ class LiveSession(ExecutionObserver):
         stops an agent there wants it to run nothing more.
         """
         self._check_open()
-        reason = f"Interrupted by {by.said}."
+        reason = f"Interrupted by {self._named(by)}."
         for execution in self._queue.executions:
             if execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
@@ -413,7 +397,7 @@ class LiveSession(ExecutionObserver):
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
-        reason = f"Cancelled by {by.said}."
+        reason = f"Cancelled by {self._named(by)}."
         if execution is self.running:
             await self._queue.runner.interrupt(
                 execution, Ending("interrupted", reason), "cancelled", by
@@ -422,6 +406,11 @@ class LiveSession(ExecutionObserver):
             execution.withdraw("cancelled", reason)
         else:
             raise AlreadyFinished("The execution has finished.", execution_id=execution.id)
+
+    def _named(self, by: By) -> str:
+        """Return who did something to this session, for users and language models."""
+        is_own = by.token_id is not None and by.token_id == self.token_id
+        return "the agent itself" if is_own else by.said
 
     async def restart(self, by: By) -> None:
         """Give the session a fresh kernel; the next execution reports that variables were lost.
@@ -434,7 +423,7 @@ class LiveSession(ExecutionObserver):
         self._check_open()
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
-        why = f"The kernel was restarted by {by.said}."
+        why = f"The kernel was restarted by {self._named(by)}."
         await self._queue.runner.end_kernel(
             KernelDeath("restarted", why), Ending("interrupted", why), by
         )
@@ -494,7 +483,9 @@ class LiveSession(ExecutionObserver):
             await self._tasks.end(timeout=END_TIMEOUT)
         await self.cells.close()
         await queue.incarnations.release()
-        closed = Closed(at=timestamp(), by=by, reason=reason)
+        notebook = self._notebook if self.is_unwanted else None
+        is_removed = notebook is not None and await notebook.discard()
+        closed = Closed(at=timestamp(), by=by, reason=reason, notebook_removed=is_removed)
         try:
             await self._loop.run_in_executor(self._resources.disk, self._journal.close, closed)
         except HistoryUnavailable as error:
@@ -538,12 +529,6 @@ class LiveSession(ExecutionObserver):
         for execution in self.unfinished:
             self._queue.executions.output_changed(execution)  # no cell is written in a pause
         await self._queue.recorder.record(entry)
-        self._activity.publish("session", self)
-
-    async def grant(self, minutes: float, by: By) -> None:
-        """Approve all executions for some minutes; raise HistoryUnavailable if not recorded."""
-        self._check_open()
-        await self.gate.grant(minutes, by)
         self._activity.publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:

@@ -137,6 +137,14 @@ class SessionHistory:
         await self.started()
         return await self.in_thread(call)
 
+    async def indexed(self) -> None:
+        """Wait until the index is complete, however long that takes.
+
+        For work for which nobody waits and that is not tried again; requests are refused instead.
+        """
+        await self.started()
+        await asyncio.wrap_future(self._history.until_ready())
+
     async def _settle_regularly(self) -> None:
         """End the sessions of dead servers, even if nobody requests them, and apply retention."""
         retain_at = 0.0
@@ -402,7 +410,7 @@ class SessionHistory:
         limit: int,
     ) -> T:
         if record.text is None:
-            data = transcript(record.outputs).encode()
+            data = transcript(record.read_outputs).encode()
             with io.BytesIO(data) as file:
                 return read(file, offset, limit, 0)
         path, _, _ = self._history.blob(record.text)

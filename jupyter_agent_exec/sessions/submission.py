@@ -129,6 +129,10 @@ class Submission:
         settings = self._settings.within(caller.caps)
         settings.check_timeout(request.timeout, "timeout")
         settings.check_output(request.max_output_bytes, "max_output_bytes")
+        if request.trial and request.placement not in ("end", "none"):
+            raise InvalidRequest("placement: a trial has no cell.", field="placement")
+        if request.trial and request.source is None:
+            raise InvalidRequest("source: a trial needs code.", field="source")
 
     async def _once(
         self,
@@ -163,13 +167,12 @@ class Submission:
         self._check_cell(request, caller, live)
         place = await live.find_place(request)
         named_source = await _named_source(live, request.revises)
-        nested = await live.is_nested(caller.host_kernels)
+        await live.check_not_waiting(caller.host_kernels)
         self._quotas.check_execute(caller, self._sessions.all_open())  # others were accepted
         spec = live.spec(
             request,
             by=caller.by(),
             place=place,
-            nested=nested,
             named_source=named_source,
             traceparent=caller.traceparent,
             idempotency_key=key,
@@ -197,14 +200,13 @@ class Submission:
             with _naming(index):
                 self._check_cell(step, caller, live)
                 places.append(await live.find_place(step))
-        nested = await live.is_nested(caller.host_kernels)
+        await live.check_not_waiting(caller.host_kernels)
         self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
         specs = [
             live.spec(
                 step,
                 by=caller.by(),
                 place=place,
-                nested=nested,
                 named_source=None,
                 traceparent=caller.traceparent,
                 idempotency_key=key if index == 0 else None,

@@ -178,11 +178,9 @@ class Signer:
 
 
 def _is_continued(path: Path, signature: HeadSignature) -> bool:
-    """Return whether a chain still has a head that was signed, or was migrated since."""
+    """Return whether a chain still has a head that was signed."""
     with path.open("rb") as file:
-        for n, line in enumerate(file, 1):
-            if n == signature.length and signature.head.encode("ascii") == line[9:73]:
-                return True
-            if b'"type":"migrated"' in line:
-                return True
-    return False
+        return any(
+            n == signature.length and signature.head.encode("ascii") == line[9:73]
+            for n, line in enumerate(file, 1)
+        )

@@ -51,22 +51,19 @@ class FileSink(Sink):
             self._put(f"{batch.journal}/{REWIND}-{end['head']}.json", note.encode())
         self._put(f"{batch.journal}/server", self.settings.server.encode())
 
-        if batch.erases or batch.is_migrated:
-            self._erase(batch.journal, batch.erases, without_salts=batch.is_migrated)
+        if batch.erases:
+            self._erase(batch.journal, batch.erases)
 
-    def _erase(self, journal: str, names: frozenset[Digest], *, without_salts: bool) -> None:
+    def _erase(self, journal: str, names: frozenset[Digest]) -> None:
         """Write files anew without payloads that a user has erased."""
-        salted: set[str] = set()
         files = list(self._list(journal))
         for name in files:
             if not name.endswith(".jsonl"):
                 continue
             data, lines = self._get(name), []
             for line in map(parse_line, data.splitlines(keepends=True)):
-                salted.update(line.salts)
-                gone = names | (line.payloads.keys() - line.salts if without_salts else set())
                 payloads, salts = (
-                    {name: text for name, text in texts.items() if name not in gone}
+                    {name: text for name, text in texts.items() if name not in names}
                     for texts in (line.payloads, line.salts)
                 )
                 lines.append(format_line(line.hash, line.canonical, payloads, salts))
@@ -74,8 +71,7 @@ class FileSink(Sink):
                 self._replace(name, b"".join(lines))
         for name in files:
             folder, _, last = name.rpartition("/")
-            is_blob = folder.endswith("/blobs")
-            if is_blob and (last in names or (without_salts and last not in salted)):
+            if folder.endswith("/blobs") and last in names:
                 self._delete(name)
 
     @abstractmethod

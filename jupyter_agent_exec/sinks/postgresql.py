@@ -116,19 +116,17 @@ class PostgreSQLSink(Sink):
                     self._insert("agent_exec_rewinds", "journal, server, length, head"),
                     (batch.journal, server, *end),
                 )
-            if batch.erases or batch.is_migrated:
+            if batch.erases:
                 self._erase(connection, batch)
 
     def _erase(self, connection: psycopg.Connection[Any], batch: Batch) -> None:
         """Delete payloads that a user has erased, if the role may."""
         delete = sql.SQL(
-            "DELETE FROM {}.agent_exec_payloads"
-            " WHERE journal = %s AND (digest = ANY(%s) OR (%s AND salt IS NULL))"
+            "DELETE FROM {}.agent_exec_payloads WHERE journal = %s AND digest = ANY(%s)"
         ).format(self._schema)
         try:
             with connection.transaction():
-                wanted = (batch.journal, list(batch.erases), batch.is_migrated)
-                connection.execute(delete, wanted)
+                connection.execute(delete, (batch.journal, list(batch.erases)))
         except psycopg.errors.InsufficientPrivilege as error:
             _log.warning(
                 "What was erased from %s remains in the database: %s", batch.journal, error

@@ -9,8 +9,6 @@ from urllib.parse import quote
 from tests.asking import Answered, Send
 
 VERSION = "2024-02-02-preview"
-AUTOGEN = "Python/3.11 aiohttp/3.14.5"
-"""The User-Agent of AutoGen's client."""
 
 
 def form(data: bytes, filename: str, field: str = "file") -> tuple[str, str]:

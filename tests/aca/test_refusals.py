@@ -263,3 +263,17 @@ async def test_an_operator_may_want_an_agent_token(
     session = session_of()
     assert (await session.execute("1")).status == 403
     assert (await session.upload(b"", "a.txt")).status == 403
+
+
+async def test_no_answer_has_a_cookie(ask: Send, agent: Agent) -> None:
+    token = (await mint(agent, "exec:scratch", "files"))[1]
+    session = DynamicSession(ask, bearer(token), "one")
+    answers = [
+        await session.post_code({"code": "1"}),
+        await session.post_code({"code": "1/0"}),
+        await session.post_code({}),
+        await session.upload(b"", "a.txt"),
+        await session.list(),
+        await session.read("a.txt"),
+    ]
+    assert [answer.headers.get_list("Set-Cookie") for answer in answers] == [[]] * len(answers)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_agent_exec.adapters.result_pieces import omitted_note, quiet
 from jupyter_agent_exec.client import Result
@@ -19,6 +20,9 @@ from tests.client.wire import execution
 def test_of_what_was_left_out_only_that_is_said(omitted: Omitted, said: str) -> None:
     note = omitted_note(Result(execution(outputs_complete=False, omitted=omitted)))
     assert note == f"Left out: {said} of it is kept with execution x_1."
+    omitted = replace(omitted, unknown=True)
+    more = omitted_note(Result(execution(outputs_complete=False, omitted=omitted)))
+    assert more == f"{note} What it printed last may be missing."
 
 
 def test_outputs_that_were_lost_with_their_kernel_are_not_said_to_be_kept() -> None:

@@ -26,10 +26,13 @@ async def reject(agent: Agent, execution: dict[str, Any], reason: str | None = N
     return await agent.ask("POST", f"executions/{execution['id']}/reject", {"reason": reason})
 
 
-async def grant(agent: Agent, session: dict[str, Any], minutes: float) -> dict[str, Any]:
-    answered = await agent.ask("PUT", f"sessions/{session['id']}/approval", {"minutes": minutes})
-    assert answered.status == 200, answered.body
-    return dict(answered.json)
+async def grant(agent: Agent, execution: dict[str, Any], span: str = "hour") -> Answered:
+    """Approve an execution, and let its agent run more in the kernel."""
+    return await approve(agent, execution, grant=span)
+
+
+async def withdraw(agent: Agent, session: dict[str, Any]) -> Answered:
+    return await agent.ask("DELETE", f"sessions/{session['id']}/grant")
 
 
 async def set_policy(agent: Agent, **modes: str) -> Answered:

@@ -15,6 +15,7 @@ from tests.approvals.person_deciding import (
     look,
     reject,
     set_paused,
+    withdraw,
 )
 from tests.asking import Agent
 from tests.real_server import Gate
@@ -37,12 +38,14 @@ async def test_what_was_accepted_under_a_grant_asks_if_that_ended_before_its_tur
     agent: Agent, gate: Gate
 ) -> None:
     session = await agent.open()
-    await grant(agent, session, 5)
+    opening = await asks(agent, session, "0")
+    await grant(agent, opening)
+    await finished(agent, opening)
     first = await agent.run(session, gate.source, wait=0)
     second = await agent.run(session, "1", wait=0)
     await asyncio.to_thread(gate.wait_until_it_runs)
     assert second["status"] == "queued"
-    await grant(agent, session, 0)
+    await withdraw(agent, session)
     await asyncio.to_thread(gate.let_it_go_on)
     assert (await finished(agent, first))["status"] == "ok"
     await until(agent, second, "awaiting_approval")

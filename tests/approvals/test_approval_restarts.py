@@ -59,7 +59,7 @@ def test_what_was_decided_reads_the_same_after_a_restart(tmp_path: Path) -> None
     ]
     assert after[1]["approval"]["asked_source"] == "print(2)"
     assert decided["policy"]["scratch"] == "first"
-    assert decided["paused"] is None
+    assert decided["paused"] is not None
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
 
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_recorded_is_not_approved_and_goes_on_asking(tmp_path: Pa
         for refused in (
             server.ask("POST", f"{path}/approve", {"source_sha256": sha256}),
             server.ask("PUT", "approvals/policy", {"scratch": "none"}),
-            server.ask("PUT", f"sessions/{execution['session_id']}/approval", {"minutes": 5}),
+            server.ask("POST", f"{path}/approve", {"source_sha256": sha256, "grant": "hour"}),
         ):
             assert (refused.status_code, refused.json()["code"]) == (503, "history_unavailable")
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)
@@ -100,6 +100,7 @@ def test_what_cannot_be_recorded_is_not_approved_and_goes_on_asking(tmp_path: Pa
     [
         ("approval={'diary': 'none'}", "diary"),
         ("approval={'notebook': 'sometimes'}", "sometimes"),
+        ("approval={'notebook': 'rules'}", "Use 'first'"),
         ("forced_approval={'kernel': 1}", "kernel"),
     ],
 )

@@ -13,7 +13,6 @@ from tests.approvals.person_deciding import (
     approve,
     asking_ids,
     asks,
-    grant,
     look,
     reject,
     set_policy,
@@ -143,21 +142,6 @@ async def test_a_kernel_restarted_between_approval_and_turn_is_asked_for_anew(
     assert (done["status"], done["kernel"]["restarted"]) == ("ok", True)
     types = [entry["type"] for entry in await entries(agent, session)]
     assert types.count("approval_asked") == 3
-
-
-async def test_a_grant_lets_what_asks_run_and_what_comes(agent: Agent) -> None:
-    session = await agent.open()
-    first, second = await asks(agent, session, "1"), await asks(agent, session, "2")
-    assert (await approvals(agent))["executions"][0]["id"] == first["id"]
-    granted = await grant(agent, session, 5)
-    assert granted["approved_until"] is not None
-    for execution in (first, second):
-        done = await finished(agent, execution)
-        assert (done["status"], done["approval"]["status"]) == ("ok", "approved")
-    third = await agent.run(session, "3")
-    assert (third["status"], third["approval"]) == ("ok", None)
-    assert (await grant(agent, session, 0))["approved_until"] is None
-    await asks(agent, session, "4")
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"approval": {"scratch": "first"}}])

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.person_deciding import approvals, approve, asks, look, set_paused, set_policy
+from tests.approvals.person_deciding import (
+    approvals,
+    approve,
+    asks,
+    grant,
+    look,
+    set_paused,
+    set_policy,
+    withdraw,
+)
 from tests.asking import Agent
 from tests.real_server import Gate
 from tests.sessions.living_notebook import entries, finished
@@ -129,9 +138,11 @@ async def test_everybody_hears_of_it(agent: Agent, jp_serverapp: Any) -> None:
     await until(action="execution", execution_id=execution["id"], status="awaiting_approval")
     await until(action="approvals")
     heard.clear()
-    await approve(agent, execution)
+    await grant(agent, execution)
     await until(action="approvals")
-    await agent.ask("PUT", f"sessions/{session['id']}/approval", {"minutes": 1})
+    await until(action="session", session_id=session["id"])
+    heard.clear()
+    await withdraw(agent, session)
     await until(action="session", session_id=session["id"])
     heard.clear()
     await set_paused(agent, True)
@@ -149,7 +160,6 @@ async def test_a_policy_counts_for_what_comes_and_what_asks_goes_on_asking(agent
         "kernel": "none",
         "edits": "apply",
         "forced": [],
-        "allow": ["read", "plot"],
     }
     execution = await asks(agent, session, "2")
     await set_policy(agent, scratch="none")
@@ -187,7 +197,7 @@ async def test_a_policy_is_kept_and_in_the_ledger(agent: Agent, history_dir: Pat
     assert entry["by"]["kind"] == "person"
 
 
-@pytest.mark.parametrize("body", [{"scratch": "sometimes"}, {"minutes": -1}])
+@pytest.mark.parametrize("body", [{"scratch": "sometimes"}, {"scratch": "rules"}, {"minutes": -1}])
 async def test_bad_words_change_nothing(agent: Agent, body: dict[str, Any]) -> None:
     before = await approvals(agent)
     answered = await agent.ask("PUT", "approvals/policy", body)

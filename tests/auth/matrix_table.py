@@ -3,85 +3,86 @@
 `400` is for whoever is let in and then says something that the route does not know: nothing is
 changed by asking. Of the routes that name something, an agent token is shown something of its own,
 `wrong` something else; `read` may read all history and the notebooks in its reach, and no more;
-`rate` has used up its executions for this minute.
+`rate` has used up its executions for this minute; `look` may look into the kernels of notebooks.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-SHOWN: Final = ("token", "cookie", "xsrf", "right", "read", "wrong", "rate")
+SHOWN: Final = ("token", "cookie", "xsrf", "right", "read", "wrong", "rate", "look")
 """Whose are the columns: a person's token, their cookie without and with XSRF, agent tokens."""
 
 TABLE: Final = """
-GET    status                                   200 200 200   200 200 200 200
-GET    sessions                                 200 200 200   200 200 200 200
-POST   sessions                                 400 403 400   400 403 404 400
-GET    sessions/{session_id}                    200 200 200   200 200 404 200
-POST   sessions/{session_id}/close              400 403 400   400 403 404 400
-POST   sessions/{session_id}/interrupt          400 403 400   400 403 404 400
-POST   sessions/{session_id}/restart            400 403 400   400 403 404 400
-GET    sessions/{session_id}/executions         200 200 200   200 200 404 200
-POST   sessions/{session_id}/executions         400 403 400   400 403 404 429
-GET    sessions/{session_id}/notebook           200 200 200   200 200 404 200
-GET    sessions/{session_id}/requirements       200 200 200   200 200 404 200
-GET    sessions/{session_id}/journal            200 200 200   200 200 404 200
-GET    sessions/{session_id}/events             200 200 200   200 200 404 200
-GET    sessions/{session_id}/guide              200 200 200   200 200 404 200
-GET    sessions/{session_id}/variables          200 200 200   200 403 404 200
-POST   sessions/{session_id}/complete           400 403 400   400 403 404 400
-POST   sessions/{session_id}/inspect            400 403 400   400 403 404 400
-GET    sessions/{session_id}/packages           200 200 200   200 403 404 200
-GET    sessions/{session_id}/files              200 200 200   200 403 404 403
-GET    sessions/{session_id}/files/{path}       200 200 200   200 403 404 403
-PUT    sessions/{session_id}/files/{path}       400 403 400   400 403 404 403
-DELETE sessions/{session_id}/files/{path}       400 403 400   400 403 404 403
-GET    executions/{execution_id}                200 200 200   200 200 404 200
-GET    executions/{execution_id}/stream         200 200 200   200 200 404 200
-GET    executions/{execution_id}/text           200 200 200   200 200 404 200
-POST   sessions/{session_id}/steps              400 403 400   400 403 404 400
-POST   executions/{execution_id}/input          400 403 400   400 403 404 400
-POST   executions/{execution_id}/cancel         400 403 400   400 403 404 400
-GET    blobs/{digest}                           200 200 200   200 200 404 200
-POST   erasures                                 400 403 400   403 403 403 403
-POST   retention                                400 403 400   403 403 403 403
-PUT    holds                                    400 403 400   403 403 403 403
-GET    search                                   200 200 200   200 200 200 200
-GET    images                                   200 200 200   200 200 200 200
-GET    notebooks                                200 200 200   200 200 200 200
-GET    notebooks/{path}/cells                   200 200 200   200 200 404 200
-PATCH  notebooks/{path}/cells                   400 403 400   400 403 404 400
-GET    proposals                                200 200 200   200 200 200 200
-POST   sessions/{session_id}/proposals/keep     400 403 400   403 403 403 403
-POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403
-POST   executions/{execution_id}/accept         400 403 400   403 403 403 403
-POST   executions/{execution_id}/discard        400 403 400   403 403 403 403
-POST   executions/{execution_id}/restore        400 403 400   403 403 403 403
-POST   executions/{execution_id}/cell/discard   400 403 400   403 403 403 403
-POST   executions/{execution_id}/cell/restore   400 403 400   403 403 403 403
-POST   sessions/{session_id}/accept             400 403 400   403 403 403 403
-POST   sessions/{session_id}/discard            400 403 400   403 403 403 403
-POST   sessions/{session_id}/cells/discard      400 403 400   403 403 403 403
-PUT    executions/{execution_id}/review         400 403 400   403 403 403 403
-PUT    sessions/{session_id}/review             400 403 400   403 403 403 403
-GET    approvals                                200 200 200   200 200 200 200
-PUT    approvals/policy                         400 403 400   403 403 403 403
-PUT    approvals/pause                          400 403 400   403 403 403 403
-POST   executions/{execution_id}/approve        400 403 400   403 403 403 403
-POST   executions/{execution_id}/reject         400 403 400   403 403 403 403
-PUT    sessions/{session_id}/approval           400 403 400   403 403 403 403
-POST   sessions/{session_id}/restore            400 403 400   400 403 404 400
-POST   reruns                                   400 403 400   403 403 403 403
-GET    reruns/{session_id}                      404 404 404   404 404 404 404
-GET    tokens                                   200 200 200   403 403 403 403
-POST   tokens                                   400 403 400   403 403 403 403
-DELETE tokens/{token_id}                        404 403 404   403 403 403 403
-POST   unlock                                   400 403 400   403 403 403 403
-POST   aca/code/execute                         400 403 400   400 403 400 403
-POST   aca/files/upload                         400 403 400   400 403 400 403
-GET    aca/files                                400 400 400   400 403 400 403
-GET    aca/files/content/{filename}             400 400 400   400 403 400 403
-GET    openapi.json                             200 200 200   200 200 200 200
+GET    status                                   200 200 200   200 200 200 200 200
+GET    sessions                                 200 200 200   200 200 200 200 200
+POST   sessions                                 400 403 400   400 403 404 400 400
+GET    sessions/{session_id}                    200 200 200   200 200 404 200 200
+POST   sessions/{session_id}/close              400 403 400   400 403 404 400 400
+POST   sessions/{session_id}/interrupt          400 403 400   400 403 404 400 400
+POST   sessions/{session_id}/restart            400 403 400   400 403 404 400 403
+GET    sessions/{session_id}/executions         200 200 200   200 200 404 200 200
+POST   sessions/{session_id}/executions         400 403 400   400 403 404 429 400
+GET    sessions/{session_id}/notebook           200 200 200   200 200 404 200 200
+GET    sessions/{session_id}/requirements       200 200 200   200 200 404 200 200
+GET    sessions/{session_id}/journal            200 200 200   200 200 404 200 200
+GET    sessions/{session_id}/events             200 200 200   200 200 404 200 200
+GET    sessions/{session_id}/guide              200 200 200   200 200 404 200 200
+GET    sessions/{session_id}/variables          200 200 200   200 403 404 200 200
+POST   sessions/{session_id}/complete           400 403 400   400 403 404 400 403
+POST   sessions/{session_id}/inspect            400 403 400   400 403 404 400 403
+GET    sessions/{session_id}/packages           200 200 200   200 403 404 200 200
+GET    sessions/{session_id}/files              200 200 200   200 403 404 403 403
+GET    sessions/{session_id}/files/{path}       200 200 200   200 403 404 403 403
+PUT    sessions/{session_id}/files/{path}       400 403 400   400 403 404 403 403
+DELETE sessions/{session_id}/files/{path}       400 403 400   400 403 404 403 403
+GET    executions/{execution_id}                200 200 200   200 200 404 200 200
+GET    executions/{execution_id}/stream         200 200 200   200 200 404 200 200
+GET    executions/{execution_id}/text           200 200 200   200 200 404 200 200
+POST   sessions/{session_id}/steps              400 403 400   400 403 404 400 403
+POST   executions/{execution_id}/input          400 403 400   400 403 404 400 403
+POST   executions/{execution_id}/cancel         400 403 400   400 403 404 400 400
+GET    blobs/{digest}                           200 200 200   200 200 404 200 200
+POST   erasures                                 400 403 400   403 403 403 403 403
+POST   retention                                400 403 400   403 403 403 403 403
+PUT    holds                                    400 403 400   403 403 403 403 403
+GET    search                                   200 200 200   200 200 200 200 200
+GET    images                                   200 200 200   200 200 200 200 200
+GET    notebooks                                200 200 200   200 200 200 200 200
+GET    notebooks/{path}/cells                   200 200 200   200 200 404 200 200
+PATCH  notebooks/{path}/cells                   400 403 400   400 403 404 400 403
+GET    proposals                                200 200 200   200 200 200 200 200
+POST   sessions/{session_id}/proposals/keep     400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/accept         400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/discard        400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/restore        400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/cell/discard   400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/cell/restore   400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/accept             400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/discard            400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/cells/discard      400 403 400   403 403 403 403 403
+PUT    executions/{execution_id}/review         400 403 400   403 403 403 403 403
+PUT    sessions/{session_id}/review             400 403 400   403 403 403 403 403
+GET    approvals                                200 200 200   200 200 200 200 200
+PUT    approvals/policy                         400 403 400   403 403 403 403 403
+PUT    approvals/pause                          400 403 400   403 403 403 403 403
+GET    executions/{execution_id}/preview        409 409 409   403 403 403 403 403
+POST   executions/{execution_id}/approve        400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/reject         400 403 400   403 403 403 403 403
+DELETE sessions/{session_id}/grant              200 403 200   403 403 403 403 403
+POST   sessions/{session_id}/restore            400 403 400   400 403 404 400 403
+POST   reruns                                   400 403 400   403 403 403 403 403
+GET    reruns/{session_id}                      404 404 404   404 404 404 404 404
+GET    tokens                                   200 200 200   403 403 403 403 403
+POST   tokens                                   400 403 400   403 403 403 403 403
+DELETE tokens/{token_id}                        404 403 404   403 403 403 403 403
+POST   unlock                                   400 403 400   403 403 403 403 403
+POST   aca/code/execute                         400 403 400   400 403 400 403 403
+POST   aca/files/upload                         400 403 400   400 403 400 403 403
+GET    aca/files                                400 400 400   400 403 400 403 403
+GET    aca/files/content/{filename}             400 400 400   400 403 400 403 403
+GET    openapi.json                             200 200 200   200 200 200 200 200
 """
 
 EXPECTED: Final[dict[str, dict[str, int]]] = {

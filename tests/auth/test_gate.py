@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 from jupyter_agent_exec.records import AccessDenied
-from tests.approvals.person_deciding import approve, asks, grant, look, set_paused
+from tests.approvals.person_deciding import approve, asks, grant, look, set_paused, withdraw
 from tests.asking import Agent, Answered, Send
 from tests.auth.minting import TokenAgent, ledger, mint
 from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, finished, notebook_target
@@ -159,10 +159,10 @@ async def test_where_each_execution_is_approved_the_rest_passes_only_while_all_i
     await finished(agent, execution)
     await bench.refused(CODE, 403, "approval_required")
     refused = await bench.goes(CODE[0])
-    assert "Approve all…" in refused.json["message"]
-    await grant(agent, bench.session, 5)
+    assert "Approve and let it run…" in refused.json["message"]
+    await grant(agent, await asks(bench.agent, bench.session, "1", placement="none"))
     await bench.passed(CODE)
-    await grant(agent, bench.session, 0)
+    await withdraw(agent, bench.session)
     await bench.refused(CODE, 403, "approval_required")
 
 
@@ -283,7 +283,6 @@ async def test_no_agent_edits_a_cell_in_which_an_execution_waits(
     await bench.open()
     other = await agent.open(target=notebook_target())
     execution = await asks(bench.agent, bench.session, "1 + 1", placement={"cell": "code"})
-    await grant(agent, bench.session, 0)
     ways: list[dict[str, Any]] = [
         {"op": "replace", "cell_id": "code", "source": "steal()"},
         {"op": "split", "cell_id": "code", "parts": [{"cell_type": "code", "source": "x"}] * 2},
@@ -317,7 +316,13 @@ async def test_what_came_of_approved_code_never_stands_under_another_source(
     notebook = nbformat.read(desk.root / NOTEBOOK, as_version=4)
     notebook.cells[0].source = "steal()"
     nbformat.write(notebook, desk.root / NOTEBOOK)  # such as by a program of the agent's
-    await approve(agent, execution)
+    answered = await approve(agent, execution)
+    if source == "3 + 3":  # it would replace another source than the user has seen
+        assert (answered.status, answered.json["code"]) == (409, "approval_changed")
+        assert (await look(agent, execution))["approval"]["before"] == "steal()"
+        cell = nbformat.read(desk.root / NOTEBOOK, as_version=4).cells[0]
+        assert (cell.source, cell.outputs, cell.execution_count) == ("steal()", [], None)
+        return
     done = await finished(agent, execution)
     while done["document"]["status"] == "writing":
         done = await look(agent, execution)

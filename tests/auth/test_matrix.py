@@ -122,12 +122,14 @@ class Person:
         MINTED.append(minted["secret"].rpartition("_")[2])
         return str(minted["secret"])
 
-    async def has_run(self, target: Any, who: str, **headers: str) -> Things:
+    async def has_run(
+        self, target: Any, who: str, *, trial: bool = False, **headers: str
+    ) -> Things:
         """Open a session, run something there that leaves a picture, and name both."""
         asked = {"agent": {"name": who}, "target": target}
         session = await self.does("POST", "sessions", asked, **headers)
         route = f"sessions/{session['id']}/executions"
-        run = {"source": PICTURE.format(who=who), "placement": "none"}
+        run = {"source": PICTURE.format(who=who), "placement": "none", "trial": trial}
         done = await self.does("POST", route, run, **headers)
         return {
             "session_id": session["id"],
@@ -150,6 +152,8 @@ class Scene:
     persons: Things
     limited: Things
     """Of the agent whose token is at its rate."""
+    looked: Things
+    """Of the agent that may only look."""
 
     def credentials(self, person: LoggedIn, password: str) -> list[Credential]:
         right = self.tokens["right"]
@@ -161,6 +165,7 @@ class Scene:
             Credential("read", bearer(self.tokens["read"])),
             Credential("wrong", bearer(right), things=self.persons),
             Credential("rate", bearer(self.tokens["rate"]), things=self.limited),
+            Credential("look", bearer(self.tokens["look"]), things=self.looked),
         ]
         if password:
             header = {"Authorization": f"token {password}"}
@@ -183,6 +188,7 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
         "rate": await ada.mints(
             "exec:notebook", "edit:notebook", caps={"executions_per_minute": 1}
         ),
+        "look": await ada.mints("look:notebook:reports/*"),
         "expired": await ada.mints(*RIGHT),
         "revoked": await ada.mints(*RIGHT),
     }
@@ -194,12 +200,14 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
     persons = await ada.has_run({"kind": "scratch"}, "person")
     notebook = {"kind": "notebook", "path": "reports/a.ipynb"}
     limited = await ada.has_run(notebook, "limited", **bearer(tokens["rate"]))
+    looked = await ada.has_run(notebook, "look", trial=True, **bearer(tokens["look"]))
     nowhere = {"token_id": "t_01JD0000000000000000000000", "filename": "no-such-file"}
     return Scene(
         tokens,
         agents={**agents, **nowhere, "path": "reports/a.ipynb"},
         persons={**persons, **nowhere, "path": "private/b.ipynb"},
         limited={**limited, **nowhere, "path": "reports/a.ipynb"},
+        looked={**looked, **nowhere, "path": "reports/a.ipynb"},
     )
 
 

@@ -33,6 +33,7 @@ def add_route(jp_serverapp: Any, jp_web_app: Any, jp_base_url: str) -> Any:
             "tokens": app.services.tokens,
             "denials": app.services.denials,
             "on_refusal": app.services.of_handlers()["on_refusal"],
+            "refresh_decisions": app.services.of_handlers()["refresh_decisions"],
             "allow_full_access": True,
             "body_limit": 1000,
         }

@@ -122,7 +122,11 @@ async def test_an_answer_that_breaks_midway_does_not_look_complete(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = f"{jp_base_url}breaking"
-    given = {"services": {"body_limit": 1000}, "route": "breaking"}
+
+    async def decided() -> None:
+        """Have read the user's decisions, as there are none."""
+
+    given = {"services": {"body_limit": 1000, "refresh_decisions": decided}, "route": "breaking"}
     jp_web_app.add_handlers(".*$", [(path, BreakingHandler, given)])
     with pytest.raises(HTTPStreamClosedError):
         await send("GET", "breaking", headers=jp_auth_header)

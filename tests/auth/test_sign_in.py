@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import pytest
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.mcp import endpoint
-from jupyter_agent_exec.mcp.sign_in import Pending, SignIn
+from jupyter_agent_exec.mcp.sign_in import MAX_WAITING, Pending, SignIn
 from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, TokenRevoked
 from tests.asking import Agent, Answered, Send
@@ -86,17 +86,17 @@ class Browser:
         answered = await self.authorize(**changed)
         assert answered.status == 302, answered.body
         location = str(answered.headers["Location"])
-        assert location.startswith("consent?request=")
-        return location.partition("=")[2]
+        assert location.startswith("consent?key=")
+        return unquote(location.partition("=")[2])
 
     async def page(self, key: str) -> Answered:
-        return await self.look("consent", {"request": key})
+        return await self.look("consent", {"key": key})
 
     async def answer(
         self, key: str, headers: dict[str, str] | None = None, **changed: str
     ) -> Answered:
         person = await self.person()
-        fields = {**ALLOWED, "_xsrf": person.xsrf, "request": key, **changed}
+        fields = {**ALLOWED, "_xsrf": person.xsrf, "key": key, **changed}
         headers = {"Cookie": person.cookie, **FORM, **(headers or {})}
         return await self._ask("POST", "sign-in/consent", headers=headers, body=urlencode(fields))
 
@@ -260,16 +260,17 @@ async def test_the_page_says_who_asks_and_cannot_be_framed(browser: Browser, ask
 async def test_an_application_of_the_computer_gets_the_answer_on_any_port_and_scheme(
     browser: Browser, ask: Send
 ) -> None:
-    uris = ("http://127.0.0.1/x", "http://localhost", "cursor://a.b/c")
+    own = "com.example.app://a.b/c"
+    uris = ("http://127.0.0.1/x", "http://localhost", own)
     client_id = (await registered(ask, *uris)).json["client_id"]
     for uri in ("http://127.0.0.1:4321/x", "http://localhost:4321/"):
         answered = await browser.answer(await browser.asked(client_id=client_id, redirect_uri=uri))
         assert answered.headers["Location"].startswith(f"{uri}?code=")
-    key = await browser.asked(client_id=client_id, redirect_uri="cursor://a.b/c")
+    key = await browser.asked(client_id=client_id, redirect_uri=own)
     page = await browser.page(key)
-    assert "form-action 'self' cursor:" in page.headers["Content-Security-Policy"]
+    assert "form-action 'self' com.example.app:" in page.headers["Content-Security-Policy"]
     answered = await browser.answer(key)
-    assert answered.headers["Location"].startswith("cursor://a.b/c?code=")
+    assert answered.headers["Location"].startswith(f"{own}?code=")
 
 
 async def test_a_client_is_known_by_the_address_of_its_document(
@@ -324,23 +325,107 @@ async def test_without_the_sdk_sign_in_says_which_extra_is_missing(
 # -- what is refused -------------------------------------------------------------------------------
 
 
-FOREIGN = [
+ALLOWED_URIS = [
+    "http://localhost/",
+    "http://127.0.0.1:7777/cb",
+    "http://LOCALHOST:3000/callback?x=1",
+    "https://elsewhere.example/callback",
+    "https://localhost:8443/callback",
+    "com.example.app:/oauth2redirect",
+    "io.example://callback",
+    "cursor://anysphere.cursor-mcp/oauth/callback",
+]
+FOREIGN_URIS = [
     "http://elsewhere.example/callback",
-    "javascript://a/%0aalert(1)",
-    "data:text/html,x",
-    "file:///etc/passwd",
+    "http://127.0.0.1.elsewhere.example/",
+    "http://[::1]:3000/callback",
+    "http://0.0.0.0/callback",
+    "http://claude.ai@127.0.0.1:7777/cb",
+    "http://:password@127.0.0.1:7777/cb",
+    "http://127.0.0.1:7777/cb#claude.ai",
+    "http://127.0.0.1:7777/cb#",
+    r"http://claude.ai\@127.0.0.1/cb",
     "https://a@elsewhere.example/",
     "https://elsewhere.example/#x",
     "https://elsewhere.example;default-src/",
-    "http://127.0.0.1.elsewhere.example/",
+    "com.example.app://claude.ai@here/",
+    "com.example.app:/#x",
+    "cursor://anysphere.cursor-mcp/oauth/other",
+    "cursor://anysphere.cursor-mcp/oauth/callback#x",
+    *(
+        f"{scheme}://a.b/c"
+        for scheme in (
+            "about",
+            "blob",
+            "chrome",
+            "data",
+            "feed",
+            "file",
+            "filesystem",
+            "ftp",
+            "intent",
+            "javascript",
+            "mailto",
+            "ms-appinstaller",
+            "ms-word.x",
+            "tel",
+            "vbscript",
+            "view-source",
+            "ws",
+            "wss",
+            "x-apple.systempreferences",
+        )
+    ),
+    "javascript:alert(1)",
+    "javascript://a/%0aalert(1)",
+    "data:text/html,x",
+    "mailto:a@b.example",
 ]
 
 
-async def test_an_answer_is_never_sent_to_a_foreign_address(browser: Browser, ask: Send) -> None:
-    for uri in FOREIGN:
-        assert (await registered(ask, uri)).status == 400, uri
-        answered = await browser.authorize(client_id=made_id("Agent", uri), redirect_uri=uri)
+async def test_an_answer_is_never_sent_to_a_foreign_address(
+    browser: Browser, ask: Send, sign_in: SignIn
+) -> None:
+    documents: dict[str, list[str]] = {}
+
+    async def fetch(url: str) -> bytes:
+        metadata = {"client_id": url, "redirect_uris": documents[url]}
+        return json.dumps(metadata).encode()
+
+    sign_in.fetch = fetch
+    for number, uri in enumerate(ALLOWED_URIS + FOREIGN_URIS):
+        allowed = uri in ALLOWED_URIS
+        documents[f"{DOCUMENT}/{number}"] = [uri]
+        assert (await registered(ask, uri)).status == (201 if allowed else 400), uri
+        for client_id in (made_id("Agent", uri), f"{DOCUMENT}/{number}"):
+            for named in (uri, ""):
+                answered = await browser.authorize(client_id=client_id, redirect_uri=named)
+                assert answered.status == (302 if allowed else 400), (uri, client_id)
+
+
+async def test_one_foreign_address_among_others_refuses_a_client(
+    browser: Browser, ask: Send
+) -> None:
+    uris = (CALLBACK, "ftp://elsewhere.example/")
+    assert (await registered(ask, *uris)).status == 400
+    assert (await browser.authorize(client_id=made_id("Agent", *uris))).status == 400
+
+
+async def test_an_address_that_differs_from_the_registered_one_gets_no_answer(
+    browser: Browser,
+) -> None:
+    client_id = made_id("Agent", "http://127.0.0.1:7777/cb")
+    for uri in (
+        "http://claude.ai@127.0.0.1:7777/cb",
+        "http://:x@127.0.0.1:7777/cb",
+        "http://127.0.0.1:7777/cb#x",
+        "http://127.0.0.1:7777/cb?x=1",
+        "http://localhost:7777/cb",
+        "https://127.0.0.1:7777/cb",
+    ):
+        answered = await browser.authorize(client_id=client_id, redirect_uri=uri)
         assert answered.status == 400, uri
+        assert "Location" not in answered.headers
 
 
 BAD_REQUESTS: list[dict[str, str]] = [
@@ -449,6 +534,39 @@ async def test_nobody_answers_for_another_person(open_browser: Callable[[], Brow
     assert (await other.answer(key)).status == 404
     assert (await one.answer(key)).status == 303
     assert (await one.answer(key)).status == 404, "an answer is given once"
+
+
+async def test_a_page_that_is_open_outlasts_any_number_of_other_requests(
+    open_browser: Callable[[], Browser],
+) -> None:
+    one, other = open_browser(), open_browser()
+    key = await one.asked()
+    for _ in range(2 * MAX_WAITING):
+        await one.asked()
+        answered = await other.answer(await other.asked(), decision="deny")
+        assert answered.status == 303
+    assert (await one.page(key)).status == 200
+    assert (await one.answer(key)).status == 303
+
+
+async def test_only_the_server_makes_a_page_of_consent(browser: Browser, sign_in: SignIn) -> None:
+    key = await browser.asked()
+    for other in ("", key[:-1], key[:-1] + ("0" if key[-1] != "0" else "1"), f"0{key}"):
+        assert (await browser.page(other)).status == 404, other
+    asked = sign_in.asked(key)
+    assert asked is not None
+    elsewhere = SignIn(sign_in.tokens, sign_in.fetch).signed(asked)
+    assert (await browser.page(elsewhere)).status == 404
+
+
+def test_what_waits_is_bounded_for_each_person() -> None:
+    pending = Pending[int](60)
+    pending.put("ada's", 0, "ada")
+    for number in range(2 * MAX_WAITING):
+        pending.put(f"bob's {number}", number, "bob")
+    assert pending.get("ada's") == 0
+    kept = [number for number in range(2 * MAX_WAITING) if pending.get(f"bob's {number}")]
+    assert kept == list(range(MAX_WAITING, 2 * MAX_WAITING))
 
 
 async def test_an_answer_comes_from_the_page_and_from_a_person(

@@ -58,7 +58,7 @@ def token(number: int) -> StoredToken:
     )
 
 
-def minted(token: StoredToken, *, secret: bool = True) -> TokenMinted:
+def minted(token: StoredToken) -> TokenMinted:
     return TokenMinted(
         at=token.created_at,
         by=By(kind="person", username=token.username, display_name=token.display_name),
@@ -68,7 +68,7 @@ def minted(token: StoredToken, *, secret: bool = True) -> TokenMinted:
         approval=token.approval,
         caps=token.caps,
         expires_at=token.expires_at,
-        secret_sha256=token.secret_sha256 if secret else None,
+        secret_sha256=token.secret_sha256,
     )
 
 
@@ -267,14 +267,6 @@ def test_a_token_that_a_ledger_revoked_stays_so_whatever_the_file_says(tmp_path:
     note(tmp_path, TokenRevoked(at=at, by=By(kind="person", username="ada"), token_id=token(1).id))
     put(tmp_path, replace(token(1), last_used_at=FUTURE))
     assert [each.revoked_at for each in store.read().values()] == [at]
-
-
-def test_a_token_of_version_0_1_counts_by_what_its_ledger_says_of_it(tmp_path: Path) -> None:
-    note(tmp_path, minted(token(1), secret=False))
-    put(tmp_path, token(1))
-    assert known(tmp_path) == [token(1)]
-    put(tmp_path, replace(token(1), scopes=("files",)))
-    assert known(tmp_path) == []
 
 
 def test_an_entry_that_does_not_follow_the_line_before_it_mints_nothing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ DECISIONS = sorted(
     if verb not in ("get", "head")
 )
 WITHOUT_PASSPHRASE = [
+    ("DELETE", "sessions/{session_id}/grant"),
     ("DELETE", "tokens/{token_id}"),
     ("POST", "unlock"),
     ("PUT", "approvals/pause"),

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from jupyter_agent_exec.auth.validation import NoQuery, read_body, read_query
+from jupyter_agent_exec.auth.validation import NoQuery, read_arguments, read_body, read_query
 from jupyter_agent_exec.errors import InvalidRequest, PayloadTooLarge
-from jupyter_agent_exec.models import CloseSession, Execute
+from jupyter_agent_exec.models import (
+    CloseSession,
+    Execute,
+    MintToken,
+    OpenSession,
+    Reject,
+    Request,
+    RunSteps,
+    SetReview,
+)
 from jupyter_agent_exec.sessions.queries import SessionsQuery
 
 
@@ -35,6 +47,39 @@ def test_what_a_body_may_not_hold_is_told(body: bytes, field: str | None, said: 
         read_body(body, Execute, limit_bytes=1000)
     assert refused.value.detail == {"field": field}
     assert said in refused.value.message
+
+
+SHORT_TEXTS = [
+    (OpenSession, {"title": "a\0"}, "title"),
+    (OpenSession, {"client_id": "\0"}, "client_id"),
+    (OpenSession, {"agent": {"name": "a", "model": "\0"}}, "agent.model"),
+    (OpenSession, {"target": {"kind": "notebook", "path": "a\0.ipynb"}}, "target.path"),
+    (Execute, {"source": "1", "claim": {"purpose": "\0"}}, "claim.purpose"),
+    (RunSteps, {"steps": [{"claim": {"tool_call_id": "\0"}}]}, "steps[0].claim.tool_call_id"),
+    (MintToken, {"label": "\0", "scopes": ["files"], "expires_in": 60}, "label"),
+    (SetReview, {"verdict": None, "comment": "\0"}, "comment"),
+    (Reject, {"reason": "\0"}, "reason"),
+]
+
+
+@pytest.mark.parametrize(("model", "asked", "field"), SHORT_TEXTS)
+def test_no_text_but_code_may_hold_a_nul(
+    model: type[Request], asked: dict[str, Any], field: str
+) -> None:
+    asked = {"agent": {"name": "a"}, **asked} if model is OpenSession else asked
+    for read in (
+        lambda: read_body(json.dumps(asked).encode(), model, limit_bytes=1000),
+        lambda: read_arguments(asked, model),
+    ):
+        with pytest.raises(InvalidRequest, match="NUL") as refused:
+            read()
+        assert refused.value.detail == {"field": field}
+        assert refused.value.message.startswith(f"{field}: ")
+
+
+def test_code_may_hold_a_nul_and_a_backslash_is_none() -> None:
+    asked = {"source": "'\0'", "values": {"x": "'\0'"}, "claim": {"purpose": "\\u0000"}}
+    assert read_body(json.dumps(asked).encode(), Execute, limit_bytes=1000).source == "'\0'"
 
 
 def test_a_body_is_measured_before_it_is_read() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.client.display import exact
 from tests.cli.command import Cli, at_terminal
 from tests.person import person_at
@@ -64,6 +65,23 @@ def test_what_is_rejected_is_exit_code_5_and_says_why(cli: Cli) -> None:
     assert process.returncode == 5
     assert "rejected it and says: Never." in said
     assert cli("pending").stderr == "Nothing asks for approval.\n"
+
+
+def test_an_agent_is_let_run_more_until_that_is_withdrawn(
+    cli: Cli, asking_server: RealServer
+) -> None:
+    with AgentExecClient(asking_server.url, asking_server.token) as client:
+        session = client.open_session("claude")
+        (asking,) = session.submit_steps(["1"])
+        assert cli("approve", asking.id, "--grant", "restart", "--yes").returncode == 0
+        assert session.run("2").status == "ok"
+        assert "“claude” (granted until restart)" in cli("sessions").stdout
+        done = cli("withdraw", session.id)
+        assert done.stdout == f"{session.id}  “claude” has to ask again\n"
+        (again,) = session.submit_steps(["3"])
+        assert again.status == "awaiting_approval"
+        assert cli("withdraw", session.id).stderr == "There is no grant in this session.\n"
+        session.close()
 
 
 def test_another_source_can_be_let_run(cli: Cli) -> None:

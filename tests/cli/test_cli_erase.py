@@ -44,6 +44,7 @@ def test_it_shows_what_goes_asks_and_erases(cli: Cli, server: RealServer) -> Non
     checked = cli("verify", session, "--history", str(server.history_dir))
     assert checked.returncode == Outcome.WHOLE, checked.stdout
     assert "A password." in checked.stdout
+    assert "every payload is there, except what was erased" in checked.stdout
     again = cli("erase", execution, "--yes")
     assert (again.returncode, again.stdout) == (0, "")
     assert "nothing to erase" in again.stderr

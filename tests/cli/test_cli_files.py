@@ -32,7 +32,7 @@ def test_files_are_put_listed_got_and_deleted(cli: Cli, folder: Path, session_id
     assert (done.returncode, done.stdout) == (0, "data/in.csv  8 B\n")
     assert (folder / "data" / "in.csv").read_text() == "a,b\n1,2\n"
     listed = cli("files", session_id, "list", "--recursive").stdout.splitlines()
-    assert listed[0].split() == ["SIZE", "WRITTEN", "BY", "EXECUTION", "FILE"]
+    assert listed[0].split() == ["SIZE", "WRITTEN", "FILE"]
     assert [line.split()[-1] for line in listed[1:]] == ["data/", "data/in.csv"]
     told = json.loads(cli("files", "--json", session_id, "list", "data").stdout)
     assert [file["path"] for file in told] == ["data/in.csv"]

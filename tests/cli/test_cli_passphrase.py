@@ -150,7 +150,7 @@ def test_code_that_takes_the_servers_token_and_cookie_secret_decides_nothing(
         tried += [
             ("POST", f"executions/{waiting.id}/approve", sha256),
             ("POST", f"executions/{waiting.id}/reject", {}),
-            ("PUT", f"sessions/{session.id}/approval", {"minutes": 60}),
+            ("POST", f"executions/{waiting.id}/approve", {**sha256, "grant": "hour"}),
             ("PUT", "approvals/pause", {"paused": False}),
         ]
         with client.open_session("attacker") as other:

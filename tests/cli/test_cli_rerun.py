@@ -109,7 +109,7 @@ def test_a_closed_session_is_restored(cli: Cli, server: RealServer) -> None:
     planned = cli("restore", session.id, "--dry-run")
     assert planned.returncode == 0, planned.stderr
     assert "would run  import math; x = 1" in planned.stdout
-    assert "name it to run it." in planned.stdout
+    assert "would run  open('made.txt', 'w').write('x')" in planned.stdout
     done = cli("restore", session.id)
     assert done.returncode == 0, done.stderr
     assert "back      math, x" in done.stdout

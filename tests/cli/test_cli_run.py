@@ -183,7 +183,7 @@ def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
 
     assert completed("jupyter-agent-exec ca") == {"cancel"}
     assert completed("jupyter-agent-exec run --note") == {"--notebook"}
-    assert {"none", "first", "rules", "always"} <= completed("jupyter-agent-exec policy --scratch ")
+    assert {"none", "first", "always"} <= completed("jupyter-agent-exec policy --scratch ")
 
 
 @pytest.mark.parametrize(

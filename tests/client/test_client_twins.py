@@ -86,12 +86,12 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.hold(agent="a", held=False)
         session.review("approved")
         client.approvals()
-        client.approve("x_1", DIGEST, source="2")
+        client.approve("x_1", DIGEST, source="2", grant="hour")
         client.reject("x_1", "no")
         client.set_policy(notebook="always")
         client.pause()
         client.resume()
-        session.grant_approval(5)
+        session.withdraw_grant()
         client.open_session("a", kernel_id="k1", client_id="c")
 
 
@@ -118,12 +118,12 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.hold(agent="a", held=False)
         await session.review("approved")
         await client.approvals()
-        await client.approve("x_1", DIGEST, source="2")
+        await client.approve("x_1", DIGEST, source="2", grant="hour")
         await client.reject("x_1", "no")
         await client.set_policy(notebook="always")
         await client.pause()
         await client.resume()
-        await session.grant_approval(5)
+        await session.withdraw_grant()
         await client.open_session("a", kernel_id="k1", client_id="c")
 
 
@@ -156,7 +156,7 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("PUT", "/approvals/policy"),
         ("PUT", "/approvals/pause"),
         ("PUT", "/approvals/pause"),
-        ("PUT", "/sessions/s_1/approval"),
+        ("DELETE", "/sessions/s_1/grant"),
         ("POST", "/sessions"),
     ]
 

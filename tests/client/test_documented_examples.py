@@ -1,4 +1,4 @@
-"""The examples of client.md, files.md, mcp.md and notebooks.md run, as they stand there."""
+"""The examples of client.md, files.md and notebooks.md run, as they stand there."""
 
 from __future__ import annotations
 
@@ -87,11 +87,3 @@ def test_a_session_in_a_notebook(server: RealServer, person: Person) -> None:
     told = run(server, source + example("notebooks.md", "sales.groupby("))
     assert "north    15.5" in told
     assert "work/sales.ipynb" in told
-
-
-def test_the_sdk_of_mcp(server: RealServer) -> None:
-    source = example("mcp.md", "streamable_http_client").replace(
-        'main("http://localhost:8888", "…")', f'main("{server.url.rstrip("/")}", "{server.token}")'
-    )
-    assert server.token in source
-    assert run(server, source).startswith("42")

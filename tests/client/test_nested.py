@@ -1,7 +1,8 @@
-"""A cell that has an agent run code in the cell's own kernel: a real server and real kernels."""
+"""A cell that asks for code in the cell's own kernel: a real server and real kernels."""
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ class Kernel:
         self._client = client
         self.id = kernel_id
 
-    def runs(self, source: str, *, said: str | None = None) -> str:
+    def runs(self, source: str) -> str:
         """Run a cell; return what it printed. It must not fail, and must end."""
         printed: list[str] = []
 
@@ -38,10 +39,9 @@ class Kernel:
         source = textwrap.dedent(source)
         reply = self._client.execute_interactive(
             source,
-            allow_stdin=said is not None,
+            allow_stdin=False,
             timeout=60,
             output_hook=hear,
-            stdin_hook=lambda _: self._client.input(said),
         )
         assert reply["content"]["status"] == "ok", "".join(printed)
         return "".join(printed)
@@ -72,101 +72,79 @@ def kernel(server: RealServer) -> Iterator[Kernel]:
         yield kernel
 
 
-def test_a_cell_runs_code_in_its_own_kernel_and_goes_on_with_its_values(
+REFUSED = "kernel_waits_for_itself True\n"
+
+
+def test_a_cell_that_asks_for_its_own_kernel_is_refused_at_once_and_goes_on(
     kernel: Kernel, client: AgentExecClient
 ) -> None:
+    before = client.open_session("tester", notebook=PATH)
     printed = kernel.runs(
         f"""
-        x = 20
-        session = client.open_session("tester", notebook={PATH!r}, preload=["math"])
-        first = session.run("y = x + 1; print('from the agent'); math.floor(y)")
-        failed = session.run("1 / 0")
-        last, = session.run_steps(["y"])
-        valued = session.run("0", values={{"y": "y"}})
-        print(first.id, failed.status, failed.error.ename, valued.values["y"].json, y)
-        """
-    )
-    id, *told = printed.split()
-    assert told == ["error", "ZeroDivisionError", "21", "21"]
-    recorded = client.execution(id)
-    assert (recorded.status, recorded.text) == ("ok", "from the agent\n21")
-    assert recorded.execution.execution_count is None
-    assert recorded.document is not None
-    assert recorded.document.path == PATH
-
-
-def test_code_that_is_awaited_in_a_cell_runs_beside_it(kernel: Kernel) -> None:
-    printed = kernel.runs(
-        f"""
-        import asyncio
+        def refused(call, *args, **asked):
+            try:
+                call(*args, **asked)
+            except errors.KernelWaitsForItself as error:
+                print(error.code, "Leave out notebook= and kernel_id=" in error.message)
+        refused(client.open_session, "tester", notebook={PATH!r}, preload=["math"])
+        session = client.session({before.id!r})
+        refused(session.run, "1")
+        refused(session.run_steps, ["1"])
         async with AsyncAgentExecClient() as other:
-            async with await other.open_session("tester", notebook={PATH!r}) as theirs:
-                aside = asyncio.to_thread(session.run, "b = 2")
-                both = await asyncio.gather(theirs.run("a = 1"), aside)
-        print([each.status for each in both], a + b)
+            theirs = await other.session({before.id!r})
+            try:
+                await theirs.run("1")
+            except errors.KernelWaitsForItself as error:
+                print(error.code, True)
         """
     )
-    assert printed == "['ok', 'ok'] 3\n"
+    assert printed == REFUSED * 4
+    assert before.run("x = 1; x").text == "1"
+    assert len(list(before.executions())) == 1  # nothing was recorded of what was refused
+    assert kernel.runs("print(x)") == "1\n"
 
 
-def test_a_timeout_ends_nested_code_and_neither_the_cell_nor_the_next(kernel: Kernel) -> None:
+def test_a_cell_has_code_run_in_a_kernel_of_its_own(kernel: Kernel) -> None:
+    printed = kernel.runs(
+        """
+        with client.open_session("tester") as aside:
+            print(aside.run("6 * 7").text)
+        """
+    )
+    assert printed == "42\n"
+
+
+def test_what_a_cell_starts_is_refused_too(kernel: Kernel) -> None:
     printed = kernel.runs(
         f"""
-        with client.open_session("tester", notebook={PATH!r}) as late:
-            first = late.run("while True: pass", timeout=0.5)
-            ignoring = late.run("import time; time.sleep(1000)", timeout=0.5)
-            then = late.run("'next'")
-        print(first.status, ignoring.status, ignoring.execution.interrupt_ignored, then.text)
+        !{sys.executable} -m jupyter_agent_exec.cli run --quiet --notebook {PATH} -c "print(1)"
         """
     )
-    assert printed == "timed_out timed_out True 'next'\n"
+    assert "runs in this kernel itself" in " ".join(printed.split())
 
 
-def test_what_a_cell_starts_may_ask_too(kernel: Kernel, server: RealServer) -> None:
-    printed = kernel.runs(
-        f"""
-        word = "known"
-        !{sys.executable} -m jupyter_agent_exec.cli run --quiet --notebook {PATH} -c "print(word)"
-        """
-    )
-    assert printed.split() == ["known"]
-
-
-def test_an_mcp_client_in_the_kernel_may_ask_too(kernel: Kernel) -> None:
+def test_an_mcp_client_in_the_kernel_is_refused_too(
+    kernel: Kernel, client: AgentExecClient
+) -> None:
+    session = client.open_session("tester", notebook=PATH)
     asked = request(
         "tools/call",
-        {"name": "execute", "arguments": {"session_id": "SESSION", "source": "word = 'mcp'"}},
+        {"name": "execute", "arguments": {"session_id": session.id, "source": "1"}},
         modern=True,
     )
     printed = kernel.runs(
         f"""
         import json, subprocess
-        asked = json.dumps({asked!r}).replace("SESSION", session.id)
         bridge = [{sys.executable!r}, "-m", "jupyter_agent_exec.cli", "mcp", "--quiet"]
         pipe = subprocess.PIPE
         with subprocess.Popen(bridge, stdin=pipe, stdout=pipe, text=True) as process:
-            print(asked, file=process.stdin, flush=True)
+            print({json.dumps(asked)!r}, file=process.stdin, flush=True)
             told = process.stdout.readline()
             process.stdin.close()
-        print(json.loads(told)["result"]["structuredContent"]["status"], word)
+        print("runs in this kernel itself" in told)
         """
     )
-    assert printed == "ok mcp\n"
-
-
-def test_after_it_the_cell_can_ask_for_input_and_its_threads_print_into_it(kernel: Kernel) -> None:
-    printed = kernel.runs(
-        """
-        import threading
-        inner = session.run("print('inner')")
-        thread = threading.Thread(target=print, args=("of a thread",))
-        thread.start()
-        thread.join()
-        print(input("Your name? "), inner.text)
-        """,
-        said="Ada",
-    )
-    assert printed == "of a thread\nAda inner\n\n"
+    assert printed == "True\n"
 
 
 def test_code_of_an_agent_that_asks_for_its_own_kernel_is_refused_at_once(
@@ -187,35 +165,17 @@ def test_code_of_an_agent_that_asks_for_its_own_kernel_is_refused_at_once(
         assert session.run("1").ok
 
 
-def test_a_kernel_without_subshells_refuses_at_once_and_serves_the_next_cell(
-    server: RealServer,
-) -> None:
-    with kernel_of(server, "older.ipynb") as kernel:
-        kernel.runs("type(get_ipython().kernel)._supports_kernel_subshells = False")
-        printed = kernel.runs(
-            """
-            for preload in ["math"], []:
-                try:
-                    session = client.open_session("tester", notebook="older.ipynb", preload=preload)
-                    session.run("1")
-                except errors.KernelWaitsForItself as error:
-                    print(error.code, "ipykernel 7" in error.message)
-            """
-        )
-        assert printed == "kernel_waits_for_itself True\n" * 2
-        assert kernel.runs("print('next')") == "next\n"
-
-
 def test_who_cannot_read_the_connection_file_waits_for_the_kernel_as_others_do(
     kernel: Kernel, client: AgentExecClient
 ) -> None:
+    session = client.open_session("tester", notebook=PATH)
     printed = kernel.runs(
         f"""
         from jupyter_agent_exec.host_kernel import HEADER
         import httpx2
         headers = {{**HEADERS, HEADER: "{kernel.id}=0123"}}
         http = httpx2.Client(headers=headers, timeout=60)
-        url = f"{{URL}}/api/agent-exec/sessions/{{session.id}}/executions"
+        url = f"{{URL}}/api/agent-exec/sessions/{session.id}/executions"
         answered = http.post(url, json={{"source": "1", "wait": 0}}).json()
         print(answered["id"], answered["status"])
         """

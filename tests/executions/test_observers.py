@@ -19,7 +19,13 @@ from tests.notebooks.ways import DictWay, notebook
 SESSION: Any = SimpleNamespace(id="s", agent=Agent(name="analyst"), username="ada", token=None)
 CHAIN = Chain(head="0" * 64, length=1)
 JOURNAL: Any = SimpleNamespace(head=CHAIN, signed_head=CHAIN, redactor=Redactor())
-GATE: Any = SimpleNamespace(mode="none", pausing=None, time_counts=True, may_run=lambda _: True)
+GATE: Any = SimpleNamespace(
+    mode_of=lambda _: "none",
+    proposes=lambda _: False,
+    pausing=None,
+    time_counts=True,
+    may_run=lambda _: True,
+)
 
 
 def accepted(executions: LiveExecutions, place: Any = None) -> LiveExecution:

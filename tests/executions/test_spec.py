@@ -33,10 +33,11 @@ ANY = Execute(source="new")
         (ANY, None, Place(), Rejected(), ("x_last", "rejected")),
         (ANY, None, Place(replaces="theirs"), None, (None, "theirs")),
         (ANY, None, Place(replaces="theirs"), Rejected(), ("x_last", "theirs")),
-        (NAMED, "named", Place(replaces="theirs"), Rejected(), ("x_named", "named")),
+        (NAMED, "named", Place(replaces="theirs"), Rejected(), ("x_named", "theirs")),
+        (NAMED, "named", Place(), Rejected(), ("x_named", "named")),
     ],
 )
-def test_what_is_named_comes_first_then_the_persons_cell_then_what_was_rejected(
+def test_the_persons_cell_is_shown_first_then_what_is_named_then_what_was_rejected(
     asked: Execute, named: str | None, place: Any, last: Any, is_of: tuple[str | None, str | None]
 ) -> None:
     assert revision_of(asked, named, place, last) == is_of

@@ -24,7 +24,6 @@ from jupyter_agent_exec.executions.state import (
     Ending,
     EndRecorded,
     Event,
-    ExecutionState,
     ExitRequested,
     GraceElapsed,
     InputRequested,
@@ -33,6 +32,7 @@ from jupyter_agent_exec.executions.state import (
     InterruptRequested,
     KernelEnded,
     LeaveQueue,
+    LiveState,
     Proceed,
     QueueTimeElapsed,
     ReplaceKernel,
@@ -57,9 +57,9 @@ TO_KERNEL = (DispatchStarted(), Sent(starts=True))
 BEHIND_A_CELL = (DispatchStarted(), Sent(starts=False))
 
 
-def after(*events: Event) -> tuple[ExecutionState, tuple[Effect, ...]]:
+def after(*events: Event) -> tuple[LiveState, tuple[Effect, ...]]:
     """Return the state after events, and the effects of the last."""
-    state = ExecutionState(source="1")
+    state = LiveState(source="1")
     effects: tuple[Effect, ...] = ()
     for event in events:
         state, effects = transition(state, event)
@@ -274,12 +274,12 @@ def ended(status: Any, *, ename: str | None = None, aborted: bool = False) -> Ex
     ],
 )
 def test_the_final_status(ending: Ending | None, run: ExecuteOutcome, owned: bool, status: str):
-    state = ExecutionState(source="1", ending=ending)
+    state = LiveState(source="1", ending=ending)
     assert final_status(state, run, owned=owned, is_ending=False)[0] == status
 
 
 def test_the_reason_says_who_most_likely_interrupted_the_kernel_or_what_failed_before():
-    state = ExecutionState(source="1")
+    state = LiveState(source="1")
     shared = partial(final_status, state, owned=False, is_ending=False)
     assert shared(ended("error", ename="KeyboardInterrupt"))[1] == INTERRUPTED_BY_SOMEBODY
     assert shared(ended("error", aborted=True))[1] == CELL_BEFORE_FAILED
@@ -288,6 +288,6 @@ def test_the_reason_says_who_most_likely_interrupted_the_kernel_or_what_failed_b
 @pytest.mark.parametrize("owned", [True, False])
 def test_an_interrupt_with_which_a_restart_begins_is_no_error_of_the_code(owned: bool):
     run = ended("error", ename="KeyboardInterrupt")
-    state = ExecutionState(source="1")
+    state = LiveState(source="1")
     shown = final_status(state, run, owned=owned, is_ending=True)
     assert shown == ("interrupted", INTERRUPTED_TO_END)

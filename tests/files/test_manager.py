@@ -20,22 +20,11 @@ from jupyter_agent_exec.records import Entry, FileDeleted, FileUnchanged, FileUp
 from jupyter_agent_exec.tasks import Tasks
 
 
-class Written:
-    """What executions wrote: nothing."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, Any] = {}
-
-    async def known(self) -> None:
-        """Know it at once."""
-
-
 class Session:
     """Keeps entries; somebody does something in its folder at the moment of the first."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.entries: list[Entry] = []
-        self.written_files = Written()
         self._meanwhile = meanwhile
 
     async def write(self, entry: Entry) -> None:

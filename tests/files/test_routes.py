@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.asking import NAMESPACE, Agent, Answered, Send
+from tests.asking import Agent, Answered
 from tests.files.files_asking import Files
 from tests.sessions.living_notebook import notebook_target
 
@@ -40,7 +40,7 @@ async def test_a_file_is_uploaded_listed_read_replaced_and_deleted(
     assert put.headers["Location"].endswith(f"/sessions/{files.session['id']}/files/data/in.csv")
     assert put.json == {
         "path": "data/in.csv", "is_folder": False, "bytes": 8, "mimetype": "text/csv",
-        "modified_at": put.json["modified_at"], "execution_id": None,
+        "modified_at": put.json["modified_at"],
     }  # fmt: skip
     assert (jp_root_dir / "data" / "in.csv").read_bytes() == b"a,b\n1,2\n"
     assert await files.paths() == ["data"]
@@ -169,33 +169,18 @@ async def test_a_read_only_file_stays(files_of: FilesOf, jp_root_dir: Path) -> N
     assert (jp_root_dir / "a.txt").read_text() == "1"
 
 
-async def test_what_an_execution_wrote_is_the_sessions_and_offered_by_it(
-    agent: Agent, files_of: FilesOf, jp_root_dir: Path, send: Send, jp_auth_header: dict[str, str]
+async def test_a_file_that_changed_while_code_ran_is_nobodys(
+    agent: Agent, files_of: FilesOf, jp_root_dir: Path
 ) -> None:
     files = await files_of()
-    source = (
-        "import pathlib\npathlib.Path('plot 1.png').write_bytes(b'png')\n"
-        "pathlib.Path('made.txt').write_text('x')\npathlib.Path('own.ipynb').write_text('{}')\n"
-        "pathlib.Path('end.').write_text('x')"
-    )
-    done = await agent.run(files.session, source)
+    done = await agent.run(files.session, "open('plot 1.png', 'w').write('png')")
     listed = {file["path"]: file for file in (await files.list()).json["files"]}
-    assert listed["made.txt"]["execution_id"] == done["id"]
     assert listed["plot 1.png"]["mimetype"] == "image/png"
     told = (await agent.get(f"executions/{done['id']}")).json
-    urls = {file["path"]: file["url"] for file in told["changes"]["files"]}
-    assert urls["end."] is None
-    plot = urls["plot 1.png"]
-    assert plot.endswith(f"/{NAMESPACE}/sessions/{files.session['id']}/files/plot%201.png")
-    base = plot.partition(NAMESPACE)[0]
-    answered = await send("GET", plot.removeprefix(base), headers=jp_auth_header)
-    assert (answered.status, answered.body) == (200, b"png")
-    assert f"[saved plot 1.png (3 bytes): {plot}]" in told["text"]
-    assert "made.txt" not in told["text"]
-    assert (await files.put("made.txt", b"y")).status == 200
-    (jp_root_dir / "plot 1.png").write_bytes(b"jpg")
-    assert code(await files.delete("plot 1.png")) == (409, "file_not_owned")
-    assert (await files.list()).json["files"][-1]["execution_id"] is None
+    assert "plot 1.png" not in told["text"]
+    assert code(await files.put("plot 1.png", b"y")) == (409, "file_not_owned")
+    etag = (await files.head("plot 1.png")).headers["ETag"]
+    assert (await files.put("plot 1.png", b"y", If_Match=etag)).status == 200
 
 
 async def test_what_is_recorded_of_a_file_does_not_say_where_it_is_read(

@@ -1,7 +1,7 @@
 """Run all probes on the frameworks' own executors and on ours; writes comparison.md.
 
 `make comparison`, which makes the environments before. Names of frameworks limit it to these; the
-others stay in the page as they were found before.
+others stay in the page as this working copy found them before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import psutil
 
 PROJECT = Path(__file__).parent.parent.parent
 HERE = PROJECT / "tests" / "frameworks"
-JSON = PROJECT / "docs" / "explanation" / "comparison.json"
+JSON = PROJECT / ".make" / "comparison.json"
 PAGE = PROJECT / "docs" / "explanation" / "comparison.md"
 
 FRAMEWORKS = {
@@ -45,9 +45,7 @@ NOTES = {
     "tested.",
     "autogen02": "Its `EmbeddedIPythonCodeExecutor`. Its executor with a Jupyter server was not "
     "tested.",
-    "pantheon": "It has no timeout. A `TimeoutError` in its column means that the probe stopped "
-    "waiting, after the number of seconds that ours had as a timeout. “Two agents” are two tool "
-    "sets here, not two clients of one tool set.",
+    "pantheon": "It has no timeout. “Two agents” are two tool sets here, not two clients of one.",
 }
 """What was tested of each framework."""
 SIDES = ("theirs", "ours")
@@ -56,7 +54,6 @@ GRACE = 1.0
 LIMIT_SECONDS = 120.0
 """Of one probe; who has not answered by then is taken to hang."""
 MARK = "AGENT_EXEC_LOOK"
-RIGHT = "as it should be"
 
 _JUPYTERS = ("JUPYTER", "JPY_")
 """How variables of a server's own begin, and those that would lead an executor elsewhere."""
@@ -66,36 +63,17 @@ TOP = """\
 
 `make comparison` writes this page. It runs the same code in a framework's own executor and in
 [ours for that framework](../how-to/frameworks/index.md), on the same machine, with a new process
-for each probe.
-Each probe is a function in `tests/frameworks/probes*.py`. The tests of each adapter run the probes
-too, and also check that each execution left exactly one valid cell in the history. Times such as
-“within a second” were measured on a machine that others used at the same time. Our executors used
-the server that an adapter starts by default, which keeps up to 100 MB of an execution's output. A
-server that you name keeps as much as it is configured to keep.
-
-Some differences are differences of purpose, not faults: an executor for short scripts of one user
-does not need to do everything that is tested here.
+for each probe, a function in `tests/frameworks/probes*.py`. Some differences are differences of
+purpose, not faults: an executor for short scripts of one user does not need all of this.
 
 | expected | {frameworks} |
 | --- | {rules} |
 {rows}
 
-Each cell shows theirs / ours. “–” means that there is nothing to judge. An empty cell means that
-the probe was not run.
-"""
+The cells are about theirs; “–” means that there is nothing to judge. Ours is as it should be,
+except where a cell says “ours: no”. `make comparison` prints what each probe saw.
 
-SECTION = """
-## {title}
-
-{note}
-"""
-
-LOOKED = """
-{subject}, on Python {python}, {date}. The probes with a result other than “as it should be”:
-
-| expected | theirs | ours |
-| --- | --- | --- |
-{rows}
+{notes}
 """
 
 
@@ -122,40 +100,30 @@ def page(told: Mapping[str, Any]) -> str:
         f"| {title} | " + " | ".join(_in_short(told[each].get(name)) for each in frameworks) + " |"
         for name, title in titles.items()
     ]
-    top = TOP.format(
+    return TOP.format(
         frameworks=" | ".join(FRAMEWORKS[each] for each in frameworks),
         rules=" | ".join("---" for _ in frameworks),
         rows="\n".join(rows),
+        notes="\n".join(_note(each, told[each]) for each in frameworks),
     )
-    return top + "".join(_section(each, told[each]) for each in frameworks)
 
 
-def _section(framework: str, told: Mapping[str, Any]) -> str:
-    """Tell of one framework, apart for each version and day that it was looked at."""
-    texts = [SECTION.format(title=FRAMEWORKS[framework], note=NOTES[framework])]
-    occasions = sorted({_occasion(found) for found in told.values()})
-    for subject, python, date in occasions:
-        rows = [
-            f"| {found['title']} | {_cell(found['theirs'])} | {_cell(found['ours'])} |"
+def _note(framework: str, told: Mapping[str, Any]) -> str:
+    """Tell of one framework, with each version and day that it was looked at."""
+    occasions = sorted(
+        {
+            f"{found['subject']}, Python {found['python']}, {found['date']}"
             for found in told.values()
-            if _occasion(found) == (subject, python, date)
-            and any(found[side]["seen"] != RIGHT for side in SIDES)
-        ]
-        texts.append(LOOKED.format(subject=subject, python=python, date=date, rows="\n".join(rows)))
-    return "".join(texts)
-
-
-def _occasion(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    return found["subject"], found["python"], found["date"]
+        }
+    )
+    return f"- **{FRAMEWORKS[framework]}** ({'; '.join(occasions)}). {NOTES[framework]}"
 
 
 def _in_short(found: Mapping[str, Any] | None) -> str:
-    words = {True: "yes", False: "no", None: "–"}
-    return "" if found is None else " / ".join(words[found[side]["right"]] for side in SIDES)
-
-
-def _cell(side: Mapping[str, Any]) -> str:
-    return str(side["seen"]).replace("|", "\\|").replace("<", "\\<").replace("`", "'")
+    if found is None:
+        return ""
+    theirs = {True: "yes", False: "no", None: "–"}[found["theirs"]["right"]]
+    return theirs if found["ours"]["right"] else f"{theirs}; ours: no"
 
 
 def _compared(framework: str, only: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:

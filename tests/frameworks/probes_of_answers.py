@@ -88,7 +88,7 @@ def unserialisable_value(bench: Bench) -> Verdict:
     return answered(bench.run(subject, "print(lock.locked())"), "False")
 
 
-@probe("A display that was updated is told as it is now, and what was cleared is not told")
+@probe("An updated display has its latest content, and cleared output is left out")
 def updates_and_clear_output(bench: Bench) -> Verdict:
     said = bench.run(
         bench.subject(),

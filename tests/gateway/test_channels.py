@@ -22,6 +22,9 @@ SOON = 60.0
 class Receiver:
     """Receives the end of a kernel."""
 
+    largest_message = 0
+    is_full = False
+
     def __init__(self) -> None:
         self.deaths: queue.Queue[KernelDeath | None] = queue.Queue()
 

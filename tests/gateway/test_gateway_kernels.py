@@ -33,7 +33,10 @@ class There(NamedTuple):
     """Whether its kernels answer beside running code: Enterprise Gateway's ipykernel is older."""
 
 
-@pytest.fixture(scope="module", params=["kernel gateway", "enterprise gateway"])
+@pytest.fixture(
+    scope="module",
+    params=["kernel gateway", pytest.param("enterprise gateway", marks=pytest.mark.nightly)],
+)
 def there(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[There]:
@@ -88,6 +91,7 @@ def test_ten_thousand_flushed_lines_are_complete(there: There, scratch: str) -> 
     assert "".join(output["text"]).split() == [str(i) for i in range(10_000)]
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)  # a gateway carries few messages a second on a busy machine
 def test_a_hundred_thousand_flushed_lines_are_complete(there: There) -> None:
     if not there.has_subshells:

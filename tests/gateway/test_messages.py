@@ -38,7 +38,7 @@ def test_both_framings_are_read(text: str) -> None:
         (serialize_msg_to_ws_v1([*parts, b"a buffer"], "iopub"), True),
         (legacy(content), False),
     ):
-        channel, message = read(data, is_current=is_current)
+        channel, (message,) = read(data, is_current=is_current, largest=0)
         assert channel == "iopub"
         check(message, content)
 
@@ -46,13 +46,14 @@ def test_both_framings_are_read(text: str) -> None:
 def test_a_legacy_message_with_buffers_is_read() -> None:
     content = {"data": {"text/plain": "x"}}
     told = {**json.loads(legacy(content)), "buffers": [b"one", b"two"]}
-    channel, message = read(serialize_binary_message(told), is_current=False)
+    channel, (message,) = read(serialize_binary_message(told), is_current=False, largest=0)
     assert channel == "iopub"
     check(message, content)
 
 
 def test_a_legacy_message_with_nan_is_read() -> None:
-    _, message = read(legacy({"data": {"application/json": float("nan")}}), is_current=False)
+    frame = legacy({"data": {"application/json": float("nan")}})
+    _, (message,) = read(frame, is_current=False, largest=0)
     assert str(message.content["data"]["application/json"]) == "nan"
 
 
@@ -61,7 +62,7 @@ def test_a_legacy_message_with_nan_is_read() -> None:
 def test_a_frame_that_is_no_message_is_one_of_iopub_that_cannot_be_read(
     data: bytes, is_current: bool
 ) -> None:
-    channel, message = read(data, is_current=is_current)
+    channel, (message,) = read(data, is_current=is_current, largest=0)
     assert channel in ("iopub", "")
     assert message.unread or message.content == {}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import itertools
-import json
 
 import pytest
 
@@ -136,27 +135,3 @@ def test_a_digest_without_a_salt_does_not_pass_for_a_commitment(made):
     (made.parent / "blobs").mkdir(exist_ok=True)
     (made.parent / "blobs" / name).write_bytes(forged)
     assert verify_journal(made).outcome is Outcome.ALTERED
-
-
-def test_an_entry_of_format_1_names_its_payloads_by_digest(made):
-    """As a server before commitments wrote it, and as one that continues its journal does not."""
-    last = lines_of(made)[-1]
-    name = hashlib.sha256(b"old").hexdigest()
-    entry = {"n": last.entry["n"] + 1, "type": "approved", "source": name}
-    data = chain.canonical(entry)
-    line_hash = chain.link(last.hash, data)
-    old = chain.format_line(line_hash, data, {name: "old"})
-    before = made.read_bytes()
-    made.write_bytes(before + old)
-    assert verify_journal(made).outcome is Outcome.WHOLE
-    made.write_bytes(before + old.replace(b'"old"', b'"new"'))
-    assert verify_journal(made).outcome is Outcome.ALTERED
-
-
-def test_verify_says_that_it_does_not_know_a_later_format(made):
-    last = lines_of(made)[-1]
-    data = json.dumps({"format": 3, "n": last.entry["n"] + 1}, separators=(",", ":")).encode()
-    with made.open("ab") as file:
-        file.write(chain.format_line(chain.link(last.hash, data), data, {}))
-    (finding,) = verify_journal(made).findings
-    assert "does not know" in finding.message

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import nbformat
 import pytest
 from msgspec.structs import replace
@@ -12,11 +13,10 @@ from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
     SERVER,
-    ApprovalGranted,
     CellDiscarded,
     CellRestored,
     CellWritten,
-    FilesWritten,
+    FilesChanged,
     OutputsAccepted,
     OutputsDiscarded,
     OutputsRestored,
@@ -123,19 +123,6 @@ def test_what_did_not_ask_has_no_approval(history, session):
     assert history.execution(run(session, 1, "1", [])).approval is None
 
 
-def test_what_is_granted_ends_with_the_session(history, session):
-    def until():
-        return history.session(session.session_id).approved_until
-
-    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
-    assert until() == AT
-    session.append([ApprovalGranted(at=AT, by=PERSON, until=None)])
-    assert until() is None
-    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
-    session.close(closed())
-    assert until() is None
-
-
 # -- review ----------------------------------------------------------------------------------------
 
 
@@ -176,14 +163,14 @@ def test_a_session_s_review_counts_where_there_is_no_own(history, session):
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def test_changes_of_variables_and_of_files_are_one(history, session):
+def test_files_that_changed_meanwhile_are_not_what_an_execution_changed(history, session):
     variables = {
         "variables": [{"name": "df", "change": "added", "type": "DataFrame", "shape": [3, 2]}],
         "more_variables": 4,
     }
     files = {
         "files": [{"path": "a.csv", "bytes": 7, "modified_at": AT}],
-        "more_files": 0,
+        "more": 3,
     }
     execution_id = ask(session, 1, "1")
     entry, payloads = finished(execution_id, [])
@@ -191,7 +178,7 @@ def test_changes_of_variables_and_of_files_are_one(history, session):
     session.append_final(
         [
             replace(entry, variables=told[0].digest),
-            FilesWritten(at=AT, by=SERVER, execution_id=execution_id, files=told[1].digest),
+            FilesChanged(at=AT, by=SERVER, execution_id=execution_id, files=told[1].digest),
         ],
         [*payloads, *told],
     )
@@ -199,8 +186,11 @@ def test_changes_of_variables_and_of_files_are_one(history, session):
     changes = record.changes
     assert changes is not None
     assert [(v.name, v.change, v.shape) for v in changes.variables] == [("df", "added", [3, 2])]
-    assert [(f.path, f.bytes) for f in changes.files] == [("a.csv", 7)]
-    assert (changes.more_variables, changes.more_files) == (4, 0)
+    assert changes.more_variables == 4
+    assert "a.csv" not in msgspec.json.encode(changes).decode()
+    changed = record.files_changed
+    assert changed is not None
+    assert ([(f.path, f.bytes) for f in changed.files], changed.more) == ([("a.csv", 7)], 3)
 
 
 def test_what_is_not_recorded_is_null(history, session):

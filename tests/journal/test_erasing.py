@@ -6,7 +6,6 @@ import hashlib
 import subprocess
 import sys
 import textwrap
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,8 @@ from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.records import (
     SERVER,
-    Accepted,
-    Erased,
     InputAsked,
     InputGiven,
-    Migrated,
     Payload,
     PersonRan,
 )
@@ -292,16 +288,12 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_path, old):
+def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_path):
     """Killed before each file that it writes, renames or removes, until it is not killed."""
     made, copies, root = tmp_path / "made", tmp_path / "copies", Path(__file__).parents[2]
-    if old:
-        session_id, secret = old_history(made), "plot"
-    else:
-        history = new_history(made)
-        session_id, secret = full_session(history)[0], SECRET
-        history.stop()
+    history = new_history(made)
+    session_id, _, _ = full_session(history)
+    history.stop()
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLED), made, copies, session_id],
         cwd=root,
@@ -317,39 +309,9 @@ def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_pa
         assert not list((folder / "erasing").glob("*"))
         if report.erased:
             completed.append(folder.name)
-            assert files_with(folder, secret) == [], folder
+            assert files_with(folder, SECRET) == [], folder
     assert len(completed) > 3
     assert len(list(copies.iterdir())) - len(completed) > 1  # killed before the entry
-
-
-def old_history(folder):
-    """Unpack a history of format 1; return its session with executions."""
-    with zipfile.ZipFile(Path(__file__).parent / "history_with_index_1.zip") as archive:
-        archive.extractall(folder)
-    return next(folder.glob("sessions/*")).name
-
-
-def test_a_journal_of_format_1_is_migrated_before_something_is_erased_from_it(folder):
-    session_id = old_history(folder)
-    journal = folder / "sessions" / session_id / "journal.jsonl"
-    before = list(lines(journal))
-    (first, second) = [line.entry for line in before if isinstance(line.entry, Accepted)]
-    old_names = {first.source, second.source}
-    history = new_history(folder)
-    shown = history.execution(second.execution_id)
-    history.erase(Erase(execution_id=first.execution_id), PERSON)
-    after = list(lines(journal))
-    assert [type(line.entry) for line in after[len(before) :]] == [Migrated, Erased]
-    migrated = after[len(before)].entry
-    assert (migrated.before.head, migrated.before.length) == (before[-1].hash, len(before))
-    assert {line.entry.format for line in after} == {2}
-    assert all(name.encode() not in journal.read_bytes() for name in old_names)
-    assert history.execution(first.execution_id).source == ""
-    again = history.execution(second.execution_id)
-    assert (again.source, again.outputs) == (shown.source, shown.outputs)
-    history.stop()
-    assert verify_history(folder).findings == []
-    assert verify_history(folder, head=before[-1].hash).outcome is Outcome.WHOLE
 
 
 def test_a_whole_history_can_be_erased_and_still_verifies(folder):

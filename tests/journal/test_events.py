@@ -7,12 +7,13 @@ from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
     SERVER,
-    ApprovalGranted,
     By,
     CellDiscarded,
     CellWritten,
     Entry,
-    FilesWritten,
+    FilesChanged,
+    GrantGiven,
+    GrantWithdrawn,
     Interrupted,
     KernelEnded,
     NotebookMoved,
@@ -70,7 +71,7 @@ def test_what_cells_show_is_no_event(history, session):
     session.append(
         [
             CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document),
-            FilesWritten(at=AT, by=SERVER, execution_id=execution_id, files=files.digest),
+            FilesChanged(at=AT, by=SERVER, execution_id=execution_id, files=files.digest),
         ],
         [files],
     )
@@ -92,7 +93,9 @@ X = ExecutionId("x_01JD0000000000000000000000")
         (NotebookMoved(at=AT, by=BY, path="b.ipynb", before="a.ipynb"), "a.ipynb → b.ipynb"),
         (Rejected(at=AT, by=PERSON, execution_id=X, reason="  too\n\trisky  "), "too risky"),
         (Rejected(at=AT, by=PERSON, execution_id=X, reason=None), None),
-        (ApprovalGranted(at=AT, by=PERSON, until=AT), AT),
+        (GrantGiven(at=AT, by=PERSON, kernel_id="k", incarnation=1, until=AT), AT),
+        (GrantGiven(at=AT, by=PERSON, kernel_id=None, incarnation=1, until=None), None),
+        (GrantWithdrawn(at=AT, by=PERSON), None),
         (OutputsAccepted(at=AT, by=PERSON, execution_id=X), None),
         (Recovered(at=AT, by=SERVER, torn_bytes=3), None),
         (reviewed(X, None, "only a comment"), "only a comment"),

@@ -214,6 +214,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(journal, path):
     """Twenty writers in turn, each killed at once after some number of answers."""
     journal.append(plain_entries(1))

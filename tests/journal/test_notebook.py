@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
 from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.records import ApprovalGranted, Interrupted, LateOutput, Payload, digest_of
+from jupyter_agent_exec.records import GrantGiven, Interrupted, LateOutput, Payload, digest_of
 from tests.journal.recorded import (
     AT,
     BY,
@@ -86,7 +86,7 @@ def test_what_people_decided_and_what_changed_is_in_the_notebook(history, sessio
     session.append([entry], [payload])
     session.append_final([replace(end, variables=told.digest)], [*payloads, told])
     session.append([reviewed(execution_id, "flagged", "why?"), reviewed(None, up_to=1)])
-    session.append([ApprovalGranted(at=AT, by=PERSON, until=AT)])
+    session.append([GrantGiven(at=AT, by=PERSON, kernel_id="k", incarnation=1, until=None)])
     document = exported(history, session.session_id)
     (cell,) = document["cells"]
     metadata = cell["metadata"]["agent_exec"]
@@ -104,7 +104,7 @@ def test_what_people_decided_and_what_changed_is_in_the_notebook(history, sessio
     about = document["metadata"]["agent_exec"]
     assert about["session"]["approval"] == "none"
     kinds = [event["type"] for event in about["events"]]
-    assert kinds == ["opened", "reviewed", "approval_granted"]
+    assert kinds == ["opened", "reviewed", "grant_given"]
 
 
 def test_a_session_is_a_valid_notebook_with_its_record(history, session):

@@ -131,6 +131,16 @@ def test_a_lookup_waits_for_the_whole_index(held, recorded):
     assert len(whole.sessions) == SESSIONS - 1
 
 
+def test_what_cannot_be_tried_again_waits_for_the_index_as_long_as_it_takes(held, recorded):
+    history, held, _ = held
+    ready = history.until_ready()
+    assert not ready.done()
+    held.let_go.set()
+    ready.result(30)
+    assert history.ready
+    assert history.until_ready().done()
+
+
 def test_what_grows_during_a_rebuild_is_listed(held, recorded):
     history, held, _ = held
     new = history.open_session(opened())

@@ -85,7 +85,7 @@ def test_the_sessions_of_a_killed_server_are_ended(folder, other_server):
     assert (record.status, record.close_reason) == ("closed", "server_died")
     assert history.execution(done).status == "ok"
     record = history.execution(lost)
-    assert (record.status, record.outputs_complete) == ("lost", False)
+    assert (record.status, record.outputs_complete, record.omitted.unknown) == ("lost", False, True)
     assert record.reason is not None
     assert record.started_at == AT
     record = history.execution(waiting)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_agent_exec.central.archive import open_archive
 from jupyter_agent_exec.central.verify import verify_archive
@@ -16,9 +17,10 @@ from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.retention import Kept, due, make_rules
 from jupyter_agent_exec.journal.verify import Outcome, verify_history, verify_session
-from jupyter_agent_exec.models import Erase, Hold, Retain, SetHold
+from jupyter_agent_exec.models import Erase, Hold, Retain, SetHold, TokenRef
 from jupyter_agent_exec.records import SERVER
 from jupyter_agent_exec.sinks.configuration import make_sinks
+from jupyter_agent_exec.types import SessionId, TokenId
 from tests.journal.recorded import PERSON, new_history, opened, run
 from tests.journal.test_erasing import KILLED, SECRET, files_with, full_session
 from tests.real_server import until
@@ -197,16 +199,7 @@ def kept(history):
     sessions = [history.session(full_session(history)[0]) for _ in range(3)]
     days = ("2026-11-20", "2026-11-10", "2026-11-01")
     made = [
-        Kept(
-            type(each)(
-                **{
-                    **{name: getattr(each, name) for name in each.__struct_fields__},
-                    "closed_at": f"{day}T00:00:00.000Z",
-                }
-            ),
-            100,
-            frozenset({"ok", status}),
-        )
+        Kept(replace(each, closed_at=f"{day}T00:00:00.000Z"), 100, frozenset({"ok", status}))
         for each, day, status in zip(sessions, days, ("ok", "error", "ok"), strict=True)
     ]
     return made, [each.session.id for each in made]
@@ -230,6 +223,42 @@ def test_a_session_goes_if_all_that_a_rule_says_is_true_of_it(history):
     assert going({"max_bytes": 200}, {"days": 23}) == [old]  # what goes anyway counts
     hold = Hold(session_id=old, agent=None, username=None, at="", by="", reason=None)
     assert going({"max_bytes": 150}, holds=[hold]) == [failed, new]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "going"),
+    [
+        # The letter is whose session it is: of the tokens a and b, or of the user u. "!" is open,
+        # "=" on hold. The first was closed first. All together may have 600.
+        ("a100 b100 u400", ""),
+        ("a100 b100 a400 a100", "a100"),  # the oldest of the one who has the most
+        ("a100 b100 a300 a200", "a100"),
+        ("b100 a300 a300 a200", "a300"),  # another's goes never, however old it is
+        ("u100 b100 a700", "a700"),
+        ("b100 u100 a900!", ""),  # an open one pushes out nobody's
+        ("b100 u100 a100 a900!", "a100"),
+        ("b100 u100 a900=", ""),
+        ("b200 u100 u100 a200 a200!", "a200"),
+        ("b200 b200 a300 a300!", "b200 a300"),  # who has more than an equal share is not spared
+        ("b100 b200 b100 a900!", "b100"),
+        ("u200 u300 u200", "u200"),  # alone, the oldest
+        ("b300 a300 a300 b300", "b300 a300"),
+    ],
+)
+def test_no_record_goes_because_anothers_grows(history, sizes, going):
+    session = history.session(full_session(history)[0])
+    sessions, holds, names = [], [], {}
+    for day, name in enumerate(sizes.split(), 1):
+        id = SessionId(f"s_{day}")
+        names[id] = name.rstrip("!=")
+        closed = None if name.endswith("!") else f"2026-11-{day:02}T00:00:00.000Z"
+        token = None if name[0] == "u" else TokenRef(id=TokenId(name[0]), label="Agent")
+        made = replace(session, id=id, closed_at=closed, token=token)
+        sessions.append(Kept(made, int(names[id][1:]), frozenset()))
+        if name.endswith("="):
+            holds.append(Hold(session_id=id, agent=None, username=None, at="", by="", reason=None))
+    gone = due(make_rules([{"max_bytes": 600}]), sessions, holds, NOW)
+    assert " ".join(names[each.session.id] for each in gone) == going
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jupyter_agent_exec.kernels.inspection import KernelOccupied, Question, Unan
 from jupyter_agent_exec.kernels.kernel_queue import Requester
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
-from jupyter_agent_exec.types import ExecutionState
+from jupyter_agent_exec.types import KernelState
 from tests.kernels.kernel_server import (
     SOON,
     AgentRun,
@@ -227,7 +227,7 @@ print(new, _, len(In), Out, get_ipython().kernel.comm_manager.comms)
 """
     async with bench() as b:
         await b.has_run("known = {*globals(), 'known'}\n7")
-        states: list[ExecutionState] = []
+        states: list[KernelState] = []
         people: list[PersonExecution] = []
         b.kernel.connection.on_state = states.append
         b.kernel.connection.on_person.add(people.append)
@@ -255,6 +255,13 @@ async def test_a_subshell_that_somebody_deleted_is_made_again() -> None:
         message = person.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
         person.client.control_channel.send(message)
         await person.client.get_control_msg(timeout=SOON)
+        assert await names(b.kernel) == ["mine"]
+
+
+async def test_our_code_that_somebody_removed_is_sent_again() -> None:
+    async with bench() as b:
+        await b.has_run("mine = 1; get_ipython().kernel.comm_manager.targets.clear()")
+        assert await names(b.kernel) == ["mine"]
         assert await names(b.kernel) == ["mine"]
 
 

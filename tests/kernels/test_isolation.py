@@ -6,13 +6,17 @@ an ordinary user, for root's kernels are not left to it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +25,20 @@ import psutil
 import pytest
 
 from jupyter_agent_exec.client import Session
-from jupyter_agent_exec.errors import AgentExecError, InvalidRequest, IsolationUnavailable
+from jupyter_agent_exec.errors import (
+    AgentExecError,
+    InvalidRequest,
+    IsolationUnavailable,
+    TrialUnavailable,
+)
+from jupyter_agent_exec.kernels.folder import Folder
+from jupyter_agent_exec.kernels.isolation.sandbox import (
+    MASKED,
+    RESERVED_IDS,
+    IsolationLimits,
+    Sandbox,
+    argv,
+)
 from tests.kernels.isolation_server import (
     CANARY,
     SOON,
@@ -34,9 +51,10 @@ from tests.kernels.isolation_server import (
 )
 from tests.real_server import TOKEN
 
+PROCESSES = 100
 LIMITS = (
     "--AgentExecApp.isolated_memory_bytes=3000000000",
-    "--AgentExecApp.isolated_processes=301",
+    f"--AgentExecApp.isolated_processes={PROCESSES}",
     "--AgentExecApp.isolated_disk_bytes=50000000",
 )
 
@@ -70,6 +88,11 @@ def test_a_session_says_that_its_kernel_is_isolated(
     assert here.client.session(isolated.id).info.target.isolated
     first = value(isolated, "found = open('/proc/1/cmdline').read().split('\\0')")
     assert {"bubblewrap": "confined", "unshare": "unshare"}[here.way] in first
+
+
+def test_a_trial_is_refused_because_an_isolated_kernel_cannot_be_copied(isolated: Session) -> None:
+    with pytest.raises(TrialUnavailable, match="isolated kernel"):
+        isolated.run("1", trial=True)
 
 
 def test_no_file_of_the_server_of_its_account_or_of_another_session_is_there(
@@ -114,6 +137,22 @@ def test_no_secret_is_in_any_file_that_can_be_read(
     )
     assert found["read"] > 10
     assert found["found"] == []
+
+
+def test_it_reads_nothing_of_how_the_machine_was_started_or_of_its_keys(isolated: Session) -> None:
+    source = f"""
+found = []
+for name in {_there(MASKED)}:
+    try:
+        found.append(open(f'/proc/{{name}}').read())
+    except PermissionError:  # bubblewrap lets nobody open the device that is in its place
+        found.append('')
+"""
+    assert set(value(isolated, source)) == {""}
+
+
+def _there(names: Sequence[str]) -> list[str]:
+    return [name for name in names if Path("/proc", name).exists()]
 
 
 def test_its_environment_is_what_is_on_the_list(isolated: Session) -> None:
@@ -310,6 +349,59 @@ found = json.loads(subprocess.check_output([sys.executable, '-c', calls]))
         assert "OSError" in failed(isolated, "open('/proc/sys/kernel/core_pattern', 'r+')")
 
 
+SETS_ID = """
+import ctypes, os, stat, struct
+libc = ctypes.CDLL(None, use_errno=True)
+open('plain', 'w').close()
+file, here = os.open('plain', os.O_RDWR), os.open('.', os.O_RDONLY)
+x86 = os.uname().machine == 'x86_64'
+CHMOD, CREAT, OPEN, MKNOD = 90, 85, 2, 133
+FCHMOD, FCHMODAT, OPENAT, MKNODAT = (91, 268, 257, 259) if x86 else (52, 53, 56, 33)
+AT, W = -100, os.O_CREAT | os.O_WRONLY
+found, names = {}, []
+
+def tried(name, number, *arguments):
+    left = libc.syscall(number, *arguments)
+    found[name] = ctypes.get_errno() if left < 0 else 0
+
+for bits in (0o4755, 0o2755, 0o6755):
+    for name, old, arguments in (
+        ('chmod', CHMOD, (b'plain', bits)), ('creat', CREAT, (b'made-creat', bits)),
+        ('open', OPEN, (b'made-open', W, bits)),
+        ('mknod', MKNOD, (b'made-mknod', 0o100000 | bits, 0)),
+    ):
+        if x86:
+            tried(f'{name} {bits:o}', old, *arguments)
+    tried(f'fchmod {bits:o}', FCHMOD, file, bits)
+    tried(f'fchmodat {bits:o}', FCHMODAT, AT, b'plain', bits)
+    tried(f'fchmodat2 {bits:o}', 452, AT, b'plain', bits, 0)
+    tried(f'openat {bits:o}', OPENAT, AT, b'made-openat', W, bits)
+    high = ctypes.c_long(bits | 1 << 32)
+    tried(f'openat high {bits:o}', OPENAT, AT, b'made-high', W, high)
+    tried(f'tmpfile {bits:o}', OPENAT, AT, b'.', os.O_TMPFILE | os.O_RDWR, bits)
+    tried(f'mknodat {bits:o}', MKNODAT, AT, b'made-mknodat', 0o100000 | bits, 0)
+    how = ctypes.create_string_buffer(struct.pack('=QQQ', W, bits, 0), 24)
+    tried(f'openat2 {bits:o}', 437, AT, b'made-openat2', how, 24)
+refused = dict(found)
+found.clear()
+tried('open', OPENAT, AT, b'plain', os.O_RDWR, 0o7777)  # no file is made, so this is no mode
+os.chmod('plain', 0o1755)
+os.fchmod(file, 0o700)
+os.mkdir('folder', 0o755)
+with_id = [name for name in os.listdir('.') if os.stat(name).st_mode & 0o6000]
+"""
+
+
+def test_no_file_that_it_leaves_runs_as_the_account(isolated: Session) -> None:
+    told = value(isolated, SETS_ID, "[refused, found, with_id]")
+    assert {name: code for name, code in told[0].items() if code not in (1, 38)} == {}
+    assert {name.split()[0] for name, code in told[0].items() if code == 38} <= {
+        "openat2",
+        "fchmodat2",  # before Linux 6.6
+    }
+    assert told[1:] == [{"open": 0}, []]
+
+
 def test_memory_files_and_processes_are_bounded(here: IsolationServer) -> None:
     with here.client.open_session("tester", isolated=True) as session:
         assert failed(session, "x = bytearray(4_000_000_000)").startswith("MemoryError")
@@ -318,11 +410,16 @@ def test_memory_files_and_processes_are_bounded(here: IsolationServer) -> None:
         assert "OSError: [Errno 2" in failed(session, large.format("/tmp/large"))
         if here.way == "bubblewrap" and os.geteuid() == 0:
             return  # no limit on processes holds for root, who is this ordinary user
-        forks = """
+        told = value(session, FORKS, "[len(found), refused]")
+        assert PROCESSES // 2 < told[0] < PROCESSES
+        assert told[1] == errno.EAGAIN
+
+
+FORKS = """
 import os, signal
-found = []
+found, refused = [], None
 try:
-    for _ in range(400):
+    for _ in range(600):
         pid = os.fork()
         if pid == 0:
             signal.pause()
@@ -334,9 +431,45 @@ for pid in found:
 for pid in found:
     os.waitpid(pid, 0)
 """
-        told = value(session, forks, "[len(found), refused]")
-        assert 0 < told[0] < 301
-        assert told[1] == 11
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a limit on its processes holds for a user")
+@pytest.mark.parametrize("has_cgroup", [True, False])
+def test_the_limit_on_roots_processes_holds_also_after_ids_were_used_up(
+    has_cgroup: bool, tmp_path: Path
+) -> None:
+    most = 60
+    sandbox = Sandbox(IsolationLimits(memory_bytes=0, cpu_seconds=0, processes=most, disk_bytes=0))
+    files = sandbox.files()
+    try:
+        if has_cgroup and files.cgroup is None:
+            pytest.skip("no control group with the controller pids can be made here")
+        twice = (
+            f"for _ in range(2):\n{textwrap.indent(FORKS, '    ')}    print(len(found), refused)"
+        )
+        command = [sys.executable, "-I", "-S", "-c", twice]
+        plan = sandbox.plan(files, Folder(tmp_path, ()), command)
+        plan = plan if has_cgroup else replace(plan, cgroup=None)
+        ran = subprocess.run(
+            argv("unshare", plan),
+            cwd=plan.cwd,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SOON,
+        )
+    finally:
+        files.remove()
+    if has_cgroup:
+        assert ran.stdout == f"{most - 1} {errno.EAGAIN}\n" * 2, ran.stderr
+        assert files.cgroup is not None
+        assert not files.cgroup.exists()
+        return
+    counts = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    assert len(counts) == 2, ran.stderr
+    for forked, refused in counts:
+        assert most - 1 <= forked < most + RESERVED_IDS
+        assert refused == errno.EAGAIN
 
 
 # -- what goes on as with any kernel ---------------------------------------------------------------
@@ -442,6 +575,7 @@ def test_closing_leaves_no_process_mount_or_folder(here: IsolationServer) -> Non
         assert session.run(source).ok
         made = set(here.temporary.iterdir()) - before
         assert len(made) == 2  # the session's, and its kernel's
+        groups = [group for path in made for group in Path("/sys/fs/cgroup").rglob(path.name)]
         started = [
             process
             for process in server_process(here).children(recursive=True)
@@ -451,6 +585,7 @@ def test_closing_leaves_no_process_mount_or_folder(here: IsolationServer) -> Non
     _, left = psutil.wait_procs(started, timeout=SOON)
     assert left == []
     assert set(here.temporary.iterdir()) == before
+    assert not [group for group in groups if group.exists()]
     assert not [
         line for line in Path("/proc/mounts").read_text().splitlines() if "agent-ex" in line
     ]

@@ -271,22 +271,3 @@ async def test_a_turn_is_a_future_that_can_be_waited_for() -> None:
     asyncio.get_running_loop().call_soon(turns.leave, holder)
     await asyncio.wait({turn}, timeout=10)
     assert turn.done()
-
-
-async def test_what_a_cell_waits_for_goes_ahead_of_all_others_and_one_after_the_other() -> None:
-    kernel = SharedKernel()
-    kernel.begins()
-    other = kernel.turns.ask()
-    assert kernel.turns.admits_nested
-    one, two = kernel.turns.ask(nested=True), kernel.turns.ask(nested=True)
-    assert one.done()
-    assert waiting(two, other)
-    assert kernel.turns.admits_nested
-    kernel.turns.leave(one)
-    assert two.done()
-    kernel.turns.leave(two)
-    assert waiting(other)
-    kernel.ends()
-    kernel.clock.advance(SETTLE)
-    assert other.done()
-    assert not kernel.turns.admits_nested

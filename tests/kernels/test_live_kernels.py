@@ -15,7 +15,8 @@ from jupyter_agent_exec.kernels.kernel_queue import KernelQueue
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.outputs import Late
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
-from jupyter_agent_exec.types import ExecutionState
+from jupyter_agent_exec.models import Omitted
+from jupyter_agent_exec.types import KernelState
 from tests.kernels.kernel_server import (
     LOG,
     SOON,
@@ -99,7 +100,7 @@ async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: G
         assert set(await heard) == {"kernel_info_request"}  # again, if its IOPub is late
 
 
-async def _server_knows(server: KernelServer, kernel_id: str, state: ExecutionState) -> None:
+async def _server_knows(server: KernelServer, kernel_id: str, state: KernelState) -> None:
     """Wait until the server's own watch has heard what the kernel does."""
     manager = server.kernels.get_kernel(kernel_id)
     told = asyncio.Event()
@@ -175,7 +176,7 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
         kernel_id = await server.start_kernel()
         person = await server.person(kernel_id)
         kernel = await server.live.adopt(kernel_id)
-        states: list[ExecutionState] = []
+        states: list[KernelState] = []
         cell = person.runs(gate.source)
         await running(gate)
         await at_foreign_work(kernel)
@@ -469,7 +470,7 @@ async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
         execution = await asyncio.wait_for(told.get(), SOON)
         assert execution.outputs is not None
         assert [output["output_type"] for output in execution.outputs] == ["stream", "error"]
-        assert (execution.status, execution.complete) == ("error", True)
+        assert (execution.status, execution.omitted) == ("error", Omitted())
 
 
 async def test_what_a_person_runs_is_not_told_where_nothing_is_kept() -> None:
@@ -528,7 +529,7 @@ async def test_a_persons_cell_whose_end_is_not_seen_is_told_as_incomplete(gate: 
         os.kill(server.kernels.get_kernel(kernel_id).provisioner.pid, signal.SIGKILL)
         await ended(kernel)
         await kernel.let_go()
-        assert [(it.source, it.status, it.complete) for it in told] == [(source, None, False)]
+        assert [(it.source, it.status, it.omitted.unknown) for it in told] == [(source, None, True)]
 
 
 # -- manners ---------------------------------------------------------------------------------------

@@ -7,30 +7,37 @@ import threading
 
 import pytest
 
+from jupyter_agent_exec.tasks import settle
 from tests.kernels.kernel_server import SOON, AgentRun, kernel_server, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
 
 class SlowDisk:
-    """Takes a text, and puts none of it away until it is let."""
+    """Takes a text, and is full until it is let put it away."""
 
     def __init__(self) -> None:
         self.is_at_it = threading.Event()
         self.goes_on = threading.Event()
+        self.is_asked_often = threading.Event()
+        self._asked = 0
         self.written = 0
 
     def write(self, piece: str) -> None:
         self.written += len(piece)
-
-    def flush(self) -> None:
         self.is_at_it.set()
-        self.goes_on.wait()
+
+    @property
+    def is_full(self) -> bool:
+        self._asked += self.is_at_it.is_set()
+        if self._asked > 50:
+            self.is_asked_often.set()
+        return self.is_at_it.is_set() and not self.goes_on.is_set()
 
 
-async def test_nobody_who_reads_outputs_waits_for_the_disk() -> None:
+async def test_the_kernel_waits_for_a_slow_disk_and_nobody_else_does() -> None:
     disk = SlowDisk()
-    agent = AgentRun(1, "print('a line of text\\n' * 100_000)", sink=disk)
+    agent = AgentRun(1, "for _ in range(40): print('a line of text\\n' * 70_000)", sink=disk)
     async with kernel_server() as server:
         connection = (await server.live.adopt(await server.start_kernel())).connection
         connection.start(agent.run)
@@ -39,8 +46,15 @@ async def test_nobody_who_reads_outputs_waits_for_the_disk() -> None:
             reading = asyncio.to_thread(connection.outputs, agent.run)
             outputs = await asyncio.wait_for(reading, SOON)
             assert outputs[0]["text"].startswith("a line of text\n")
+            seen = asyncio.get_running_loop().create_future()
+            channels = connection._channels  # the thread that reads still does what it is told
+            channels.call(lambda: connection.on_loop(settle, seen))
+            await asyncio.wait_for(seen, SOON)
+            assert await asyncio.to_thread(disk.is_asked_often.wait, SOON)
+            assert disk.written < 3_000_000
+            assert not agent.ended.done()
         finally:
             disk.goes_on.set()
         ended = await asyncio.wait_for(agent.ended, SOON)
     assert ended.omitted.bytes > 0
-    assert disk.written == len(text(ended)) + ended.omitted.bytes
+    assert disk.written == len(text(ended)) + ended.omitted.bytes == 40 * (70_000 * 15 + 1)

@@ -8,7 +8,7 @@ import random
 import pytest
 from jupyter_client.session import Session
 
-from jupyter_agent_exec.kernels.messages import LONG_BYTES, PIECE_BYTES, Codec, Message
+from jupyter_agent_exec.kernels.messages import TOLD_BYTES, Codec, Message
 
 KEY = b"a key"
 SCHEME = "hmac-sha256"
@@ -61,27 +61,67 @@ def test_a_message_whose_parent_is_null_is_read() -> None:
     assert message.parent.msg_id == ""
 
 
+def taken(frames: list[bytes], *, chunks: random.Random) -> list[Message]:
+    """Return the messages of large content that comes in chunks of any size."""
+    large = Codec(KEY, SCHEME).large(frames[:-1], len(frames[-1]), frames[-1][:TOLD_BYTES])
+    told, start = [], 0
+    while start < len(frames[-1]):
+        end = start + chunks.choice((TOLD_BYTES, 1_000, 100_000))
+        told.append(large.take(memoryview(frames[-1])[start:end]))
+        start = end
+    return [message for message in told if message is not None]
+
+
+def text_in(messages: list[Message]) -> str:
+    assert not any(message.unread for message in messages)
+    return "".join(message.content["text"] for message in messages)
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_a_very_long_stream_is_decoded_in_pieces_that_add_up(seed: int) -> None:
+@pytest.mark.parametrize("is_ascii", [False, True])
+def test_a_large_stream_is_decoded_in_pieces_that_add_up(seed: int, is_ascii: bool) -> None:
     chance = random.Random(seed)
     parts = ["plain line\n", "\\n", "\\", "\n", '"', "ü€😀", "\t", "\\\\n\n", "\x00", "x" * 1000]
-    text = "".join(chance.choices(parts, k=60_000))[: LONG_BYTES * 2]
-    message = read(sent("stream", {"name": "stdout", "text": text}))
-    assert message.pieces is not None
-    pieces = list(message.pieces)
-    assert "".join(pieces) == text
+    text = "".join(chance.choices(parts[seed % 9 :], k=20_000))
+    content = json.dumps({"name": "stdout", "text": text}, ensure_ascii=is_ascii).encode()
+    frames = sent("stream", content)
+    pieces = taken(frames, chunks=chance)
+    assert text_in(pieces) == text
     assert len(pieces) > 2
-    assert max(len(piece.encode()) for piece in pieces[:-1]) <= PIECE_BYTES
+    assert {piece.content["name"] for piece in pieces} == {"stdout"}
 
 
-def test_a_very_long_line_is_one_piece() -> None:
-    text = "x" * (LONG_BYTES + 1)
-    message = read(sent("stream", {"name": "stderr", "text": text}))
-    assert message.content == {"name": "stderr"}
-    assert "".join(message.pieces or ()) == text
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "\ud800" * 10_000, ""])
+def test_a_large_stream_needs_no_line_ends(text: str) -> None:
+    content = json.dumps({"name": "stdout", "text": text}).encode()
+    assert text_in(taken(sent("stream", content), chunks=random.Random(1))) == text
 
 
-def test_a_very_long_stream_with_more_in_it_is_still_read_right() -> None:
-    text = "line\n" * LONG_BYTES
-    message = read(sent("stream", {"name": "stdout", "text": text, "extra": "x"}))
-    assert "".join(message.pieces or ()) == text
+@pytest.mark.parametrize("extra", [{"extra": "x"}, {"more": {}}])
+def test_what_follows_the_text_of_a_large_stream_makes_its_end_unread(
+    extra: dict[str, object],
+) -> None:
+    text = "line\n" * 100_000
+    frames = sent("stream", {"name": "stdout", "text": text, **extra})
+    *pieces, last = taken(frames, chunks=random.Random(1))
+    told = text_in(pieces)
+    assert text.startswith(told)
+    assert last.unread
+    assert last.size >= len(text) - len(told)
+
+
+def test_large_content_that_is_no_stream_is_counted_and_not_read() -> None:
+    frames = sent("display_data", {"data": {"text/plain": "x" * 1_000_000}, "metadata": {}})
+    (message,) = taken(frames, chunks=random.Random(1))
+    assert message.unread
+    assert (message.header.msg_type, message.size) == ("display_data", len(frames[-1]))
+
+
+def test_large_content_with_another_signature_is_not_taken_for_complete() -> None:
+    frames = sent("stream", {"name": "stdout", "text": "x" * 1_000_000})
+    frames[2] = b"0" * 64
+    last = taken(frames, chunks=random.Random(1))[-1]
+    assert (last.unread, last.size) == (True, len(frames[-1]))
+    frames = sent("display_data", {"data": {"text/plain": "x" * 1_000_000}, "metadata": {}})
+    frames[2] = b"0" * 64
+    assert taken(frames, chunks=random.Random(1)) == []

@@ -283,32 +283,3 @@ def test_watchers_at_any_version_come_to_see_the_same(cap: int, most: int) -> No
                     assert watched == outputs.outputs, (seed, number)
                     watchers[number] = version, watched
         valid(outputs.outputs)
-
-
-def capture(outputs: Outputs, msg_id: str, comm_id: str = "w") -> None:
-    """What entering, or with an empty id leaving, `with out:` of ipywidgets sends."""
-    state = {"method": "update", "state": {"msg_id": msg_id}, "buffer_paths": []}
-    outputs.feed("comm_msg", {"comm_id": comm_id, "data": state})
-
-
-def test_what_an_output_widget_clears_is_not_the_cell() -> None:
-    outputs = outputs_of("x_1")
-    say(outputs, "before\n")
-    capture(outputs, "x_1")
-    clear(outputs, wait=True)
-    say(outputs, "inside\n")
-    clear(outputs)
-    capture(outputs, "")
-    say(outputs, "after\n")
-    assert brief(outputs.outputs) == ["before\ninside\nafter\n"]
-    clear(outputs)
-    assert outputs.outputs == []
-
-
-def test_an_output_widget_of_another_request_leaves_clearing_as_it_is() -> None:
-    outputs = outputs_of("x_1")
-    say(outputs, "before\n")
-    capture(outputs, "x_2")
-    outputs.feed("comm_msg", {"comm_id": "v", "data": {"method": "custom", "content": 1}})
-    clear(outputs)
-    assert outputs.outputs == []

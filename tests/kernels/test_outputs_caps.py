@@ -18,14 +18,13 @@ WHOLE = 1 << 30
 
 
 class Sink:
+    is_full = False
+
     def __init__(self) -> None:
         self.pieces: list[str] = []
 
     def write(self, text: str) -> None:
         self.pieces.append(text)
-
-    def flush(self) -> None:
-        """Has nothing to put anywhere."""
 
     @property
     def text(self) -> str:
@@ -101,7 +100,7 @@ def test_head_and_omitted_and_tail_are_the_whole_text(cap: int, chunks: list[str
         say(outputs, chunk)
         assert size(outputs.outputs) <= cap or len(chunks) > 100
     if len(whole.encode()) <= cap:
-        assert outputs.complete
+        assert outputs.omitted == Omitted()
         return
     head, tail = parts(outputs.outputs)
     omitted = outputs.omitted
@@ -109,7 +108,7 @@ def test_head_and_omitted_and_tail_are_the_whole_text(cap: int, chunks: list[str
     assert whole.endswith(tail)
     gap = whole[len(head) : len(whole) - len(tail)]
     assert omitted == Omitted(bytes=len(gap.encode()), lines=gap.count("\n"), outputs=0)
-    assert not outputs.complete
+    assert outputs.omitted != Omitted()
     assert cap // 2 - cap // 32 - 3 <= len(head.encode()) <= cap // 2
     assert cap // 4 < len(tail.encode()) <= cap - len(head.encode())
 
@@ -119,10 +118,10 @@ def test_what_fits_exactly_is_kept_whole() -> None:
     say(outputs, "x" * 600)
     show(outputs, "é" * 150)
     say(outputs, "y" * 100)
-    assert outputs.complete
+    assert outputs.omitted == Omitted()
     assert len(outputs.outputs) == 3
     say(outputs, "z")
-    assert not outputs.complete
+    assert outputs.omitted != Omitted()
 
 
 def test_the_note_stands_between_and_tells_exactly() -> None:
@@ -169,7 +168,7 @@ def test_a_large_display_that_becomes_small_is_shown_and_no_more_omitted() -> No
     show(outputs, "x" * 5000, "d")
     update(outputs, "small", "d")
     assert outputs.outputs[0]["data"] == {"text/plain": "small"}
-    assert outputs.complete
+    assert outputs.omitted == Omitted()
     update(outputs, "y" * 3000, "d")
     assert outputs.omitted == Omitted(bytes=3000, outputs=1)
 
@@ -218,9 +217,9 @@ def test_what_was_cleared_is_not_omitted() -> None:
     say(outputs, "x" * 5000)
     show(outputs, "y" * 5000)
     outputs.feed("clear_output", {"wait": True})
-    assert not outputs.complete
+    assert outputs.omitted != Omitted()
     say(outputs, "fresh")
-    assert outputs.complete
+    assert outputs.omitted == Omitted()
     assert outputs.outputs == [{"output_type": "stream", "name": "stdout", "text": "fresh"}]
 
 
@@ -316,7 +315,7 @@ def test_the_sink_is_given_the_whole_text_from_the_start() -> None:
                 show(each, text)
             else:
                 fail(each, text * 50)
-    assert not outputs.complete
+    assert outputs.omitted != Omitted()
     outputs.finish()
     assert sink.text == transcript(whole.outputs)
 

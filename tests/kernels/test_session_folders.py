@@ -22,7 +22,6 @@ from jupyter_agent_exec.kernels.folder import Folder, identity
 from jupyter_agent_exec.kernels.isolation.sandbox import (
     IsolationLimits,
     Sandbox,
-    SandboxFiles,
     Way,
     argv,
 )
@@ -311,7 +310,7 @@ def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
     sandbox = Sandbox(limits)
     told = {}
     for name in ("held", "other"):
-        files = SandboxFiles()
+        files = sandbox.files()
         try:
             folder = Folder(tmp_path, (name,), held)
             command = [sys.executable, "-I", "-S", "-c", "print('began')"]

@@ -326,6 +326,15 @@ print(new, _, __ == "", len(In), Out, get_ipython().payload_manager.read_payload
         assert text(await evaluate.begins(seen, x="1")) == "set() 7 True 3 {1: 7} []\n"
 
 
+async def test_values_are_never_evaluated_twice_though_our_code_was_removed() -> None:
+    async with evaluating() as evaluate:
+        removes = "get_ipython().kernel.comm_manager.targets.clear(); calls = []"
+        lost = await evaluate(removes, x="calls.append(1)")
+        assert lost["x"]["ename"] == "NotEvaluated"
+        assert "was removed from the kernel" in lost["x"]["evalue"]
+        assert await evaluate.one("calls") == {"status": "ok", "json": []}
+
+
 async def test_what_an_expression_prints_is_the_executions_output() -> None:
     async with evaluating() as evaluate:
         assert text(await evaluate.begins("print('code')", x="print('value')")) == "code\nvalue\n"

@@ -364,14 +364,47 @@ def test_only_ipython_is_asked() -> None:
     assert variable_expressions({}) == {}
     other = {"implementation": "bash", "language_info": {"name": "bash"}}
     assert variable_expressions(other) == {}
-    newer = {"implementation": "ipython", "language_info": {"version": "3.99.1"}}
-    ours = variable_expressions(newer)
-    assert "MAGIC_NUMBER" not in ours["agent_exec"]
 
 
-async def test_another_python_is_sent_source_that_does_the_same() -> None:
+TARGETS = "get_ipython().kernel.comm_manager.targets"
+
+
+async def test_our_code_is_sent_once_in_a_kernels_life() -> None:
     async with kernel_server() as server:
         looked = await looked_at(server)
-        info = looked.kernel.connection.kernel_info
-        info["language_info"] = {**info["language_info"], "version": "3.99.1"}
-        assert set(await looked("x = [1]")) == {"x"}
+        sent = [
+            text(await looked.ended(f"print(id({TARGETS}['jupyter_agent_exec']))"))
+            for _ in range(3)
+        ]
+        assert len(set(sent)) == 1
+
+
+async def test_our_code_is_sent_again_after_somebody_has_removed_it() -> None:
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        looked = Looked(await server.live.adopt(kernel_id))
+        await looked("'begins' + str()")
+        assert set(await looked(f"{TARGETS}.clear(); a = 1")) == {"a"}
+        failed = await looked.ended(f"{TARGETS}.clear(); b = 1; 1 / 0")
+        assert failed.variables is not None
+        assert [change.name for change in failed.variables.changes] == ["b"]
+        person = await server.person(kernel_id)
+        await person.has_run(f"{TARGETS}.clear(); theirs = 1")
+        await looked.ended("", looks=False)  # what theirs has published came before
+        assert set(await looked("c = 1")) == {"c"}
+        assert set(await looked("d = 1")) == {"d"}
+
+
+async def test_our_code_that_cannot_stay_is_sent_no_more_than_once_for_a_run() -> None:
+    async with kernel_server() as server:
+        looked = await looked_at(server)
+        await looked("'begins' + str()")
+        unwilling = f"""
+manager = get_ipython().kernel.comm_manager
+{TARGETS}.clear()
+manager.register_target = lambda *_: None
+"""
+        ended = await looked.ended(unwilling)
+        assert (ended.status, ended.variables) == ("ok", None)
+        assert (await looked.ended("del manager.register_target")).status == "ok"
+        assert set(await looked("x = 1")) == {"x"}

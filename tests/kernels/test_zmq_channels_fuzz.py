@@ -100,7 +100,17 @@ def messages(draw: st.DrawFn) -> Any:
     content = draw(contents(msg_type))
     whose = draw(st.sampled_from(["request"] * 6 + ["other", "odd", "none", "deep", "person"]))
     odd = {name: draw(json_values) for name in ("msg_id", "session", "msg_type")}
-    ids = ["x_0", "x_1.before", "x_", "hello", "aside-0", "aside-stay", "aside-wake", "look-0", ""]
+    ids = [
+        "x_0",
+        "x_1.before",
+        "x_",
+        "hello",
+        "aside-0",
+        "aside-register",
+        "aside-wake",
+        "look-0",
+        "",
+    ]
     other = draw(st.sampled_from(ids))
     header = draw(st.sampled_from([{"msg_type": msg_type, "msg_id": "m"}] * 8 + [odd, [], 5, {}]))
     broken = draw(st.sampled_from([None] * 10 + ["signature", "short", "nothing"]))

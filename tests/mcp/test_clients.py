@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -61,7 +63,10 @@ SCRIPTED: list[Any] = [
         for revision in REVISIONS
     ),
     pytest.param(typescript("sdk"), "2025-11-25", id="sdk-2025-11-25"),
-    *(pytest.param(earlier, revision, id=f"python1-{revision}") for revision in REVISIONS[:2]),
+    *(
+        pytest.param(earlier, revision, id=f"python1-{revision}", marks=pytest.mark.nightly)
+        for revision in REVISIONS[:2]
+    ),
 ]
 
 
@@ -106,6 +111,7 @@ def test_a_client_over_stdio(
 SHOWS = f"from IPython.display import display\ndisplay({{'image/png': {PIXEL!r}}}, raw=True)"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("sdk", "transport", "revision"),
     [
@@ -251,6 +257,25 @@ def test_the_inspectors_command_line(
     assert "execute" in [tool["name"] for tool in inspect("tools/list")["tools"]]
     listed = inspect("tools/call", "--tool-name", "list_sessions")
     assert "sessions" in listed["structuredContent"]
+
+
+def test_the_inspectors_command_of_the_page_works(server: RealServer) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "mcp.md").read_text()
+    [shown] = re.findall(r"^npx (?:[^`]*\\\n)?[^`]*", page, re.MULTILINE)
+    npx, package, *arguments = shlex.split(shown.replace("\\\n", "").replace("$TOKEN", TOKEN))
+    assert (npx, package) == ("npx", "@modelcontextprotocol/inspector@latest")
+    documented = "http://localhost:8888/api/agent-exec/mcp"
+    given = [endpoint(server) if each == documented else each for each in arguments]
+    assert given != arguments
+    done = subprocess.run(
+        [str(CLIENTS / "node_modules" / ".bin" / "mcp-inspector"), *given],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "execute" in [tool["name"] for tool in json.loads(done.stdout)["tools"]]
 
 
 @pytest.mark.parametrize("mode", ["legacy", LATEST])

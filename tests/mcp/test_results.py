@@ -108,6 +108,8 @@ async def test_what_was_not_kept_is_told_exactly() -> None:
     assert structured.notes == ["1,234,567 bytes of output were not kept"]
     text, _ = await told(omitted=omitted, text=Digest("0" * 64))
     assert 'are not in the cell; get_execution(execution_id="x_1", offset=0)]' in text
+    _, structured = await told(outputs_complete=False, omitted=Omitted(unknown=True))
+    assert structured.notes == ["Some output may be missing; nobody knows how much"]
 
 
 async def test_values_share_their_room() -> None:

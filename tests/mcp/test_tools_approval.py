@@ -54,6 +54,28 @@ async def test_the_clients_person_lets_it_run(bench: Bench) -> None:
     assert (record.approval.status, record.approval.decided_by) == ("approved", "Ada")
 
 
+UNTIL_RESTART = "Run it, and let the agent run code in this kernel until it restarts"
+FOR_AN_HOUR = "Run it, and let the agent run code in this kernel for an hour"
+
+
+@pytest.mark.parametrize(
+    ("agent_exec_config", "offered"),
+    [
+        ({"approval": {"scratch": "first"}}, [UNTIL_RESTART, FOR_AN_HOUR]),
+        ({"approval": {"scratch": "always"}}, ["Run it", UNTIL_RESTART, FOR_AN_HOUR]),
+    ],
+)
+async def test_the_form_says_what_an_approval_lets_the_agent_do(
+    bench: Bench, offered: list[str]
+) -> None:
+    answers(bench, Elicited(action="accept", content={"decision": UNTIL_RESTART}))
+    session = await bench.open()
+    assert (await bench.run(session, "x = 1"))["status"] == "ok"
+    assert (await bench.run(session, "x"))["status"] == "ok"
+    (form,) = bench.client.forms
+    assert form["properties"]["decision"]["enum"] == [*offered, "Do not run it"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -219,10 +241,19 @@ async def test_what_is_no_execution_passes_the_same_gate(
     bench: Bench, name: str, arguments: dict[str, Any]
 ) -> None:
     session = await bench.open()
-    with pytest.raises(errors.ApprovalRequired, match="Approve all…") as refused:
+    with pytest.raises(errors.ApprovalRequired, match="Approve and let it run…") as refused:
         await bench.call(name, session_id=session, **arguments)
     assert (Failure.of(refused.value).next or "").endswith("call again when they have approved.")
-    await bench.managers.approvals.grant(session, 5, PERSON)
+    answers(
+        bench,
+        Elicited(
+            action="accept",
+            content={
+                "decision": "Run it, and let the agent run code in this kernel until it restarts"
+            },
+        ),
+    )
+    await bench.run(session, "1")
     await bench.call(name, session_id=session, **arguments)
     await bench.managers.approvals.set_paused(True, PERSON)
     with pytest.raises(errors.Paused):

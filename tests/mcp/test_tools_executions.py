@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jupyter_core.utils import ensure_async
 from mcp_types import ImageContent, ResourceLink, TextContent
 
 from jupyter_agent_exec import errors
@@ -38,7 +40,7 @@ async def test_code_that_runs_is_told_as_text_first(bench: Bench) -> None:
     told = result.structured_content
     assert told["text"] == "seen\n2"
     assert (told["status"], told["seq"]) == ("ok", 1)
-    assert set(told) == {"execution_id", "seq", "status", "text"}  # nothing is null
+    assert set(told) == {"execution_id", "seq", "status", "text", "next_approval"}  # no null
     (text,) = result.content
     assert isinstance(text, TextContent)
     assert text.text.startswith(f"seen\n2\n[execution {told['execution_id']} (#1): ok, ")
@@ -162,6 +164,23 @@ async def test_a_call_that_is_refused_leaves_no_session_open(bench: Bench) -> No
     assert [each["session_id"] for each in listed] == [told["session_id"]]
 
 
+async def test_a_call_that_is_refused_leaves_no_notebook(
+    bench: Bench, jp_root_dir: Path, jp_serverapp: Any
+) -> None:
+    target = {"kind": "notebook", "path": "new.ipynb", "create": True}
+    refused: tuple[dict[str, Any], ...] = (
+        {},
+        {"source": "1", "placement": {"cell": "a"}},
+        {"source": "1", "timeout": 10**9},
+        {"steps": [{}]},
+    )
+    for asked in refused:
+        with pytest.raises(errors.AgentExecError):
+            await bench.call("execute", target=target, **asked)
+        assert not (jp_root_dir / "new.ipynb").exists()
+        assert await ensure_async(jp_serverapp.session_manager.list_sessions()) == []
+
+
 async def test_each_step_says_why(bench: Bench) -> None:
     told = await bench.whole(
         "execute",
@@ -279,7 +298,7 @@ async def test_code_that_goes_on_is_told_of_meanwhile(bench: Bench, gate: Gate) 
     told = await waiting
     assert told["text"] == "first line\nwent on\n"
     assert progress.startswith("Runs; ")
-    assert progress.endswith(", 1 lines of output.")
+    assert progress.endswith(", 1 line of output.")
 
 
 async def test_when_the_wait_is_over_the_code_goes_on(bench: Bench, gate: Gate) -> None:

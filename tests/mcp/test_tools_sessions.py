@@ -153,7 +153,7 @@ async def test_what_was_executed_is_listed_and_searched(bench: Bench) -> None:
         first["execution_id"],
     ]
     assert f" in {other} " in found
-    assert await bench.text("search_executions", status="rejected") == "There is none."
+    assert await bench.text("search_executions", status="rejected") == "There is no execution."
     with pytest.raises(errors.InvalidRequest) as refused:
         await bench.text("search_executions", query="[")
     assert refused.value.detail["field"] == "query"
@@ -172,7 +172,7 @@ async def test_variables_packages_and_documentation_are_told(bench: Bench) -> No
     assert "Twice x." in await look_up(code="double")
     assert "return 2 * x" in await look_up(code="double", what="source")
     assert "numbers" in (await look_up(code="numb", what="completions")).splitlines()
-    assert await look_up(code="nothing_of_this_name") == "Nothing was found."
+    assert "knows nothing about" in await look_up(code="nothing_of_this_name")
 
 
 async def test_a_kernel_is_looked_into_while_it_runs_code(
@@ -434,7 +434,7 @@ async def test_an_agent_token_knows_nothing_of_others_sessions(bench: Bench, des
         await bench.call("edit_notebook", session_id=session, edits=edits)
     assert (await bench.call("list_sessions"))["sessions"] == []
     assert await bench.text("read_notebook") == "There is no notebook."
-    assert await bench.text("search_executions") == "There is none."
+    assert await bench.text("search_executions") == "There is no execution."
     with pytest.raises(errors.NotebookNotFound):
         await bench.open(target=IN_NOTEBOOK)
     with pytest.raises(errors.NotebookNotFound):

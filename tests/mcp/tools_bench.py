@@ -30,6 +30,7 @@ class NotingClient:
         self.logged: list[str] = []
         self.asked: list[tuple[str, str]] = []
         """Message and state of each question."""
+        self.forms: list[dict[str, Any]] = []
         self.answers: Callable[[], Awaitable[Elicited]] | None = None
         """Of its person; None if there is none."""
         self.heard = asyncio.Event()
@@ -52,6 +53,7 @@ class NotingClient:
 
     async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
         self.asked.append((message, state))
+        self.forms.append(schema)
         assert self.answers is not None
         return await self.answers()
 

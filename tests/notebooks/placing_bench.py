@@ -66,6 +66,7 @@ class Live:
 
     waiting_for = None
     is_proposed = False
+    edits_cell = False
     by = By(kind="agent")
 
     def __init__(self, id: str, source: str, place: Any, placement: Any) -> None:
@@ -97,10 +98,17 @@ class Live:
         return [step.output for step in self.steps]
 
 
+class Gate:
+    """A session whose edits are made at once."""
+
+    edit_mode = "apply"
+
+
 class Owner:
     """The session."""
 
     id = "s"
+    gate = Gate()
     shows_outputs = None
 
     def __init__(self) -> None:

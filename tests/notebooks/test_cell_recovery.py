@@ -15,10 +15,12 @@ import psutil
 from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.history import History
+from jupyter_agent_exec.journal.index import Index
+from jupyter_agent_exec.journal.reader import HistoryReader
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import NotebookTarget, Placement
 from jupyter_agent_exec.notebooks.finished_cells import LEFT_ALONE
-from tests.journal.recorded import opened, run
+from tests.journal.recorded import closed, opened, run
 from tests.server_process import ServerProcess, server_process, with_its_own_pid
 
 BURST = 200
@@ -141,6 +143,25 @@ def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path
         assert len(found) == 4
         until_recovered(server, [each["id"] for each in found])
         assert sources(tmp_path) == ["# 0", "# 3", "# 4", "# 1", "# 2"]
+
+
+def test_cells_that_are_missing_are_found_without_the_index(tmp_path: Path) -> None:
+    folder, log = tmp_path / "history", logging.getLogger()
+    for number in range(3):  # the second and the third end the session of the one before
+        history = History(folder, version="0", log=log)
+        history.root_dir = str(tmp_path)
+        history.start()
+        session = history.open_session(replace(opened(), target=NotebookTarget(path="a.ipynb")))
+        ran = run(session, 1, f"# {number}", [], placement="end")
+        if number == 2:
+            session.close(closed())
+        history.stop()
+    reader = HistoryReader(folder, Index(folder, log))  # it is never started
+    found = reader.unwritten_cells(str(tmp_path))
+    told = [each for id, cells in found.items() for each in reader.unwritten_executions(id, cells)]
+    assert [each.source for each in told] == ["# 0", "# 1"]
+    assert ran not in [each.id for each in told]  # a server that closes a session writes its cells
+    assert reader.unwritten_cells(str(tmp_path / "elsewhere")) == {}
 
 
 def test_what_waited_for_approval_when_the_server_was_killed_leaves_nothing(tmp_path: Path) -> None:

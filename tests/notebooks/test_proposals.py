@@ -192,6 +192,12 @@ async def test_an_agents_edits_change_nothing_until_the_user_keeps_them(
     assert verify_history(history_dir).findings == []
 
 
+async def test_a_proposal_names_letters_that_look_like_others(work: Proposing) -> None:
+    told = await work.propose(INSERT | {"source": "\u0440assword = 1"})
+    ((new,),) = told["cell_ids"]
+    assert (await work.open())[new]["lookalikes"] == {"\u0440assword": {"\u0440": "p"}}
+
+
 async def test_what_was_kept_can_be_undone_as_long_as_it_is_as_the_agent_left_it(
     work: Proposing, file: File, history_dir: Path
 ) -> None:
@@ -257,9 +263,9 @@ async def test_a_proposal_is_merged_with_what_the_user_writes_or_becomes_obsolet
         {"op": "delete", "cell_id": "last"},
         {"op": "replace", "cell_id": "title", "source": "# Sold"},
     )
-    change_on_disk(file, "load", "import pandas\nimport numpy\ndf = 1\n")
+    change_on_disk(file, "load", "import pandas\nimport numpy\ndf = 3\n")
     edit = (await work.open())["load"]
-    assert not edit["fits"]  # next to the changed line
+    assert not edit["fits"]  # the changed line itself
     change_on_disk(file, "load", "# mine\nimport pandas\ndf = 1\n")
     edit = (await work.open())["load"]
     merged = "# mine\nimport pandas\ndf = 2\n"
@@ -382,12 +388,9 @@ async def test_a_pause_and_a_running_cell_hold_proposals_and_decisions(
     ):
         assert (answered.status, answered.json["code"]) == (409, "agents_paused"), answered.body
     await work.person.ask("PUT", "approvals/pause", {"paused": False})
-    run = await work.agent.run(
-        {"id": work.session},
-        "import time; time.sleep(60)",
-        wait=0,
-        placement={"cell": "load"},
-    )
+    change_on_disk(file, "load", "import time; time.sleep(60)")
+    asked = {"placement": {"cell": "load"}, "wait": 0}
+    run = (await work.agent.ask("POST", f"sessions/{work.session}/executions", asked)).json
     busy = await work.edit(REPLACE)
     assert (busy.status, busy.json["code"]) == (409, "cell_busy")
     load = (await work.open())["load"]
@@ -564,7 +567,7 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                 assert "not decided about 1 of your edits" in text_of(read)
                 read = await client.call_tool("read_notebook", {"path": PATH})
                 assert "new = 1" not in text_of(read)
-                assert f"1 edits that session {session} proposed" in text_of(read)
+                assert f"1 edit that session {session} proposed" in text_of(read)
                 (proposal,) = person.proposals(PATH)
                 (edit,) = proposal.edits
                 early = {"session_id": session, "placement": {"cell": edit.cell_id}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -410,3 +411,112 @@ def test_any_lines_are_written_over_as_if_they_came_at_once(seed: int) -> None:
     for _ in range(30):
         more = append(1, any_text(chance, "\r\b"))
         both.apply(steps("c", *chance.choice([[more], [output(0, RESULT), more]])))
+
+
+class Page:
+    """Shows outputs as pages of JupyterLab do, which apply changes to them only in part.
+
+    Source: `_onSharedModelChanged` of CodeCellModel, and OutputAreaModel.
+    """
+
+    def __init__(self, document: YNotebook) -> None:
+        self._document = document
+        self.shared = YNotebook(Doc())
+        self.cells: list[tuple[list[Any], list[str]]] = []  # outputs, the last stream's name
+        self.shared.ycells.observe_deep(self._on_changes)
+        self.update()
+
+    def update(self) -> None:
+        self.shared.ydoc.apply_update(self._document.ydoc.get_update())
+
+    def _on_changes(self, events: list[Any]) -> None:
+        # It hears of cells first, then of the text of streams, then of outputs.
+        for event in sorted(events, key=lambda event: (len(event.path) > 0, -len(event.path))):
+            match event.path:
+                case []:
+                    self._change_cells(event.delta)
+                case [int(index), "outputs", int(), "text"]:
+                    self._change_text(self.cells[index][0], event.delta)
+                case [int(index), "outputs"]:
+                    self._change_outputs(*self.cells[index], event.delta)
+
+    def _change_cells(self, delta: list[dict[str, Any]]) -> None:
+        index = 0
+        for part in delta:
+            index += part.get("retain", 0)
+            del self.cells[index : index + part.get("delete", 0)]
+            for cell in part.get("insert", []):
+                self.cells.insert(index, ([], [""]))
+                for each in cell.to_py().get("outputs", []):
+                    self._add(*self.cells[index], each)
+                index += 1
+
+    def _change_text(self, outputs: list[Any], delta: list[dict[str, Any]]) -> None:
+        last = outputs[-1]
+        for part in delta:
+            if part.get("delete"):
+                last["text"] = last["text"].encode()[: -part["delete"]].decode()
+            last["text"] += part.get("insert", "")
+
+    def _change_outputs(
+        self, outputs: list[Any], stream: list[str], delta: list[dict[str, Any]]
+    ) -> None:
+        index = 0
+        for part in delta:
+            index += part.get("retain", 0)
+            del outputs[index : index + part.get("delete", 0)]
+            for each in part.get("insert", []):
+                self._add(outputs, stream, each.to_py())
+
+    def _add(self, outputs: list[Any], stream: list[str], output: dict[str, Any]) -> None:
+        name = output.get("name", "")
+        if name and name == stream[0] and outputs:
+            outputs[-1]["text"] += output["text"]
+        else:
+            outputs.append(output)
+            stream[0] = name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_page_shows_outputs_as_the_document_has_them(seed: int) -> None:
+    chance = random.Random(seed)
+    both = Both(notebook(code("c0", "0", [STDOUT]), code("c1", "1", [RESULT]), code("c2", "2")))
+    page = Page(both.shared)
+    for _ in range(40):
+        steps_of = [steps(f"c{chance.randint(0, 2)}", *(output_steps(chance))) for _ in range(2)]
+        changes: list[Change] = [*steps_of]
+        if chance.random() < 0.2:
+            changes.append(any_change(chance, both))
+        if is_of_a_kernel(both, changes):
+            both.apply(*changes)
+            page.update()
+        cells = page.shared.ycells.to_py() or []
+        assert [outputs for outputs, _ in page.cells] == [cell.get("outputs", []) for cell in cells]
+
+
+def test_a_page_does_not_go_on_with_a_stream_that_was_removed() -> None:
+    both = Both(notebook(code("c", "", [RESULT, STDOUT])))
+    page = Page(both.shared)
+    for step in (truncate(1), output(1, STDOUT), append(1, "two\n")):
+        both.apply(steps("c", step))
+        page.update()
+        assert page.cells[0][0] == both.shared.ycells[0]["outputs"].to_py()
+
+
+def output_steps(chance: random.Random) -> list[OutputChange]:
+    count = chance.randint(1, 3)
+    return [any_step(chance) for _ in range(count)]
+
+
+def is_of_a_kernel(both: Both, changes: Sequence[Change]) -> bool:
+    """Return whether no stream follows one of the same name, since a kernel's outputs join them."""
+    try:
+        cells = notebook_changes.apply(both.dict, changes, NOTHING)["cells"]
+    except Moved:
+        return False
+    names = [[each.get("name") for each in cell.get("outputs", [])] for cell in cells]
+    return not any(
+        one is not None and one == other
+        for of_cell in names
+        for one, other in itertools.pairwise(of_cell)
+    )

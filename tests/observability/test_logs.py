@@ -71,6 +71,38 @@ async def test_each_refusal_has_a_line_in_which_nothing_can_be_injected(
     assert missing["session_id"] == "s_\n[E] forged\x1b[2J"
 
 
+@pytest.mark.parametrize(
+    "agent_exec_config",
+    [
+        {
+            "max_sessions": 1,
+            "sinks": [{"kind": "folder", "path": "/dev/null/there", "max_lag": 0.001}],
+        }
+    ],
+)
+async def test_a_refusal_is_one_line_of_the_whole_log(
+    agent: Agent, ask: Send, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where a page shows it; a failure that nobody expected has Jupyter's own lines too."""
+    session = await agent.open()
+    executions = f"sessions/{session['id']}/executions"
+    other = {"agent": {"name": "other"}}
+    caplog.set_level(logging.INFO)
+    for send, asked, status, code in (
+        (agent.ask, ("POST", executions, {"source": "1"}), 503, "sink_behind"),
+        (agent.ask, ("POST", "sessions", other), 429, "too_many_requests"),
+        (agent.ask, ("GET", "sessions/s_none"), 404, "session_not_found"),
+        (agent.ask, ("DELETE", "status"), 405, "method_not_allowed"),
+        (agent.ask, ("GET", "sign-in/authorize"), 400, "invalid_request"),
+        (ask, ("GET", "sessions"), 401, "unauthenticated"),
+    ):
+        caplog.clear()
+        assert (await send(*asked)).status == status
+        (logged,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.INFO]
+        told = json.loads(logged)
+        assert (told["status"], told["code"], told["ip"]) == (status, code, "127.0.0.1")
+
+
 async def test_a_call_of_a_tool_that_is_refused_has_a_line(
     ask: Send, jp_serverapp: Any, lines: Any
 ) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from tornado.httpclient import HTTPResponse
 
+from jupyter_agent_exec._version import __version__
+from jupyter_agent_exec.auth.handler import STATUSES
+from jupyter_agent_exec.journal.retention import size_of
 from jupyter_agent_exec.observability import metrics
+from jupyter_agent_exec.types import FINAL_STATUSES
 from tests.asking import Agent, Send
+from tests.journal.recorded import new_history
 
 PREFIX = "jupyter_agent_exec_"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "how-to" / "grafana-dashboard.json"
@@ -96,13 +104,59 @@ async def test_what_waits_for_approval_is_measured_apart(agent: Agent, read: Rea
     assert change(before, after, "queue_wait_seconds_count{target=scratch}") == 0
 
 
-async def test_the_lag_of_the_loop_is_measured() -> None:
+async def test_what_was_not_counted_yet_is_zero(agent: Agent, read: Read) -> None:
+    """So that Prometheus sees the first of each as an increase."""
+    counted = await read()
+    for target in metrics.TARGETS:
+        for name in ("execution_duration_seconds", "queue_wait_seconds"):
+            assert f"{name}_count{{target={target}}}" in counted
+        assert f"output_bytes_total{{target={target}}}" in counted
+        for status in FINAL_STATUSES:
+            assert f"executions_total{{status={status},target={target}}}" in counted
+    for error in STATUSES:
+        assert f"refusals_total{{code={error.code}}}" in counted
+
+
+@contextmanager
+def put_away(folder: Path) -> Iterator[None]:
+    """Put a file in the place of a folder."""
+    away = folder.rename(folder.with_name("away"))
+    folder.write_text("in the way")
+    yield
+    folder.unlink()
+    away.rename(folder)
+
+
+async def test_the_state_of_the_history_and_a_pause_are_measured(
+    agent: Agent, read: Read, history_dir: Path
+) -> None:
+    await agent.run(await agent.open(), "1")
+    at_first = await read()
+    assert at_first[f"info{{version={__version__}}}"] == 1
+    assert (at_first["history_writable{}"], at_first["paused{}"]) == (1, 0)
+    while math.isnan((size := await read())["history_bytes{}"]):
+        pass
+    assert 1000 < size["history_bytes{}"] <= size_of(history_dir)
+    assert (await agent.ask("PUT", "approvals/pause", {"paused": True})).status == 200
+    assert (await read())["paused{}"] == 1
+    assert (await agent.ask("PUT", "approvals/pause", {"paused": False})).status == 200
+    assert (await read())["paused{}"] == 0
+    with put_away(history_dir):
+        assert (await agent.ask("POST", "sessions", {"agent": {"name": "a"}})).status == 503
+        assert (await read())["history_writable{}"] == 0
+    await agent.open()
+    assert (await read())["history_writable{}"] == 1
+
+
+async def test_the_lag_of_the_loop_is_measured(tmp_path: Path) -> None:
+    history = new_history(tmp_path)
     before = next(iter(metrics.LOOP_LAG.collect())).samples
-    measured = metrics.Metrics(list, dict)
+    measured = metrics.Metrics(list, history, bool, ThreadPoolExecutor(1))
     measured.start()
     while next(iter(metrics.LOOP_LAG.collect())).samples[-3:] == before[-3:]:
         await asyncio.sleep(0.01)
     measured.stop()
+    history.stop()
 
 
 @pytest.mark.parametrize(

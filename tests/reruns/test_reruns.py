@@ -230,6 +230,7 @@ DRIFTED = (0, 1, 2, 3, 4, 5, 6, 8, 11, 14)
 """The notebooks of a second round whose data change."""
 
 
+@pytest.mark.nightly
 async def test_of_thirty_notebooks_ten_drifts_are_told_and_nothing_else(
     agent: Agent, jp_root_dir: Path
 ) -> None:

@@ -22,11 +22,17 @@ launch_new_instance()
 """
 
 
-def install_kernel(data_dir: Path, name: str, *arguments: str, language: str = "python") -> Path:
+def install_kernel(
+    data_dir: Path,
+    name: str,
+    *arguments: str,
+    language: str = "python",
+    executable: Path | str = sys.executable,
+) -> Path:
     """Install a kernel that Python starts with these arguments; return its folder."""
     folder = data_dir / "kernels" / name
     folder.mkdir(parents=True)
-    argv = [sys.executable, *arguments, "-f", "{connection_file}"]
+    argv = [str(executable), *arguments, "-f", "{connection_file}"]
     spec = {"argv": argv, "display_name": name.title(), "language": language}
     (folder / "kernel.json").write_text(json.dumps(spec))
     return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,14 +15,15 @@ from tests.sessions.living_notebook import Desk, finished, notebook_target
 
 @pytest.fixture
 def until_files(agent: Agent) -> Callable[..., Awaitable[list[str]]]:
-    """Wait until it is told which files an execution wrote, and return their paths."""
+    """Wait until the record has files that changed while an execution ran; return their paths."""
 
     async def wait(execution: dict[str, Any], *, to: int = 1) -> list[str]:
+        path = f"sessions/{execution['session_id']}/notebook"
         while True:
-            told = (await agent.get(f"executions/{execution['id']}")).json["changes"]
-            if told is not None and len(told["files"]) >= to:
-                return [file["path"] for file in told["files"]]
-            await asyncio.sleep(0.01)
+            for cell in (await agent.get(path)).json["cells"]:
+                changed = cell["metadata"]["agent_exec"].get("files_changed_meanwhile")
+                if cell["id"] == execution["id"] and changed and len(changed["files"]) >= to:
+                    return [file["path"] for file in changed["files"]]
 
     return wait
 
@@ -44,12 +44,7 @@ async def test_variables_are_told_at_once_and_from_the_record(agent: Agent) -> N
     failed = await agent.run(session, "y = 3\n1 / 0")
     assert (failed["status"], variables(failed)) == ("error", [("added", "y")])
     same = await agent.run(session, "x")
-    assert same["changes"] == {
-        "variables": [],
-        "more_variables": 0,
-        "files": [],
-        "more_files": 0,
-    }
+    assert same["changes"] == {"variables": [], "more_variables": 0}
 
 
 async def test_what_the_init_source_made_is_its_own_change(agent: Agent) -> None:
@@ -59,7 +54,7 @@ async def test_what_the_init_source_made_is_its_own_change(agent: Agent) -> None
     assert variables(await agent.run(session, "seed")) == []
 
 
-async def test_files_are_told_that_were_written_overwritten_and_in_folders(
+async def test_files_are_recorded_that_were_written_overwritten_and_in_folders(
     agent: Agent, jp_root_dir: Path, until_files: Callable[..., Awaitable[list[str]]]
 ) -> None:
     work = jp_root_dir / "work"
@@ -79,37 +74,20 @@ os.remove("gone.txt")
 """
     done = await agent.run(session, source)
     assert await until_files(done, to=3) == ["deep/er/ä.txt", "new.txt", "old.csv"]
-    told = (await agent.get(f"executions/{done['id']}")).json["changes"]["files"]
-    assert [file["bytes"] for file in told] == [3, 3, 3]
     assert variables(done)
+    told = (await agent.get(f"executions/{done['id']}")).json
+    assert "new.txt" not in str({**told, "source": None, "cell": {**told["cell"], "source": None}})
     again = await agent.run(session, "open('again.txt', 'w').close()")
     assert await until_files(again) == ["again.txt"]
 
 
-async def test_files_of_a_session_that_is_closed_at_once_are_told(
+async def test_files_of_a_session_that_is_closed_at_once_are_recorded(
     agent: Agent, until_files: Callable[..., Awaitable[list[str]]]
 ) -> None:
     session = await agent.open()
     done = await agent.run(session, "open('last.txt', 'w').close()")
     await agent.ask("POST", f"sessions/{session['id']}/close", {})
     assert await until_files(done) == ["last.txt"]
-
-
-async def test_who_listens_hears_of_files(
-    agent: Agent, jp_serverapp: Any, until_files: Callable[..., Awaitable[list[str]]]
-) -> None:
-    session = await agent.open()
-    told: list[dict[str, Any]] = []
-
-    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        told.append(data)
-
-    schema_id = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
-    done = await agent.run(session, "open('a.txt', 'w').close()")
-    jp_serverapp.event_logger.add_listener(schema_id=schema_id, listener=listen)
-    await until_files(done)
-    while done["id"] not in [event.get("execution_id") for event in told]:
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -157,4 +135,4 @@ async def test_nothing_is_recorded_where_nobody_wants_it(
     done = await agent.run(session, "x = 1\nopen('a.txt', 'w').close()")
     assert done["changes"] is None
     await agent.ask("POST", f"sessions/{session['id']}/close", {})
-    assert "files_written" not in recorded_types(session)
+    assert "files_changed" not in recorded_types(session)

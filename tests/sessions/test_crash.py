@@ -133,11 +133,11 @@ def right_at_the_end(server: ServerProcess, traces: Traces) -> None:
     "moment",
     [
         while_it_accepts,
-        while_they_wait,
+        pytest.param(while_they_wait, marks=pytest.mark.nightly),
         while_it_runs,
-        while_output_floods,
-        in_a_persons_notebook,
-        right_at_the_end,
+        pytest.param(while_output_floods, marks=pytest.mark.nightly),
+        pytest.param(in_a_persons_notebook, marks=pytest.mark.nightly),
+        pytest.param(right_at_the_end, marks=pytest.mark.nightly),
     ],
 )
 def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most_once(

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.asking import Agent
+from tests.real_server import Gate
+from tests.sessions.living_notebook import entries
 
 LOOP = "print('before', flush=True)\nwhile True: pass"
 DEAF = """
@@ -21,6 +23,14 @@ while time.monotonic() < end:
         pass
 print('done')
 """
+
+HELD_BACK = """
+import sys, threading
+sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0
+get_ipython().kernel.iopub_thread.schedule(threading.Event().wait)
+print("held back")
+"""
+"""Its reply comes, its output never."""
 
 
 async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
@@ -78,6 +88,20 @@ async def test_code_that_ignores_its_interrupt_is_told_and_blocks_what_follows(
     again = (await agent.get(f"executions/{done['id']}")).json
     assert again["status"] == "timed_out"
     assert [output["text"] for output in again["cell"]["outputs"]] == ["deaf\n", "done\n"]
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
+async def test_output_that_has_not_come_when_the_time_is_over_is_unknown_and_the_code_ended_well(
+    agent: Agent,
+) -> None:
+    session = await agent.open()
+    done = await agent.run(session, HELD_BACK, timeout=2)
+    assert (done["status"], done["interrupt_ignored"]) == ("ok", False)
+    assert done["outputs_complete"] is False
+    assert done["omitted"] == {"bytes": 0, "lines": 0, "outputs": 0, "unknown": True}
+    assert "not known whether all of its output came" in done["reason"]
+    kinds = [entry["type"] for entry in await entries(agent, session)]
+    assert "interrupted" not in kinds
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
@@ -213,3 +237,20 @@ async def test_a_closed_session_keeps_its_record_and_takes_nothing_new(agent: Ag
     refused = await agent.ask("POST", f"sessions/{session['id']}/executions", {"source": "1"})
     assert (refused.status, refused.json["code"]) == (409, "session_closed")
     assert (await agent.get(f"executions/{done['id']}")).json["status"] == "ok"
+
+
+async def test_the_ends_of_what_waits_when_a_session_is_closed_are_few_writes(
+    agent: Agent, gate: Gate
+) -> None:
+    session = await agent.open()
+    await agent.run(session, gate.source, wait=0)
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    steps = {"steps": [{"source": str(n)} for n in range(40)], "wait": 0}
+    answered = await agent.ask("POST", f"sessions/{session['id']}/steps", steps)
+    looks = [finished(agent, execution) for execution in answered.json["executions"]]
+    ends = asyncio.gather(*looks)
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    assert {end["status"] for end in await ends} == {"cancelled"}
+    # One head for each write. What ends during a write is in the next one: how many there are
+    # depends on how fast the disk is.
+    assert len({end["chain"]["head"] for end in await ends}) <= 8

@@ -88,7 +88,7 @@ async def test_another_kernel_with_the_same_environment_tells_nothing_new(agent:
 
 async def test_a_kernel_that_does_not_tell_is_named_as_such(agent: Agent) -> None:
     session = await agent.open()
-    await agent.run(session, "import os; os.listdir = None")
+    await agent.run(session, "import importlib.metadata; importlib.metadata.distributions = None")
     [told] = await environments(agent, session)
     assert "packages" not in told
     assert told["reason"] == "The kernel did not tell which packages it has."

@@ -346,7 +346,8 @@ def test_what_runs_while_its_record_is_deleted_ends_and_says_that_it_is_not_reco
         asked = {id: threads.submit(server.get, f"executions/{id}?wait=60") for id in (runs, waits)}
         gate.let_it_on()
         told = {id: each.result() for id, each in asked.items()}
-    assert (told[runs]["status"], told[runs]["text"]) == ("ok", "went on\n")
+    assert told[runs]["status"] == "ok"
+    assert told[runs]["text"].startswith("went on\n")
     assert "deleted" in told[runs]["reason"]
     assert (told[waits]["status"], "deleted" in told[waits]["reason"]) == ("cancelled", True)
     assert "Open another session" in server.run(session, "1").json()["message"]

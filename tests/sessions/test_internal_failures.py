@@ -10,25 +10,22 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.kernels import execute_request
 from tests.asking import Agent
 from tests.sessions.living_notebook import Desk, entries, finished, notebook_target
 
-ODD_REPLIES = """
-from ipykernel.kernelbase import Kernel
-kernel = get_ipython().kernel
-answer = kernel.do_execute
-async def odd(*args, **options):
-    kernel.do_execute = answer
-    return {**await answer(*args, **options), "payload": True}
-kernel.do_execute = odd
-"""
-"""Code after which the kernel answers the next request as no kernel may."""
 
+async def test_a_failure_while_an_answer_is_read_ends_its_execution_as_lost(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(reply: object) -> bool:
+        raise RuntimeError("unforeseen")
 
-async def test_an_answer_that_cannot_be_read_ends_its_execution_as_lost(agent: Agent) -> None:
     session = await agent.open()
-    await agent.run(session, ODD_REPLIES)
-    odd = await agent.run(session, "x = 1", values={"x": "x"}, wait=30)
+    await agent.run(session, "x = 0")
+    with monkeypatch.context() as patch:
+        patch.setattr(execute_request, "exits", fail)
+        odd = await agent.run(session, "x = 1", wait=30)
     assert odd["status"] == "lost", odd
     assert "its end is not known" in odd["reason"]
     assert odd["outputs_complete"] is False

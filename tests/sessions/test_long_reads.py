@@ -66,7 +66,7 @@ async def test_what_is_read_when_the_server_stops_is_read_and_what_waits_is_refu
 async def test_texts_are_not_read_where_interrupts_and_ends_are_written() -> None:
     class Text:
         text = None
-        outputs = ({"output_type": "stream", "name": "stdout", "text": "one\ntwo\n"},)
+        read_outputs = ({"output_type": "stream", "name": "stdout", "text": "one\ntwo\n"},)
 
     class Histories(SessionHistory):
         async def execution(self, id: str) -> Any:

@@ -63,3 +63,10 @@ async def test_all_text_that_is_printed_in_a_scratch_kernel_comes(agent: Agent) 
 async def test_a_kernel_of_the_users_answers_what_cannot_be_sent(agent: Agent, desk: Desk) -> None:
     await desk.opens()
     await fails_and_goes_on(agent, await agent.open(target=notebook_target()))
+
+
+async def test_an_execution_names_letters_of_its_source_that_look_like_others(agent: Agent) -> None:
+    session = await agent.open()
+    done = await agent.run(session, "\u0440assword = 1  # \u0440\u0443\u0441")
+    assert done["lookalikes"] == {"\u0440assword": {"\u0440": "p"}}
+    assert (await agent.run(session, "password = 1"))["lookalikes"] == {}

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import binascii
+import contextlib
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.inert import sanitised, sanitised_markdown
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.terminal import clean
+from jupyter_agent_exec.text import html_text
 from tests.approvals.person_deciding import approve, asks
 from tests.asking import Agent
+from tests.mcp.tools_bench import Bench, bench
 from tests.real_server import Gate, gate
 from tests.reruns.test_reruns import rerun
 from tests.sessions.living_notebook import Desk, desk, entries, finished, notebook_target
 
-__all__ = ["desk", "gate"]
+__all__ = ["bench", "desk", "gate"]
 
 TOKEN = f"jaex_t_{'01J0AB' * 4}0Z_{'0123456789abcdef' * 4}"
 PASSWORD = "correct horse battery staple"
@@ -42,9 +49,25 @@ def agent_exec_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[s
 def found_in(folder: Path) -> list[str]:
     """Return the files below a folder that have a secret, or half of one."""
     halves = [half.encode() for each in SECRETS for half in (each[:8], each[-8:])]
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    assert paths
-    return [str(path) for path in paths if any(half in path.read_bytes() for half in halves)]
+    files = files_in(folder)
+    assert files
+    return [str(path) for path in files if any(half in files[path] for half in halves)]
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    """Return the content of the files below a folder; one that is written is renamed at its end."""
+    contents = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            contents[path] = path.read_bytes()
+    return contents
+
+
+def is_sent(sink: Path) -> bool:
+    """Whether the last entry of a closed session is in a sink's folder, and no file is written."""
+    files = files_in(sink)
+    is_whole = not any(path.name.startswith(".") for path in files)
+    return is_whole and any(b'"closed"' in data for data in files.values())
 
 
 async def test_no_secret_is_recorded_answered_or_found_and_the_code_ran_with_them(
@@ -97,11 +120,7 @@ hashlib.sha256(secret.encode()).hexdigest()
     assert not any(each in text for each in SECRETS)
     assert verify_history(history_dir).outcome is Outcome.WHOLE
     async with asyncio.timeout(30):
-        while not any(
-            b'"closed"' in path.read_bytes()
-            for path in (tmp_path / "sink").rglob("*")
-            if path.is_file()
-        ):
+        while not is_sent(tmp_path / "sink"):
             await asyncio.to_thread(history_dir.stat)
     assert found_in(history_dir) == found_in(tmp_path / "sink") == []
 
@@ -183,3 +202,116 @@ async def test_code_with_a_replaced_secret_is_not_run_again(agent: Agent) -> Non
     assert [cell["verdict"] for cell in told["cells"]] == ["not_comparable", "same"]
     assert "cannot run again" in told["cells"][0]["reason"]
     assert told["cells"][0]["execution_id"] is None
+
+
+HIDING = {
+    "colours": "print(f'\\x1b[31m{a}\\x1b[0m{b}')",
+    "grep": "!printenv DB_PASSWORD | sed 's/^/key=/' | grep --color=always orse",
+    "backspaces": "print(f'{a}xy\\b\\b{b}')",
+    "carriage return": "print(f\"{'x' * len(a)}{b}\\r{a}\")",
+    "pieces with colours": "for each in (a, '\\x1b', '[0m', b): print(each, end='', flush=True)",
+    "pieces around an update": """
+shown = display('x', display_id=True)
+print(a, end='', flush=True)
+shown.update('y')
+print(b)""",
+    "a list of lines": "display({'text/plain': [a, b]}, raw=True)",
+    "colours of a result": "display({'text/plain': f'{a}\\x1b[0m{b}'}, raw=True)",
+    "tags": "HTML(f'<table><tr><td><b>{a}</b><i class=\"x > y\">{b}</i></td></tr></table>')",
+    "entities": "HTML(secret.replace('o', '&#111;'))",
+    "a comment and a script": "HTML(f'{a}<!-- x --><script>1</script>{b}')",
+    "tags in Markdown": "Markdown(f'{a}<b></b>{b}')",
+    "SVG": "SVG(f'<svg xmlns=\"http://www.w3.org/2000/svg\"><text>{a}<tspan>{b}</tspan></text></svg>')",
+    "an image that is none": "display({'image/png': secret}, raw=True)",
+    "an image in lines": "display({'image/png': [a, b]}, raw=True)",
+    "an image of a text": "display({'image/jpeg': b64encode(secret.encode()).decode()}, raw=True)",
+    "a comment in an image": """
+data = b'\\x89PNG\\r\\n\\x1a\\n' + bytes(range(256)) * 9 + b'tEXtComment\\0' + secret.encode()
+display({'image/png': b64encode(data).decode(), 'text/plain': 'an image'}, raw=True)""",
+    "a sound that is none": "display({'audio/wav': secret, 'application/pdf': secret}, raw=True)",
+    "a message": "raise ValueError(f'{a}\\x1b[0m{b}')",
+    "coloured source": f"{CUSTOMER} + 1",
+    "a variable": "variable = f'{a}\\x1b[0m{b}'; print(variable)",
+    "output after the end": """
+import threading
+print(a, end='', flush=True)
+threading.Timer(0.5, print, [b]).start()""",
+}
+"""How code shows a secret that is in no text by itself. `a` and `b` are its halves."""
+
+PREPARED = """
+import os
+from base64 import b64encode
+from IPython.display import HTML, SVG, Markdown, display
+secret = os.environ['DB_PASSWORD']
+a, b = secret[:9], secret[9:]
+"""
+
+
+def read_in(value: Any) -> Iterator[str]:
+    """Yield what is read in JSON: each text in it, also as pages and terminals show it."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from read_in(key)
+            yield from read_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from read_in(item)
+        if all(isinstance(item, str) for item in value):
+            yield from read_in("".join(value))
+            yield from read_in("\n".join(value))
+    elif isinstance(value, str):
+        yield value
+        yield clean(value)
+        yield html_text(value)
+        for page in (sanitised(value)[0], sanitised_markdown(value)[0]):
+            if page is not None:
+                yield from (page, html_text(page))
+        with contextlib.suppress(ValueError):
+            yield binascii.a2b_base64(value).decode("utf-8", "replace")
+
+
+async def test_nothing_that_is_read_joins_what_code_has_hidden(
+    agent: Agent, desk: Desk, bench: Bench, jp_root_dir: Path
+) -> None:
+    desk.writes()
+    session = await agent.open(target=notebook_target())
+    await agent.run(session, PREPARED, wait=60)
+    read: dict[tuple[str, str], Any] = {}
+    ran = {way: await agent.run(session, code, wait=60) for way, code in HIDING.items()}
+    late = ran["output after the end"]
+    async with asyncio.timeout(30):
+        while "staple" not in late["text"] and "redacted" not in late["text"]:
+            late = (await agent.get(f"executions/{late['id']}")).json
+    unsaid = set()
+    for way, done in ran.items():
+        path = f"executions/{done['id']}"
+        answered = (await agent.get(path)).json
+        if "[redacted: " not in answered["text"] or not answered["redacted"]:
+            unsaid.add(way)
+        read[way, "answer"] = done
+        read[way, "answer later"] = answered
+        read[way, "text"] = (await agent.get(f"{path}/text")).json
+        read[way, "stream"] = [
+            json.loads(line.removeprefix("data: "))
+            for line in (await agent.get(f"{path}/stream")).body.decode().splitlines()
+            if line.startswith("data: ")
+        ]
+        told = await bench.whole("get_execution", execution_id=done["id"])
+        read[way, "MCP"] = told.model_dump(mode="json")
+    for each in ("redacted", PASSWORD.split()[0], PASSWORD.split()[-1]):
+        read["all", f"search for {each}"] = (await agent.get("search", q=each)).json
+    read["all", "variables"] = (await agent.get(f"sessions/{session['id']}/variables")).json
+    told = await bench.whole("list_variables", session_id=session["id"])
+    read["all", "variables, MCP"] = told.model_dump(mode="json")
+    read["all", "export"] = (await agent.get(f"sessions/{session['id']}/notebook")).json
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    notebook = json.loads((jp_root_dir / session["target"]["path"]).read_text())
+    assert len(notebook["cells"]) >= len(HIDING)
+    read["all", "notebook"] = [each.get("outputs") for each in notebook["cells"]]
+    leaks = {
+        place
+        for place, value in read.items()
+        if any(each in text for text in read_in(value) for each in SECRETS)
+    }
+    assert (leaks, unsaid) == (set(), set())

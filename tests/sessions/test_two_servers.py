@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from tests.server_process import Gate, server_process
+from tests.server_process import Gate, ServerProcess, server_process
 
 
 def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_killed(
@@ -64,3 +64,42 @@ def test_whatever_is_read_first_ends_what_a_killed_server_left(tmp_path: Path, p
             found = ours.get(path.format(session=session, execution=execution))
             (found,) = found.get("sessions", [found])
             assert found["status"] in ("closed", "lost")
+
+
+def test_a_pause_and_the_policy_hold_on_every_server_of_the_history(tmp_path: Path) -> None:
+    gate = Gate(tmp_path, "gate")
+
+    def pause(server: ServerProcess, paused: bool) -> None:
+        assert server.ask("PUT", "approvals/pause", {"paused": paused}).status_code == 200
+
+    with server_process(tmp_path) as ours:
+        with server_process(tmp_path) as theirs:
+            session = theirs.open()
+            runs = theirs.run(session, f"{gate.here}{gate.wait}", wait=0).json()["id"]
+            behind = theirs.run(session, "1 + 1", wait=0).json()["id"]
+            gate.until_it_is_here()
+            with theirs.ask_stream(f"executions/{runs}/stream") as lines:
+                next(lines)
+                pause(ours, True)
+                gate.let_it_on()
+                assert "finished" in "".join(lines)  # nothing else is asked of that server
+            waits = theirs.get(f"executions/{behind}?wait=0.1")
+            assert (waits["status"], waits["waiting_for"]["who"]) == ("queued", "pause")
+            refused = theirs.ask("PUT", f"sessions/{session}/files/a.py")
+            assert (refused.status_code, refused.json()["code"]) == (409, "agents_paused")
+            assert theirs.get("approvals")["paused"] == ours.get("approvals")["paused"]
+            pause(ours, False)
+            assert theirs.get(f"executions/{behind}?wait=60")["text"] == "2"
+            journal = theirs.ask("GET", f"sessions/{session}/journal").text
+            assert journal.count('"agents_paused"') == journal.count('"agents_resumed"') == 1
+
+            ours.ask("PUT", "approvals/policy", {"scratch": "always"})
+            theirs.ask("PUT", "approvals/policy", {"kernel": "first"})
+            policy = ours.get("approvals")["policy"]
+            assert (policy["scratch"], policy["kernel"]) == ("always", "first")
+            assert theirs.get("approvals")["policy"] == policy
+            asks = theirs.run(session, "3", wait=0).json()
+            assert asks["status"] == "awaiting_approval"
+            pause(theirs, True)
+        assert ours.get("approvals")["paused"] is not None  # also when that server is gone
+    assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from jupyter_agent_exec.journal import chain
 
@@ -20,7 +22,11 @@ def cut(path: Path, lines: int) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-lines]))
 
 
-def write_anew(folder: Path) -> None:
+def by_somebody_else(entry: dict[str, Any]) -> None:
+    entry["by"]["agent"] = "somebody else"
+
+
+def write_anew(folder: Path, change: Callable[[dict[str, Any]], object] = by_somebody_else) -> None:
     """Change what all entries say, with new hashes everywhere, as if it had always been so."""
     anew = {chain.GENESIS: chain.GENESIS}
 
@@ -29,9 +35,9 @@ def write_anew(folder: Path) -> None:
         for data in path.read_bytes().splitlines():
             line = chain.parse_line(data)
             entry = line.entry
+            change(entry)
             if entry["type"] == "session_closed":
                 rewrite(folder / "sessions" / entry["session_id"] / "journal.jsonl")
-            entry["by"]["agent"] = "somebody else"
             for name in {"chain", "ledger"} & entry.keys():
                 entry[name]["head"] = anew[entry[name]["head"]]
             previous, text = chain.next_line(previous, entry, line.payloads, line.salts)

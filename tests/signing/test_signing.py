@@ -40,6 +40,7 @@ class Signing:
         self.history = new_history(folder)
         self.signer = Signer(self.history, lambda: SigningKey.made(key), 3600, LOG)
         self.signer.start()
+        self.sign()  # the first round names the key, while the history takes entries
 
     def sign(self) -> None:
         """Sign what has grown, now."""

@@ -91,7 +91,7 @@ def test_a_history_says_until_which_entry_it_was_timestamped_and_by_whom(here, v
 def test_timestamps_that_nobody_can_check_prove_nothing_and_are_said(here, verify):
     code, report = verify(here, trusted=None)
     assert code == 0
-    assert report["held"]["told"].endswith("It has 1 timestamps. To check them, give --authority.")
+    assert report["held"]["told"].endswith("It has 1 timestamp. To check, give --authority.")
     assert all(each["timestamped"] is None for each in report["held"]["chains"])
 
 

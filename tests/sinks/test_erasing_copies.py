@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from jupyter_agent_exec.central.archive import FolderArchive
 from jupyter_agent_exec.central.verify import verify_archive
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.verify import Outcome
 from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream
@@ -121,24 +119,3 @@ def test_a_role_that_may_not_delete_keeps_them_and_goes_on(
     assert any("remains in the database" in record.message for record in caplog.records)
     query = "SELECT 1 FROM agent_exec_entries WHERE journal = %s AND type = 'erased'"
     assert cluster.rows(query, session) == [(1,)]
-
-
-def test_payloads_that_were_sent_before_a_migration_go_too(tmp_path: Path) -> None:
-    """The journal is written anew then, so the sink gets it again, and loses the old payloads."""
-    folder, far = tmp_path / "history", tmp_path / "far"
-    old = Path(__file__).parents[1] / "journal" / "history_with_index_1.zip"
-    with zipfile.ZipFile(old) as archive:
-        archive.extractall(folder)
-    sink = {"kind": "folder", "path": str(far), "content": "outputs", "delay": 0}
-    history = new_history(folder, make_sinks([sink]))
-    until(lambda: is_up_to_date(history))
-    (session,) = history.sessions(target="notebook").sessions
-    (first, _), _ = history.executions(session.id)
-    secret = first.source.encode()
-    assert secret in contents(far)
-    history.erase(Erase(session_id=session.id), PERSON)
-    until(lambda: is_up_to_date(history))
-    history.stop()
-    assert secret not in contents(far)
-    with FolderArchive(far) as archive:
-        assert verify_archive(archive).outcome is Outcome.ALTERED  # it says that it was rewritten

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.journal import chain
-from jupyter_agent_exec.journal.followers import Followers
+from jupyter_agent_exec.journal.followers import Followers, pause_after
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.sink import Batch, Sink
 from jupyter_agent_exec.records import Payload, PersonRan, Reviewed
@@ -259,6 +259,13 @@ class Halting(Sink):
 
     def close(self) -> None:
         return
+
+
+def test_a_sink_that_is_back_is_noticed_in_seconds_if_code_waits_for_it():
+    pauses = {strict: [pause_after(n, is_strict=strict) for n in range(1, 20)] for strict in (0, 1)}
+    assert pauses[0][:3] == [0.5, 1, 2]
+    assert max(pauses[0]) == 60
+    assert max(pauses[1]) == 2
 
 
 def test_stopping_ends_the_thread_while_the_far_side_is_gone(folder):

@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from jupyter_agent_exec.journal import chain
 from tests.real_server import PROJECT
 from tests.sinks.far_sides import PostgreSQL, postgresql
@@ -57,6 +59,7 @@ class Group:
         self.process.stdout.close()
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_and_nothing_is_twice_over_many_kills(tmp_path: Path) -> None:
     dice = random.Random(17)
     folders = [tmp_path / f"server-{n}" for n in range(PROCESSES * SERVERS)]

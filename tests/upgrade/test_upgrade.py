@@ -88,19 +88,20 @@ def test_it_is_exported_and_each_export_verifies(upgraded: Upgraded, tmp_path: P
         assert "Whole" in upgraded.cli("verify", path, "--history", upgraded.server.history_dir)
 
 
+def test_the_policy_and_the_tokens_are_those_that_were_set(upgraded: Upgraded) -> None:
+    policy = upgraded.user.approvals().policy
+    assert (policy.notebook, policy.scratch, policy.edits) == ("always", "first", "apply")
+    assert "weather station" in upgraded.cli("token", "list", "--all")
+    assert "editor" in upgraded.cli("token", "list", "--all")
+
+
 def test_it_goes_on_and_verifies_with_what_is_added(upgraded: Upgraded) -> None:
+    upgraded.user.set_policy(scratch="none")
     with upgraded.user.open_session("later") as session:
         assert session.run("6 * 7").text == "42"
     (analyst,) = upgraded.user.sessions(agent="analyst")
     analyst.review("approved")
     assert "Whole" in upgraded.cli("verify", "--history", upgraded.server.history_dir)
-
-
-def test_the_policy_and_the_tokens_are_those_that_were_set(upgraded: Upgraded) -> None:
-    policy = upgraded.user.approvals().policy
-    assert (policy.notebook, policy.scratch, policy.edits) == ("always", "rules", "apply")
-    assert "weather station" in upgraded.cli("token", "list", "--all")
-    assert "editor" in upgraded.cli("token", "list", "--all")
 
 
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda path: path.stem)

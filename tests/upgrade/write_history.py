@@ -83,7 +83,7 @@ def _work(root: Path, history: Path) -> None:
             session.edit([{"op": "insert", "cell_type": "markdown", "source": "# Rainfall"}])
             person.session(session.id).keep_edits()
         person.revoke_token(editor.token.id)
-        person.set_policy(notebook="always", scratch="rules", edits="apply", allow=["read"])
+        person.set_policy(notebook="always", scratch="first", edits="apply")
 
 
 def _settings() -> dict[str, object]:
@@ -99,7 +99,6 @@ def _settings() -> dict[str, object]:
         "allowed_env": ["LANG"],
         "approval": {"notebook": "first", "edits": "propose"},
         "forced_approval": {"kernel": "always"},
-        "rules_allow": ["read", "plot"],
     }
 
 

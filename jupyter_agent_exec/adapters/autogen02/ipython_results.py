@@ -25,7 +25,7 @@ from ..result_pieces import (
     state_note,
 )
 
-with needed("autogen-agentchat~=0.2.0"):
+with needed("autogen-agentchat>=0.2.36,<0.3"):
     from autogen import ConversableAgent
     from autogen.coding import CodeExecutorFactory as FrameworkFactory
     from autogen.coding import MarkdownCodeExtractor

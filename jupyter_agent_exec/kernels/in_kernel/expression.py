@@ -1,28 +1,18 @@
-"""Turns our code into an expression that an IPython kernel can evaluate. Pure.
-
-The code runs in its own namespace in the kernel. It is compiled here if the kernel has the same
-version of Python, because compiling it in the kernel would take longer than running it.
-"""
+"""Expressions with which a server sends our code to an IPython kernel, and calls it there. Pure."""
 
 from __future__ import annotations
 
-import base64
-import marshal
-import sys
-import zlib
 from functools import cache
-from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-_SAME_LINE = 0x80 | 13 << 3
-"""Entry of a line table: the instructions are on the same line as the previous ones, no column."""
+from .resident import TARGET
 
-_MOST_UNITS = 8
-"""The most instructions, of two bytes each, that one entry covers."""
+_BUILTINS: Final = "(lambda: 0).__builtins__"
+"""Python's own functions, even if the user has redefined their names."""
 
-Modules = tuple[str, ...]
-"""Names of files beside this one that are run one after the other in one namespace."""
+RESIDENT: Final = ("resident.py", "ipykernel_workarounds.py")
+"""The code that stays in a kernel."""
 
 
 def is_ipython(kernel_info: dict[str, Any]) -> bool:
@@ -36,59 +26,30 @@ def is_ipython(kernel_info: dict[str, Any]) -> bool:
     return kernel_info.get("implementation") == "ipython"
 
 
-def expression(
-    kernel_info: dict[str, Any], modules: Modules, call: str, given: str | None = None
-) -> str:
-    """Return an expression that evaluates `call` in a namespace with the contents of `modules`.
+def expression(files: tuple[str, ...], call: str) -> str:
+    """Return an expression that runs files, and then `call`, in a namespace of their own.
 
     Parameters
     ----------
-    kernel_info
-        Content of the `kernel_info_reply` of an IPython kernel.
-    given
-        A text that `call` can use under this name.
+    files
+        Their paths, relative to this folder.
     """
-    language = kernel_info.get("language_info") or {}
-    version = str(language.get("version", "")).split(".")[:2]
-    is_like_ours = version == [str(part) for part in sys.version_info[:2]]
-    namespace = "{}" if given is None else f"{{'given': {given!r}}}"
-    if is_like_ours:
-        body = (
-            'b["exec"](i("marshal").loads(i("zlib").decompress('
-            f'i("binascii").a2b_base64("{_packed(modules, call)}"))), {namespace})'
-            f' if i("importlib.util").util.MAGIC_NUMBER == {MAGIC_NUMBER!r} else None'
-        )
-    else:
-        body = f'b["exec"]({_source(modules, call)!r}, {namespace})'
-    # It finds Python's own functions even if the user has redefined their names.
-    return f'(lambda b: (lambda i: {body})(b["__import__"]))((lambda: 0).__builtins__)'
+    return f'{_BUILTINS}["exec"]({_source(files, call)!r}, {{}})'
+
+
+def resident_call(function: str, *arguments: str) -> str:
+    """Return an expression that calls a function of the code that stays in the kernel.
+
+    It fails with a KeyError if the code is not there.
+    """
+    kernel = f'{_BUILTINS}["__import__"]("IPython").get_ipython().kernel'
+    given = ", ".join(map(repr, arguments))
+    return f"{kernel}.comm_manager.targets[{TARGET!r}].{function}({given})"
 
 
 @cache
-def _source(modules: Modules, call: str) -> str:
+def _source(files: tuple[str, ...], call: str) -> str:
     folder = Path(__file__).parent
-    texts = [(folder / f"{name}.py").read_text(encoding="utf-8") for name in modules]
+    texts = [(folder / name).read_text(encoding="utf-8") for name in files]
     future = "from __future__ import annotations\n"  # only at the beginning
     return "\n".join([future, *(text.replace(future, "") for text in texts), call, ""])
-
-
-@cache
-def _packed(modules: Modules, call: str) -> str:
-    code = _bare(compile(_source(modules, call), "<look>", "exec", optimize=2))
-    return base64.b64encode(zlib.compress(marshal.dumps(code), 9)).decode()
-
-
-def _bare(code: Any) -> Any:
-    """Return code whose instructions are all on its first line, which makes it much smaller.
-
-    Each instruction needs a line, because Python cannot format a traceback through code without
-    lines. In the kernel, an error below such code would end the thread that logs it.
-    Source: CPython, *Objects/locations.md*.
-    """
-    constants = tuple(_bare(each) if hasattr(each, "co_code") else each for each in code.co_consts)
-    units = len(code.co_code) // 2
-    lines = b"".join(
-        bytes((_SAME_LINE | min(units - first, _MOST_UNITS) - 1, 0))
-        for first in range(0, units, _MOST_UNITS)
-    )
-    return code.replace(co_consts=constants, co_linetable=lines)

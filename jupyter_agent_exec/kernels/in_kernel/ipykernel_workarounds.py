@@ -1,6 +1,6 @@
 """Workarounds inside the kernel, where ipykernel has no public API. Each says why it is needed.
 
-They are sent with `comm_target`, and tested with ipykernel 6.29 to 7.4. They use private names:
+They are sent with `resident`, and tested with ipykernel 6.29 to 7.4. They use private names:
 `tests/test_workarounds.py` fails when ipykernel removes one of them. The module `workarounds` has
 those on the server's side.
 """

@@ -1,6 +1,7 @@
 """A program that enters an isolated environment and starts a kernel there.
 
-It is run as a file, needs only Python's standard library, and has three modes::
+It is run as a file, needs only Python's standard library and the file `confinement.py` beside it,
+and has three modes::
 
     enter.py bubblewrap PLAN   ignore interrupts, and become bubblewrap
     enter.py confined PLAN     within bubblewrap: set the limits, and start the kernel
@@ -14,21 +15,31 @@ exit code, or with 128 plus the number of the signal that ended it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
 import platform
-import resource
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-libc = ctypes.CDLL(None, use_errno=True)
+if TYPE_CHECKING:
+    from . import confinement
+else:  # this file is run by its path, also where the package is not
+    sys.path.insert(0, str(Path(__file__).parent))
+    import confinement
+
+check, die_with_parent, libc = confinement.check, confinement.die_with_parent, confinement.libc
+filter_calls, limit = confinement.filter_calls, confinement.limit
+give_up_capabilities = confinement.give_up_capabilities
+give_up_new_privileges = confinement.give_up_new_privileges
+refuse, when_call = confinement.refuse, confinement.when_call
+EQUAL, EPERM = confinement.EQUAL, confinement.EPERM
+ALLOW: Final = (confinement.RETURN, 0, 0, confinement.RETURN_ALLOW)
 
 # Source of all numbers: the kernel's include/uapi.
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
@@ -40,25 +51,20 @@ MNT_DETACH = 2
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 MOUNT_SETATTR = 442
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
-PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS = 24, 28, 38
-SECUREBITS_NO_ROOT = 0b1111
-CAPABILITY_VERSION_3 = 0x20080522
+PR_SET_DUMPABLE = 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-SECCOMP_MODE_FILTER = 2
-RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+EAFNOSUPPORT = 97
 
 FAMILIES = (1, 2, 10, 16)
 """Socket families that the network namespace confines: UNIX, IPv4, IPv6, netlink. It does not
 confine others: a VSOCK reaches the host of this virtual machine."""
 
-CALLS: Final[dict[str, tuple[int, int, tuple[int, ...]]]] = {
-    # Architecture: its number, the number of `socket`, and the numbers of the forbidden calls:
+CALLS: Final[dict[str, tuple[int, tuple[int, ...]]]] = {
+    # Architecture: the number of `socket`, and the numbers of the forbidden calls:
     # add_key, request_key, keyctl (the keyring is the server's), perf_event_open,
     # open_by_handle_at, bpf, userfaultfd, and io_uring_setup (its sockets bypass the filter).
-    "x86_64": (0xC000003E, 41, (248, 249, 250, 298, 304, 321, 323, 425)),
-    "aarch64": (0xC00000B7, 198, (217, 218, 219, 241, 265, 280, 282, 425)),
+    "x86_64": (41, (248, 249, 250, 298, 304, 321, 323, 425)),
+    "aarch64": (198, (217, 218, 219, 241, 265, 280, 282, 425)),
 }
 
 
@@ -78,6 +84,8 @@ def main(way: str, plan: dict[str, Any]) -> None:
 def unshare(plan: dict[str, Any]) -> None:
     """Make the namespaces, run the kernel in them, and exit with its code."""
     uid, gid = os.geteuid(), os.getegid()
+    if plan["cgroup"] is not None:
+        write(f"{plan['cgroup']}/cgroup.procs", "0")
     check(
         libc.unshare(
             CLONE_NEWUSER
@@ -107,7 +115,7 @@ def be_first(plan: dict[str, Any]) -> None:
     """Run as the first process of the namespaces: set up the mounts, and start the kernel."""
     socket.sethostname(plan["hostname"])
     bring_up_loopback()
-    mount_all(plan["mounts"], plan["root"], plan["processes"])
+    mount_all(plan["mounts"], plan["root"], plan["masked"], plan["ids"])
     give_up_capabilities()
     outlive_kernel(plan)
 
@@ -129,11 +137,6 @@ def outlive_kernel(plan: dict[str, Any]) -> None:
             os._exit(exit_code(status))
 
 
-def die_with_parent() -> None:
-    """End when the parent process ends."""
-    check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "die with the server")
-
-
 def exit_code(status: int) -> int:
     """Return the exit code that a shell would report for a wait status."""
     code = os.waitstatus_to_exitcode(status)
@@ -143,13 +146,13 @@ def exit_code(status: int) -> int:
 # -- mounts ----------------------------------------------------------------------------------------
 
 
-def mount_all(mounts: Sequence[Sequence[str]], root: str, processes: int) -> None:
+def mount_all(mounts: Sequence[Sequence[str]], root: str, masked: Sequence[str], ids: int) -> None:
     """Mount the paths that the kernel sees, and unmount everything else."""
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "keep mounts to itself")
     mount("tmpfs", root, MS_NOSUID | MS_NODEV, "mode=755,size=1m")
     for kind, source, target in mounts:
         place(kind, source, root + target)
-    make_proc(root + "/proc", processes)
+    make_proc(root + "/proc", masked, ids)
     make_devices(root + "/dev")
     set_attributes(root, MOUNT_ATTR_RDONLY)
     os.chdir(root)
@@ -175,17 +178,21 @@ def place(kind: str, source: str, target: str) -> None:
         set_attributes(target, read_only | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, AT_RECURSIVE)
 
 
-def make_proc(target: str, processes: int) -> None:
+def make_proc(target: str, masked: Sequence[str], ids: int) -> None:
     """Mount `/proc` with the namespace's own processes and read-only settings of the machine."""
     os.makedirs(target)
     mount("proc", target, MS_NOSUID | MS_NODEV | MS_NOEXEC)
     write(f"{target}/sys/user/max_user_namespaces", "0")
-    if os.geteuid() == 0 and processes:
-        # Root ignores the limit on processes, but not the highest process id. Since Linux 6.14,
-        # each namespace has its own; before, it belongs to the whole machine.
+    if ids:
+        # Since Linux 6.14, each namespace has its own; before, it belongs to the whole machine.
         if tuple(map(int, platform.release().split("-")[0].split(".")[:2])) < (6, 14):
-            sys.exit("limit the processes of root: that needs Linux 6.14, or isolated_processes=0")
-        write(f"{target}/sys/kernel/pid_max", str(max(processes, 301)))
+            sys.exit(
+                "limit the processes of root: that needs a writable control group with the "
+                "controller pids, Linux 6.14, or isolated_processes=0"
+            )
+        write(f"{target}/sys/kernel/pid_max", str(ids))
+    for name in masked:
+        bind(os.devnull, f"{target}/{name}")
     for name in ("sys", "sysrq-trigger", "irq", "bus", "fs"):
         if os.path.exists(f"{target}/{name}"):
             bind(f"{target}/{name}", f"{target}/{name}")
@@ -250,56 +257,20 @@ def confine(limits: dict[str, int]) -> None:
     """Set limits that no program can lift again."""
     with contextlib.suppress(OSError):  # best effort: if memory runs out, this ends first
         write("/proc/self/oom_score_adj", "800")
-    for name, most in limits.items():
-        number = getattr(resource, name)
-        hard = resource.getrlimit(number)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        last = most + 1 if name == "RLIMIT_CPU" and most != hard else most  # SIGXCPU first
-        resource.setrlimit(number, (most, last))
-    check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "give up new privileges")
-    filter_calls()
+    limit(limits)
+    give_up_new_privileges()
+    filter_calls(refused_calls())
 
 
-def give_up_capabilities() -> None:
-    """Give up all capabilities permanently."""
-    check(libc.prctl(PR_SET_SECUREBITS, SECUREBITS_NO_ROOT, 0, 0, 0), "give up being root")
-    capability = 0
-    while libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
-        capability += 1
-    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-    check(libc.capset(header, bytes(24)), "give up capabilities")
-
-
-def filter_calls() -> None:
-    """Refuse system calls that namespaces do not confine."""
-    machine = os.uname().machine
-    if machine not in CALLS:
-        sys.exit(f"filter system calls: no list of calls for {machine}")
-    architecture, socket_call, refused = CALLS[machine]
-    load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
-    program = [
-        (load, 0, 0, 4),  # the architecture
-        (equal, 1, 0, architecture),
-        (answer, 0, 0, RETURN_KILL),
-        (load, 0, 0, 0),  # the number of the call
-        (at_least, 0, 1, 0x40000000),  # x32, which has other numbers
-        (answer, 0, 0, RETURN_ERRNO | ENOSYS),
-    ]
-    for call in refused:
-        program += [(equal, 0, 1, call), (answer, 0, 0, RETURN_ERRNO | EPERM)]
-    program += [
-        (equal, 1, 0, socket_call),
-        (answer, 0, 0, RETURN_ALLOW),
-        (load, 0, 0, 16),  # its first argument, the family
-    ]
+def refused_calls() -> list[confinement.Instruction]:
+    """Return the rules for system calls that namespaces do not confine."""
+    socket_call, refused = CALLS[os.uname().machine]
+    rules = [each for call in refused for each in when_call(call, [refuse(EPERM)])]
+    rules += confinement.refuse_set_id()
+    rules += [(EQUAL, 1, 0, socket_call), ALLOW, confinement.load_argument(0)]  # the family
     for family in FAMILIES:
-        program += [(equal, 0, 1, family), (answer, 0, 0, RETURN_ALLOW)]
-    program.append((answer, 0, 0, RETURN_ERRNO | EAFNOSUPPORT))
-    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    request = struct.pack("@HP", len(program), ctypes.addressof(buffer))
-    done = libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, request, 0, 0)
-    check(done, "filter system calls")
+        rules += [(EQUAL, 0, 1, family), ALLOW]
+    return [*rules, refuse(EAFNOSUPPORT)]
 
 
 def become(command: list[str], cwd: str, identity: list[int] | None) -> None:
@@ -321,12 +292,6 @@ def write(path: str, text: str) -> None:
     """Write to a system file."""
     with open(path, "w") as file:
         file.write(text)
-
-
-def check(result: int, what: str) -> None:
-    """Exit with a sentence if a call of the C library failed."""
-    if result != 0:
-        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 if __name__ == "__main__":

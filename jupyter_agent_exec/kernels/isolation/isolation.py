@@ -160,7 +160,8 @@ class IsolationTraits(HasTraits):
         _LIMITS.processes,
         min=0,
         config=True,
-        help="Processes and threads in an isolated kernel, all together; 0: no limit.",
+        help="""Processes and threads in an isolated kernel, all together; 0: no limit. If root runs
+        the server and may make no control group, there may be up to 300 more.""",
     )
     isolated_disk_bytes = Int(
         _LIMITS.disk_bytes,

@@ -98,8 +98,9 @@ class IsolatedProvisioner(FolderProvisioner):
         """Connect this process and the kernel by sockets in a folder of their own."""
         if self.sandbox is None:
             self._take_traits(Path(kwargs.get("cwd") or Path.cwd()))
+        assert self.sandbox is not None
         if self._files is None:
-            self._files = SandboxFiles()
+            self._files = self.sandbox.files()
             manager: Any = self.parent
             manager.transport = "ipc"
             manager.ip = str(self._files.sockets / "k")

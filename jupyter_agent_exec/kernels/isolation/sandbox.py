@@ -20,12 +20,15 @@ from typing import Any, Final, Literal
 from ...errors import IsolationUnavailable
 from ..folder import Folder, Identity
 from ..provisioner import LAUNCHER
+from .process_cgroup import make_cgroup, remove_cgroup
 from .view import HOME, Mount, View
 
 Way = Literal["bubblewrap", "unshare"]
 
 ENTER = Path(__file__).with_name("enter.py")
-ENTER_INSIDE = "/run/jupyter/enter.py"
+CONFINEMENT = Path(__file__).with_name("confinement.py")
+INSIDE = "/run/jupyter"
+ENTER_INSIDE = f"{INSIDE}/enter.py"
 """Its path for a program in the sandbox, which does not see our installation."""
 HOSTNAME = "isolated"
 CWD = "."
@@ -47,6 +50,16 @@ LAUNCHER_INSIDE: Final = "/run/jupyter/launcher.py"
 
 MOST_BYTES: Final = 70
 """The longest path of a folder for sockets. The address of a socket may have 107 bytes."""
+
+MASKED: Final = (
+    *("cmdline", "interrupts", "kallsyms", "kcore", "key-users", "keys", "latency_stats"),
+    *("modules", "sched_debug", "softirqs", "timer_list", "vmallocinfo"),
+)
+"""Files of `/proc` about the whole machine: how it was started, its keyrings, timers, addresses."""
+
+RESERVED_IDS: Final = 300
+"""Linux gives the process ids below only once. So with this many more ids than the limit, there are
+always at least as many processes as the limit says, and at most this many more."""
 
 LOG_BYTES: Final = 4000
 """The most bytes of a kernel process's own stdout and stderr to show in the server's log."""
@@ -98,19 +111,31 @@ class Plan:
     root: str
     """An empty folder in which the program's root file system is mounted."""
     limits: IsolationLimits
+    cgroup: str | None
+    """The control group that it joins, which limits its processes; None for none."""
+
+
+def folder_for_sockets(prefix: str) -> Path:
+    """Make a temporary folder whose path is short enough for sockets."""
+    place = tempfile.gettempdir()
+    if len(os.fsencode(place)) > MOST_BYTES:
+        place = "/tmp"  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
 
 
 class SandboxFiles:
     """The server's files for one isolated kernel.
 
     Server and kernel share only the folder of its sockets and the kernel's working folder.
+
+    Parameters
+    ----------
+    processes
+        How many processes and threads the kernel may have; 0: no limit.
     """
 
-    def __init__(self) -> None:
-        place = tempfile.gettempdir()
-        if len(os.fsencode(place)) > MOST_BYTES:
-            place = "/tmp"  # noqa: S108
-        self.path = Path(tempfile.mkdtemp(prefix="agent-exec-kernel-", dir=place))
+    def __init__(self, processes: int) -> None:
+        self.path = folder_for_sockets("agent-exec-kernel-")
         self.sockets = self.path / "s"
         self.root = self.path / "root"
         self.log = self.path / "log"
@@ -118,6 +143,7 @@ class SandboxFiles:
             folder.mkdir(mode=0o700)
         for name, text in _ETC.items():
             (self.path / name).write_text(text)
+        self.cgroup = make_cgroup(self.path.name, processes) if processes else None
 
     def end_of_log(self) -> str:
         """Return the end of the kernel process's own stdout and stderr."""
@@ -129,6 +155,8 @@ class SandboxFiles:
 
     def remove(self) -> None:
         """Remove all files."""
+        if self.cgroup is not None:
+            remove_cgroup(self.cgroup)
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -165,6 +193,10 @@ class Sandbox:
         self._ways = ways
         self._way: Way | None = None
         self._lock = asyncio.Lock()
+
+    def files(self) -> SandboxFiles:
+        """Make the files for one kernel."""
+        return SandboxFiles(self._limits.processes)
 
     async def way(self) -> Way:
         """Return the first way that works here; IsolationUnavailable if none does. Tried once."""
@@ -233,7 +265,8 @@ class Sandbox:
         view = self._view()
         for in_memory in ("/tmp", HOME):  # noqa: S108
             view.memory(in_memory, self._limits.disk_bytes or 1 << 30)
-        view.file(str(ENTER), ENTER_INSIDE)
+        for each in (ENTER, CONFINEMENT):
+            view.file(str(each), f"{INSIDE}/{each.name}")
         view.file(str(LAUNCHER), LAUNCHER_INSIDE)
         if connection_file is not None:
             view.file(connection_file, CONNECTION_FILE)
@@ -251,6 +284,7 @@ class Sandbox:
             mounts=view.mounts(),
             root=str(files.root),
             limits=self._limits,
+            cgroup=None if files.cgroup is None else str(files.cgroup),
         )
 
     def _view(self) -> View:
@@ -265,7 +299,7 @@ class Sandbox:
     def _try(self) -> Way:
         if not sys.platform.startswith("linux"):
             raise IsolationUnavailable("Kernels can be isolated on Linux only.")
-        files = SandboxFiles()
+        files = self.files()
         try:
             faults = {}
             work = Folder(files.path, ("work",))
@@ -300,12 +334,16 @@ def argv(way: Way, plan: Plan) -> list[str]:
             "bubblewrap": [program, *_options(plan), *_enter("confined", within, ENTER_INSIDE)]
         }
     else:
+        most = plan.limits.processes
+        is_unlimited = not most or os.geteuid() != 0 or plan.cgroup is not None
         outer = {
             **within,
+            "cgroup": plan.cgroup,
+            "ids": 0 if is_unlimited else most + RESERVED_IDS,
             "mounts": plan.mounts,
             "root": plan.root,
             "hostname": HOSTNAME,
-            "processes": plan.limits.processes,
+            "masked": _masked(),
         }
     return _enter(way, {**outer, "parent": os.getpid()})
 
@@ -329,8 +367,16 @@ def _options(plan: Plan) -> list[str]:
         else:
             name = {"read": "--ro-bind", "write": "--bind", "link": "--symlink"}[kind]
             options += [name, source, target]
-    options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    options += ["--proc", "/proc"]
+    for name in _masked():
+        options += ["--ro-bind", os.devnull, f"/proc/{name}"]
+    options += ["--dev", "/dev", "--remount-ro", "/dev"]
     return [*options, "--size", str(64 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/", "--"]  # noqa: S108
+
+
+def _masked() -> list[str]:
+    """Return the files of `/proc` in whose place another is that holds nothing."""
+    return [name for name in MASKED if Path("/proc", name).exists()]
 
 
 def fault(way: Way, plan: Plan) -> str | None:

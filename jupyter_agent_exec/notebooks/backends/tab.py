@@ -203,7 +203,15 @@ class CellListener(Protocol):
     """Hears of the cells that a tab has."""
 
     def __call__(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
-        """Compare them; see `TabCells.announced`."""
+        """Compare them.
+
+        Parameters
+        ----------
+        is_new
+            Whether the tab has read or saved its file since the last call.
+        is_elsewhere
+            Whether another tab has unsaved changes of agents.
+        """
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +252,7 @@ class TabBackend:
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
         self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
-        self.on_cells: CellListener | None = None
+        self.on_cells: Sequence[CellListener] = ()
         """Called with a tab that has told which cells of agents it has."""
 
     # -- pages -------------------------------------------------------------------------------------
@@ -291,7 +299,7 @@ class TabBackend:
 
     def _report_cells(self, tab: Tab) -> None:
         file, panel = tab.shown.file, tab.shown.panel
-        if self.on_cells is None or file is None or not tab.is_reachable:
+        if file is None or not tab.is_reachable:
             return
         is_new = self._file_numbers.get(panel) != file.number
         self._file_numbers[panel] = file.number
@@ -299,7 +307,8 @@ class TabBackend:
             self._file_numbers.popitem(last=False)
         others = (other for other in self._tabs(tab.shown.path) if other is not tab)
         has_changes = any(other.has_changes for other in others)
-        self.on_cells(tab, is_new=is_new, is_elsewhere=has_changes or tab.has_changes)
+        for listener in self.on_cells:
+            listener(tab, is_new=is_new, is_elsewhere=has_changes or tab.has_changes)
 
     def _report_others(self, closed: Sequence[Tab]) -> None:
         """Report tabs that show the same notebooks as tabs that were closed with changes."""
@@ -348,6 +357,15 @@ class TabBackend:
         """Wake up all callers that wait for an announcement."""
         announced, self._announced = self._announced, asyncio.Event()
         announced.set()
+
+    def holder(self, path: str) -> str | None:
+        """Return the panel of the tab that has unsaved changes of agents; None if none has."""
+        tabs = self._tabs(path)[:1]
+        return next((tab.shown.panel for tab in tabs if tab.has_changes), None)
+
+    def is_open(self, panel: str) -> bool:
+        """Return whether a page has a tab."""
+        return any(panel in page.tabs for page in self._pages)
 
     def other_tabs(self, path: str) -> int:
         """Return how many other tabs show a notebook, besides the one in use."""

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ...types import ExecutionId
+from ...types import CellId, ExecutionId
 from ..changes import Change, Expected, Notebook
 
 # -- from a page -----------------------------------------------------------------------------------
@@ -46,6 +46,8 @@ class TabState(Struct, frozen=True, kw_only=True):
     """None if the page is older than this field."""
     deleted: list[ExecutionId] = []
     """The executions whose cells were deleted since the tab last read or saved its file."""
+    deleted_cells: list[CellId] = []
+    """The cells that agents changed or added, and that were deleted since then."""
 
 
 class Announce(Struct, frozen=True, kw_only=True, tag_field="op", tag="announce"):

@@ -1,7 +1,8 @@
 """Makes changes to a notebook that users share through collaboration.
 
-The changes are those of `changes`, with one difference. Carriage returns and backspaces in a stream
-take effect here, as in JupyterLab, because its pages show text from other clients unprocessed.
+`changes.apply` makes the changes in plain cells, as for a file. The difference then goes to the
+shared document, in one transaction. Carriage returns and backspaces in a stream take effect here,
+as in JupyterLab, because its pages show text from other clients unprocessed.
 
 Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
 """
@@ -12,29 +13,48 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jupyter_ydoc import YNotebook
-from pycrdt import Array, Doc, Map, Text
+from pycrdt import Array, Doc, Map
 
+from ...models import OutputChange
 from ...types import CellId
 from ..changes import (
     CELL_IDS_SINCE,
+    Cell,
     Change,
     DeleteCell,
     Expected,
     MoveCell,
     Moved,
     Notebook,
-    Position,
     PutCell,
     SetCell,
     SetOutputs,
-    SetSource,
+    apply,
+    find_cell,
     id_of,
+    order_of,
 )
-from .ydoc_outputs import End, LiveOutputs, OutputsCheck, alike, shareable, with_integers
+from .ydoc_outputs import (
+    End,
+    as_shown,
+    replace_end,
+    set_text,
+    shareable,
+    sync_outputs,
+    with_cursor,
+    with_integers,
+    write,
+)
 
 ORIGIN = "jupyter_agent_exec"
 """The origin of our transactions. It keeps them out of the undo histories of the document and the
 pages."""
+
+_IDS = frozenset({"id", "metadata", "agent_exec"})
+"""The keys of a cell and its metadata that hold its id."""
+
+_METADATA = ("agent_exec", "trusted")
+"""The keys of a cell's metadata that changes set."""
 
 
 class LiveCells:
@@ -44,13 +64,9 @@ class LiveCells:
         self._document = document
         self._cells: Array[Map[Any]] = document.ycells
         self._meta: Map[Any] = document.ydoc.get("meta", type=Map)
-        self._ids: list[CellId] | None = None  # None: read them again
-        self._hints: dict[CellId, int] = {}  # the last known indexes of cells
-        self._looked: dict[CellId, tuple[int, Map[Any]]] = {}  # within a transaction
-        self._with_ids = True
+        self._order: list[CellId] | None = None  # None: read it again
         self._ends: dict[CellId, End] = {}
-        self._ours = False
-        self._subscription = self._cells.observe(self._on_change)
+        self._subscription = self._cells.observe_deep(self._on_changes)
 
     def close(self) -> None:
         """Stop observing the document."""
@@ -65,206 +81,150 @@ class LiveCells:
             An expectation does not hold, a cell to change is gone, or someone else has changed its
             outputs.
         """
-        self._ours = True
-        try:
-            with self._document.ydoc.transaction(origin=ORIGIN):
-                self._with_ids = int(self._meta.get("nbformat_minor", 0)) >= CELL_IDS_SINCE
-                self._check(changes, expected)
-                # Insert a new cell with its final trust, so that a page builds it only once.
-                trusted = {
-                    change.cell_id: change.trusted
-                    for change in changes
-                    if isinstance(change, SetCell)
-                }
-                for change in changes:
-                    self._apply_one(change, trusted)
-        finally:
-            self._ours = False
-            self._looked.clear()
+        with self._document.ydoc.transaction(origin=ORIGIN):
+            if expected == Expected() and self._append(changes):
+                return
+            minor = int(self._meta.get("nbformat_minor", 0))
+            before = self._read(changes, expected, minor)
+            notebook = {"cells": before, "nbformat_minor": minor}
+            after: list[Cell] = apply(notebook, changes, expected)["cells"]
+            self._write(before, after, changes)
+        self._order = order_of(after)
 
-    # -- find --------------------------------------------------------------------------------------
+    def _on_changes(self, events: list[Any]) -> None:
+        """Forget the order if cells were added, moved or removed, or got other ids."""
+        if any(not event.path or _IDS & set(getattr(event, "keys", ())) for event in events):
+            self._order = None
 
-    def _on_change(self, event: Any) -> None:
-        """Forget the order when other clients have added, moved or removed cells."""
-        if not self._ours:
-            self._ids = None
+    def _append(self, changes: Sequence[Change]) -> bool:
+        """Add text to the last output, the most frequent change; False if the changes are others.
 
-    def _order(self) -> list[CellId]:
-        """Return the ids of all cells, without reading the rest of the cells."""
-        if self._ids is None:
-            self._looked.clear()
-            self._ids = [_id_of(cell, self._with_ids) or CellId("") for cell in self._cells]
-        return self._ids
+        It reads neither the outputs nor the other cells.
+        """
+        match changes:
+            case [SetOutputs(cell_id=id, changes=[OutputChange(append=str(more), index=index)])]:
+                end, order = self._ends.get(id), self._order or []
+            case _:
+                return False
+        if end is None or end.outputs != index + 1 or id not in order:
+            return False
+        outputs: Array[Map[Any]] | None = self._cells[order.index(id)].get("outputs")
+        if outputs is None or not end.holds(outputs) or outputs[-1]["output_type"] != "stream":
+            return False
+        text = outputs[-1]["text"]
+        written, line = write(end.line, more)
+        replace_end(text, end.line.text, written)
+        self._ends[id] = End(end.outputs, len(text), line)
+        return True
 
-    def _find(self, id: CellId) -> tuple[int, Map[Any]] | None:
-        """Return the index of a cell, and the cell; None if it is gone."""
-        for _ in range(2):
-            order = self._order()
-            if id in self._looked:
-                return self._looked[id]
-            index = self._hints.get(id, 0)
-            if not (index < len(order) and order[index] == id):
-                try:
-                    index = order.index(id)
-                except ValueError:
-                    return None
-            cell = self._cells[index]
-            if _id_of(cell, self._with_ids) == id:
-                self._hints[id] = index
-                self._looked[id] = index, cell
-                return index, cell
-            self._ids = None  # someone changed the id of a cell
-        return None
+    # -- read --------------------------------------------------------------------------------------
 
-    def _get(self, id: CellId) -> tuple[int, Map[Any]]:
-        found = self._find(id)
-        if found is None:
-            raise Moved(f"Cell {id} is gone.")
-        return found
-
-    def _place(self, at: Position) -> int:
-        """Return the index at which to insert a cell."""
-        for id in at.follows:
-            if (found := self._find(id)) is not None:
-                return found[0] + 1
-        places = []
-        if at.after is not None and (found := self._find(at.after)) is not None:
-            places.append((found[0], found[0] + 1))
-        if at.before is not None and (found := self._find(at.before)) is not None:
-            places.append((found[0], found[0]))
-        return min(places)[1] if places else len(self._cells)
-
-    # -- check -------------------------------------------------------------------------------------
-
-    def _check(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Raise Moved if changes cannot be made, because a transaction cannot be rolled back."""
-        try:
-            self._check_once(changes, expected)
-        except Moved:
-            self._ids = None  # someone may have changed the id of a cell
-            self._check_once(changes, expected)
-
-    def _check_once(self, changes: Sequence[Change], expected: Expected) -> None:
-        if expected.order is not None and expected.order != self._order():
-            raise Moved("Cells were added, removed or moved.")
-        for id, (cell_type, source) in expected.cells.items():
-            _, cell = self._get(id)
-            if cell["cell_type"] != cell_type or str(cell["source"]) != source:
-                raise Moved(f"Cell {id} has changed.")
-        for id, count in expected.counts.items():
-            _, cell = self._get(id)
-            if cell.get("execution_count") != count:
-                raise Moved(f"Cell {id} was run.")
-        self._rehearse(changes)
-
-    def _rehearse(self, changes: Sequence[Change]) -> None:
-        shapes: dict[CellId, OutputsCheck | None] = {}
-
-        def look(id: CellId) -> OutputsCheck | None:
-            if id not in shapes:
-                shapes[id] = self._shape(id)
-            return shapes[id]
-
+    def _read(self, changes: Sequence[Change], expected: Expected, minor: int) -> list[Cell]:
+        """Return plain cells: what the changes need of the cells that they name, ids of others."""
+        if self._order is None:
+            self._order = [_id_of(cell, minor) for cell in self._cells]
+        named = {*expected.cells, *expected.counts, *map(_named, changes)}
+        steps: dict[CellId, list[OutputChange]] = {}
         for change in changes:
-            match change:
-                case PutCell():
-                    id = CellId(change.cell["id"])
-                    if look(id) is None:
-                        shapes[id] = OutputsCheck(code=change.cell["cell_type"] == "code")
-                case DeleteCell():
-                    shapes[change.cell_id] = None
-                case MoveCell() if change.cell_id in (change.at.after, change.at.before):
-                    pass
-                case _:
-                    shape = look(change.cell_id)
-                    if shape is None:
-                        raise Moved(f"Cell {change.cell_id} is gone.")
-                    if isinstance(change, SetOutputs):
-                        shape.apply(change)
+            if isinstance(change, SetOutputs):
+                steps.setdefault(change.cell_id, []).extend(change.changes)
+        cells = []
+        for index, id in enumerate(self._order):
+            cell: Cell = {"id": id, "metadata": {}}
+            if minor < CELL_IDS_SINCE:
+                cell = {"metadata": {"agent_exec": {"cell_id": id}} if id else {}}
+            if id in named:
+                named.remove(id)
+                cell |= self._plain(id, self._cells[index], steps.get(id, []))
+            cells.append(cell)
+        return cells
 
-    def _shape(self, id: CellId) -> OutputsCheck | None:
-        found = self._find(id)
-        if found is None:
-            return None
-        _, cell = found
-        if cell["cell_type"] != "code":
-            return OutputsCheck(code=False)
-        return LiveOutputs(cell["outputs"], self._ends.get(id)).shape()
-
-    # -- change ------------------------------------------------------------------------------------
-
-    def _apply_one(self, change: Change, trusted: dict[CellId, bool]) -> None:
-        match change:
-            case PutCell():
-                id = CellId(change.cell["id"])
-                if self._find(id) is None:
-                    self._put(id, change, trusted.get(id, False))
-            case DeleteCell():
-                found = self._find(change.cell_id)
-                if found is not None:
-                    self._remove(*found)
-            case MoveCell():
-                if change.cell_id not in (change.at.after, change.at.before):
-                    cell = self._remove(*self._get(change.cell_id))
-                    self._insert(self._place(change.at), change.cell_id, cell)
-            case SetSource():
-                _set_text(self._get(change.cell_id)[1]["source"], change.source)
-            case SetCell():
-                self._set_cell(change)
-            case SetOutputs():
-                id = change.cell_id
-                outputs = LiveOutputs(self._get(id)[1]["outputs"], self._ends.get(id))
-                outputs.apply(change.changes)
-                self._ends[id] = outputs.end
-
-    def _put(self, id: CellId, change: PutCell, trusted: bool) -> None:
-        """Insert a cell, trusted if a change in the same transaction says so."""
-        metadata = {**change.cell.get("metadata", {})}
-        metadata.pop("trusted", None)
-        if trusted:
-            metadata["trusted"] = True
-        if not self._with_ids:
-            metadata["agent_exec"] = {**metadata.get("agent_exec", {}), "cell_id": id}
-        self._ends.pop(id, None)
-        self._insert(self._place(change.at), id, {**change.cell, "metadata": metadata})
-
-    def _insert(self, index: int, id: CellId, cell: dict[str, Any]) -> None:
-        state = cell.pop("execution_state", None)
-        self._cells.insert(index, self._document.create_ycell(shareable(cell)))
-        self._order().insert(index, id)
-        self._looked.clear()
-        self._hints[id] = index
-        if state is not None:
-            inserted = self._cells[index]
-            if "execution_state" in inserted:
-                _set(inserted, "execution_state", state)
-
-    def _remove(self, index: int, shared: Map[Any]) -> dict[str, Any]:
-        cell: dict[str, Any] | None = shared.to_py()
-        assert cell is not None
-        order = self._order()
-        del self._cells[index]
-        del order[index]
-        self._looked.clear()
+    def _plain(self, id: CellId, shared: Map[Any], steps: list[OutputChange]) -> Cell:
+        metadata = shared["metadata"]
+        cell: Cell = {
+            "cell_type": shared["cell_type"],
+            "source": str(shared["source"]),
+            "metadata": {key: metadata.get(key) for key in _METADATA},
+        }
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = shared.get("execution_count")
+            cell["outputs"] = self._plain_outputs(id, shared["outputs"], steps)
         return cell
 
-    def _set_cell(self, change: SetCell) -> None:
-        index, cell = self._get(change.cell_id)
-        metadata: Map[Any] = cell["metadata"]
-        was_trusted = bool(metadata.get("trusted", False))
-        ours = change.agent_exec
-        if not self._with_ids:  # the only way to find it again
-            ours = {**(ours or {}), "cell_id": change.cell_id}
-        _set(metadata, "agent_exec", ours)
-        _set(metadata, "trusted", True if change.trusted else None)
-        if cell["cell_type"] == "code":
-            if cell.get("execution_count", 0) != change.execution_count:
-                cell["execution_count"] = change.execution_count
-            if "execution_state" in cell:
-                _set(cell, "execution_state", change.execution_state)
-        if was_trusted != change.trusted:
-            # A page reads this only when it builds the cell.
-            self._insert(index, change.cell_id, self._remove(index, cell))
+    def _plain_outputs(
+        self, id: CellId, shared: Array[Map[Any]], steps: list[OutputChange]
+    ) -> list[Any]:
+        """Return outputs, plain from the first one that changes on."""
+        end = self._ends.get(id)
+        if steps and end is not None and not end.holds(shared):
+            if not (steps[0].truncate is True and steps[0].index == 0):
+                raise Moved("The outputs have changed since the last update.")
+            end = None
+        first = min((step.index for step in steps), default=len(shared))
+        outputs = [each.to_py() if at >= first else each for at, each in enumerate(shared)]
+        if end is not None and first < len(outputs):
+            outputs[-1] = with_cursor(outputs[-1], end.line)
+        return outputs
+
+    # -- write -------------------------------------------------------------------------------------
+
+    def _write(self, before: list[Cell], after: list[Cell], changes: Sequence[Change]) -> None:
+        """Bring the shared cells from one state to another."""
+        removed = self._change(before, after, changes)
+        present = {id_of(cell) for cell in before} - removed.keys()
+        states = {
+            each.cell_id: each.execution_state for each in changes if isinstance(each, SetCell)
+        }
+        with_outputs = {each.cell_id for each in changes if isinstance(each, SetOutputs)}
+        for index, cell in enumerate(after):
+            id = id_of(cell)
+            if id is None or "cell_type" not in cell:  # no change names it
+                continue
+            if id not in present:
+                self._insert(index, removed.get(id) or _new(id, cell))
+            shared = self._cells[index]
+            if id in states and "execution_state" in shared:
+                _set(shared, "execution_state", states[id])
+            if id in with_outputs:
+                self._ends[id] = End.of(shared["outputs"], cell["outputs"])
+            elif id not in present and not removed.get(id):
+                self._ends.pop(id, None)
+
+    def _change(
+        self, before: list[Cell], after: list[Cell], changes: Sequence[Change]
+    ) -> dict[CellId, Cell | None]:
+        """Change the cells that stay, and remove those that go or have to be built again.
+
+        Returns
+        -------
+            The removed cells by id: those to build again whole, None for others.
+        """
+        deleted = {each.cell_id for each in changes if isinstance(each, DeleteCell)}
+        moved = {each.cell_id for each in changes if isinstance(each, MoveCell) and each.moves}
+        removed: dict[CellId, Cell | None] = {}
+        for index in reversed(range(len(before))):
+            cell, id = before[index], id_of(before[index])
+            if id in deleted:
+                del self._cells[index]
+                removed[id] = None
+            elif id is not None and "cell_type" in cell:
+                new = find_cell(after, id)
+                assert new is not None
+                shared = self._cells[index]
+                if new is not cell:
+                    _update(shared, cell, new)
+                # A page reads the trust of a cell only when it builds the cell.
+                if id in moved or _trusted(new) != _trusted(cell):
+                    removed[id] = shared.to_py()
+                    del self._cells[index]
+        return removed
+
+    def _insert(self, index: int, cell: Cell) -> None:
+        state = cell.pop("execution_state", None)
+        self._cells.insert(index, self._document.create_ycell(shareable(cell)))
+        inserted = self._cells[index]
+        if state is not None and "execution_state" in inserted:
+            _set(inserted, "execution_state", state)
 
 
 def read(document: YNotebook) -> Callable[[], Notebook]:
@@ -299,10 +259,39 @@ def _as_stored(cell: dict[str, Any], *, with_ids: bool) -> dict[str, Any]:
     return cell
 
 
-def _id_of(cell: Map[Any], with_ids: bool) -> CellId | None:
-    if with_ids:
+def _id_of(cell: Map[Any], minor: int) -> CellId:
+    """Return the id of a shared cell; an empty string if it has none."""
+    if minor >= CELL_IDS_SINCE:
         return CellId(cell["id"])
-    return id_of({"metadata": {"agent_exec": cell["metadata"].get("agent_exec")}})
+    return id_of({"metadata": {"agent_exec": cell["metadata"].get("agent_exec")}}) or CellId("")
+
+
+def _named(change: Change) -> CellId:
+    return CellId(change.cell["id"]) if isinstance(change, PutCell) else change.cell_id
+
+
+def _trusted(cell: Cell) -> bool:
+    return bool(cell["metadata"].get("trusted"))
+
+
+def _new(id: CellId, cell: Cell) -> Cell:
+    """Return a cell to insert."""
+    new = {"id": id, **cell}
+    if "outputs" in cell:
+        new["outputs"] = [as_shown(output) for output in cell["outputs"]]
+    return new
+
+
+def _update(shared: Map[Any], before: Cell, after: Cell) -> None:
+    """Bring a shared cell from one state to another."""
+    if after["source"] != before["source"]:
+        set_text(shared["source"], after["source"])
+    for key in _METADATA:
+        _set(shared["metadata"], key, after["metadata"].get(key))
+    if after["cell_type"] == "code":
+        if after["execution_count"] != before["execution_count"]:
+            shared["execution_count"] = after["execution_count"]
+        sync_outputs(shared["outputs"], before["outputs"], after["outputs"])
 
 
 def _set(shared: Map[Any], key: str, value: Any) -> None:
@@ -312,17 +301,3 @@ def _set(shared: Map[Any], key: str, value: Any) -> None:
             del shared[key]
     elif shared.get(key) != value:
         shared[key] = shareable(value)
-
-
-def _set_text(shared: Text, text: str) -> None:
-    """Change only the part of a text that differs, so that the user's cursor stays in place."""
-    before = str(shared)
-    start = alike(before, text)
-    rest, rest_before = text[start:], before[start:]
-    end = alike(rest[::-1], rest_before[::-1])
-    gone = rest_before[: len(rest_before) - end]
-    at = len(before[:start].encode())  # a shared text counts bytes
-    if gone:
-        del shared[at : at + len(gone.encode())]
-    if more := rest[: len(rest) - end]:
-        shared.insert(at, more)

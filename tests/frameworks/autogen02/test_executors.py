@@ -276,7 +276,7 @@ def test_without_the_framework_it_says_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: This adapter needs")
-    assert last.endswith("pip install 'autogen-agentchat~=0.2.0'")
+    assert last.endswith("pip install 'autogen-agentchat>=0.2.36,<0.3'")
 
 
 def test_a_session_that_somebody_closed_is_told_once(server: RealServer) -> None:

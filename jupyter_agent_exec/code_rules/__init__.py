@@ -1,1 +1,0 @@
-"""Rules that say which code runs without a user's approval: a convenience, not a guard."""

@@ -1,0 +1,299 @@
+"""IOPub of one kernel on a socket of our own, which holds little of what the kernel sends.
+
+A ZMQ socket limits how many messages it holds, not their bytes, and holds each of them whole. This
+one speaks ZMQ's protocol as a subscriber. It reads a large message in chunks, and leaves what it
+has not read yet to the network. When the network's buffers are full, the kernel waits.
+
+Source: ZMTP 3.0 (rfc.zeromq.org/spec/23) with the mechanism NULL. Encrypted sockets are ZMQ's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from .messages import (
+    DELIMITER,
+    LARGE_BYTES,
+    TOLD_BYTES,
+    Codec,
+    Frame,
+    Header,
+    LargeContent,
+    Message,
+)
+
+_MORE, _LONG, _COMMAND = 1, 2, 4
+_VERSION_AT: Final = 10
+_READY: Final = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
+_GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+_SUBSCRIPTION: Final = bytes((_COMMAND, len(_READY))) + _READY + b"\x00\x01\x01"
+"""To be sent after the kernel's greeting: that this is a subscriber, and that it wants all."""
+
+_BEFORE_CONTENT: Final = 5
+"""Frames from the delimiter on that come before the content. Source: messaging spec."""
+
+_RECONNECT_SECONDS: Final = 0.02
+
+
+class OnlyZMQ(Exception):
+    """The kernel's socket has an older protocol, which ZMQ knows."""
+
+
+class IOPubSocket:
+    """Subscribes to a kernel's IOPub. Not thread-safe.
+
+    Parameters
+    ----------
+    connection
+        As in a connection file.
+    codec
+        Checks and decodes messages.
+    deliver
+        Called with each message; with None for one that is not the kernel's.
+    largest
+        Returns how many bytes of a message may be held. Of a larger one, only a stream's text is
+        delivered, in pieces.
+    """
+
+    def __init__(
+        self,
+        connection: dict[str, Any],
+        codec: Codec,
+        deliver: Callable[[Message | None], None],
+        largest: Callable[[], int],
+    ) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._deliver = deliver
+        self._largest = largest
+        self._socket: socket.socket | None = None
+        self._is_connected = False
+        self._is_closed = False
+        self._connect_at = 0.0
+        self._breaks = 0
+        self._buffer = bytearray(2 * LARGE_BYTES)
+        self._most = 0
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._is_greeted = False
+        self._start = self._end = 0
+        self._frames: list[Frame] = []
+        self._held = 0
+        self._cut = 0
+        self._is_told = False
+        self._large: LargeContent | bytearray | None = None
+        self._left = 0
+        self._is_last = False
+
+    @property
+    def has_come_back(self) -> bool:
+        """Whether it is connected again after a break; only once for each break."""
+        came_back = self._is_greeted and self._breaks > 0
+        if came_back:
+            self._breaks = 0
+        return came_back
+
+    def to_poll(self) -> tuple[int, bool] | None:
+        """Return the descriptor to wait for, and whether until it can be written instead of read.
+
+        None if there is no connection yet. Connects if it is time to.
+        """
+        if self._socket is None and not self._is_closed and time.monotonic() >= self._connect_at:
+            self._connect()
+        if self._socket is None:
+            return None
+        return self._socket.fileno(), not self._is_connected
+
+    @property
+    def due(self) -> float | None:
+        """Seconds until `to_poll` has to be called again; None for no such call."""
+        if self._socket is not None or self._is_closed:
+            return None
+        return self._connect_at - time.monotonic()
+
+    def waits(self, seconds: float) -> bool:
+        """Wait until there is more, or the end; return whether it came in time."""
+        if self._socket is None or not self._is_connected:
+            return False
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        return bool(poller.poll(1000 * seconds))
+
+    def close(self) -> None:
+        """Close the socket, and connect no more."""
+        self._break()
+        self._is_closed = True
+        self._buffer = bytearray()
+
+    def _connect(self) -> None:
+        ip, port = self._connection["ip"], self._connection["iopub_port"]
+        family: Any = getattr(socket, "AF_UNIX", None)
+        address: Any = f"{ip}-{port}"
+        try:
+            if self._connection["transport"] != "ipc":
+                found = socket.getaddrinfo(ip, port, type=socket.SOCK_STREAM)
+                family, _, _, _, address = found[0]
+            self._socket = socket.socket(family, socket.SOCK_STREAM)
+            self._socket.setblocking(False)
+            self._socket.connect(address)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._break()
+
+    def _break(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._breaks += self._is_greeted
+        self._is_connected = False
+        self._connect_at = time.monotonic() + _RECONNECT_SECONDS
+        self._start_over()
+
+    def serve(self) -> bool:
+        """Handle what came, up to the size of the buffer; return whether there may be more.
+
+        Raises
+        ------
+        OnlyZMQ
+        """
+        if self._socket is None:
+            return False
+        try:
+            if not self._is_connected:
+                self._socket.sendall(_GREETING)  # so short that it is sent at once
+                self._is_connected = True
+            if self._end > len(self._buffer) // 2:
+                rest = self._buffer[self._start : self._end]
+                self._buffer[: len(rest)] = rest
+                self._start, self._end = 0, len(rest)
+            count = self._socket.recv_into(memoryview(self._buffer)[self._end :])
+        except BlockingIOError:
+            return False
+        except OSError:
+            count = 0
+        if count == 0:
+            self._break()
+            return False
+        self._end += count
+        self._most = self._largest()
+        with memoryview(self._buffer) as view:
+            while self._socket is not None and self._take(view):
+                pass
+        if self._start == self._end:
+            self._start = self._end = 0
+        return True
+
+    def _take(self, view: memoryview) -> bool:
+        """Take the next thing from the buffer; return whether it was all there."""
+        start, there = self._start, self._end - self._start
+        if self._left:
+            return self._take_chunk(view[start : start + min(self._left, there, LARGE_BYTES)])
+        if not self._is_greeted:
+            return self._take_greeting(view[start : self._end])
+        if there < 2:
+            return False
+        flags, size, body = view[start], view[start + 1], start + 2
+        if flags & _LONG:
+            if there < 9:
+                return False
+            size, body = int.from_bytes(view[start + 1 : start + 9], "big"), start + 9
+        if size > LARGE_BYTES:
+            if self._end - body < TOLD_BYTES:
+                return False
+            self._start = body
+            self._begin_large(size, view[body : body + TOLD_BYTES], is_last=not flags & _MORE)
+            return True
+        if self._end - body < size:
+            return False
+        self._start = body + size
+        if not flags & _COMMAND:
+            self._add(bytes(view[body : self._start]), is_last=not flags & _MORE)
+        return True
+
+    def _take_greeting(self, data: memoryview) -> bool:
+        if len(data) > _VERSION_AT and (data[0] != 0xFF or data[_VERSION_AT] < 3):
+            raise OnlyZMQ
+        if len(data) < len(_GREETING):
+            return False
+        assert self._socket is not None
+        with contextlib.suppress(OSError):  # the next read finds that it is closed
+            self._socket.sendall(_SUBSCRIPTION)
+        self._start += len(_GREETING)
+        self._is_greeted = True
+        return True
+
+    def _add(self, frame: Frame, *, is_last: bool) -> None:
+        if self._held + len(frame) <= self._most:
+            self._frames.append(frame)
+            self._held += len(frame)
+        else:
+            self._cut += len(frame)
+        if is_last:
+            self._end_message()
+
+    def _end_message(self) -> None:
+        frames, self._frames = self._frames, []
+        cut, is_told = self._cut, self._is_told
+        self._held = self._cut = 0
+        self._is_told = False
+        if is_told:
+            return
+        message = self._codec.read(frames)
+        if message is None and cut:
+            message = Message(Header(), Header(), {}, size=cut, unread=True)
+        elif message is not None and cut and message.header.msg_type.startswith("comm_"):
+            message = message.without_content()  # it lacks buffers
+        self._deliver(message)
+
+    def _begin_large(self, size: int, beginning: memoryview, *, is_last: bool) -> None:
+        """Begin with a frame that does not fit in the buffer.
+
+        A stream's text comes in pieces. Other frames are held, if they are not too large. Content
+        that is too large is counted, and so is all of a message whose headers are too large.
+        """
+        self._left, self._is_last = size, is_last
+        is_too_large = self._held + size > self._most
+        large = None
+        if self._is_content:
+            large = self._codec.large(self._frames, size, beginning)
+        if large is not None and (large.is_text or is_too_large):
+            self._large, self._is_told = large, True
+        elif is_too_large:
+            self._large, self._cut = None, self._cut + size
+        else:
+            self._large = bytearray()
+
+    @property
+    def _is_content(self) -> bool:
+        """Whether the next frame is a message's content."""
+        frames = self._frames
+        if self._cut or DELIMITER not in frames:
+            return False
+        return len(frames) - frames.index(DELIMITER) == _BEFORE_CONTENT
+
+    def _take_chunk(self, chunk: memoryview) -> bool:
+        if not chunk:
+            return False
+        self._start += len(chunk)
+        self._left -= len(chunk)
+        large = self._large
+        if isinstance(large, LargeContent):
+            message = large.take(chunk)
+            if message is not None:
+                self._deliver(message)
+        elif large is not None:
+            large += chunk
+        if not self._left:
+            self._large = None
+            if isinstance(large, bytearray):
+                self._add(large, is_last=self._is_last)
+            elif self._is_last:
+                self._end_message()
+        return True

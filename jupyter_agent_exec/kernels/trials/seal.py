@@ -1,0 +1,400 @@
+"""Seals the copy of a kernel before the agent's first line. Sent to kernels, never imported there.
+
+The copy may compute, read some folders, and write in a private folder. Landlock decides about
+files, and a filter about system calls: only those in `CALLS` are let through, so that a call that
+Linux gets later is refused. What the copy inherited is taken away before: descriptors, memory that
+it shares with other processes or files, secrets in its environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+import struct
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..isolation.confinement import (
+        AND,
+        ENOSYS,
+        EPERM,
+        EQUAL,
+        LANDLOCK_CREATE,
+        RETURN,
+        RETURN_ALLOW,
+        Instruction,
+        check,
+        drop_capabilities,
+        filter_calls,
+        give_up_new_privileges,
+        landlock_abi,
+        libc,
+        limit,
+        load_argument,
+        refuse,
+        when_call,
+    )
+
+# Source of all numbers: the kernel's include/uapi.
+LANDLOCK_ADD, LANDLOCK_RESTRICT, PATH_BENEATH = 445, 446, 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REFER, TRUNCATE, IOCTL_DEV = 0, 1, 2, 3, 13, 14, 15
+MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK = 6, 9, 10, 11
+NET_RIGHTS, SCOPES = 0b11, 0b11
+READ = 1 << READ_FILE | 1 << READ_DIR
+FILE_RIGHTS = 1 << EXECUTE | 1 << WRITE_FILE | 1 << READ_FILE | 1 << TRUNCATE | 1 << IOCTL_DEV
+PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
+MAP_PRIVATE, MAP_FIXED, MAP_ANONYMOUS, MAP_NORESERVE = 2, 0x10, 0x20, 0x4000
+MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
+M_ARENA_MAX = -8
+
+GPUS = ("/dev/nvidia", "/dev/dri/", "/dev/kfd", "/dev/accel", "/dev/nvhost", "/dev/davinci")
+MOST_SHARED_BYTES = 1 << 30
+"""The most bytes of shared memory without a file to copy."""
+MOST_FILE_BYTES = 256 << 20
+
+SECRET = re.compile(
+    r"(?i)^(jupyter|jpy_)|token|secret|passw|pwd$|key|credential|auth|cookie|private|dsn|session"
+)
+"""Names of variables in the environment that the copy does not get."""
+SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@")
+
+MACHINE_FILES = (
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version"),
+    *("/proc/filesystems", "/proc/sys/vm", "/sys/devices/system", "/sys/fs/cgroup"),
+    *("/sys/kernel/mm/transparent_hugepage", "/dev/zero", "/dev/full", "/dev/random"),
+    *("/dev/urandom", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release"),
+)
+"""What libraries look up about the machine."""
+HOME_FILES = (".cache/matplotlib", ".config/matplotlib", ".fonts", ".local/share/fonts")
+APART = ("/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot")
+"""Folders of the system that are not read because a folder around them is."""
+
+CALLS = {
+    # Calls that reach nothing outside, and those that Landlock judges. Not among them, on purpose:
+    # execve, fork, vfork (no programs), socket, connect, bind, socketpair, sendmsg (no network),
+    # kill, tkill, tgkill, pidfd_send_signal, rt_sigqueueinfo (no signals), chmod, chown, utime,
+    # setxattr, truncate, flock (Landlock does not judge them), setrlimit, seccomp, memfd_create.
+    "x86_64": (
+        "0-1 3-15 17-28 32-40 45 47-48 51-52 55 60-61 63 74-75 77-89 95-100 102 104 107-108 110-111"
+        " 115 118 120-121 124-125 127-128 130-131 137-138 140 143 145-147 149-150 158 186 191-196"
+        " 201-202 204 213 217-219 221 228-233 237-239 247 258 262-267 269-271 273-275 281 283-287"
+        " 290-293 295-296 309 316 318 324 326-328 332 334 436 439 441 449"
+    ),
+    "aarch64": (
+        "8-13 17 19-24 34-38 43-44 46-50 57 59 61-73 76 78-80 82-83 85-87 90 93-96 98-103 113-115"
+        " 120-121 123-126 128 132-137 139 141 148 150 153 155-156 158 160 163 165-166 168-169"
+        " 172-179 204-205 207 209-210 212 214-216 222-223 226-229 232-233 235-237 260 276 278 283"
+        " 285-287 291 293 436 439 441 449"
+    ),
+}
+
+SOME_CALLS = {
+    # Calls that are let through with some arguments only: on x86_64 and on aarch64.
+    "open": (2, None),
+    "ioctl": (16, 29),
+    "sendto": (44, 206),
+    "clone": (56, 220),
+    "fcntl": (72, 25),
+    "prctl": (157, 167),
+    "sched_setaffinity": (203, 122),
+    "openat": (257, 56),
+    "prlimit64": (302, 261),
+}
+CLONE3, OPENAT2 = 435, 437
+"""Their arguments are in memory, where a filter cannot see them. Libraries do without them."""
+
+THREAD = 0x3D0F00
+"""Flags with which the C library makes a thread: `CLONE_VM`, `CLONE_THREAD` and others."""
+CLONE_DETACHED = 0x400000
+FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
+"""`F_DUPFD`, flags, locks, and the size of a pipe. Not `F_SETOWN` and `F_SETSIG`, which have Linux
+send a signal to another process; not leases."""
+IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""`TCGETS`, `TIOCGWINSZ`, `FIONREAD`, `FIONBIO`, `FIONCLEX`, `FIOCLEX`."""
+PRCTLS = (15, 16)
+"""`PR_SET_NAME`, `PR_GET_NAME`."""
+
+
+def seal(plan: dict[str, Any], keep: Collection[int]) -> dict[str, Any]:
+    """Seal this process, which has no other threads; return what seals it.
+
+    Parameters
+    ----------
+    keep
+        The descriptors to keep.
+    """
+    blank_descriptors(keep)
+    unshare_memory()
+    drop_secrets()
+    bound_resources(plan["memory_bytes"])
+    give_up_new_privileges()
+    drop_capabilities()
+    abi = restrict_files(plan)
+    filter_calls(rules())
+    if len(os.listdir("/proc/self/task")) != 1:  # a thread from before is not sealed
+        sys.exit("a library started a thread when the kernel was copied")
+    return {"landlock_abi": abi, "seccomp": True}
+
+
+# -- what the copy inherited -----------------------------------------------------------------------
+
+
+def blank_descriptors(keep: Collection[int]) -> None:
+    """Put a descriptor that nothing can be read from or written to in the place of each other one.
+
+    They are not closed, because objects in the copy would then use files that it opens later.
+    """
+    blank = os.open(os.devnull, os.O_PATH)
+    for number in descriptors() - {blank, *keep}:
+        os.dup2(blank, number, inheritable=False)
+
+
+def descriptors() -> set[int]:
+    """Return the open descriptors of this process."""
+    listed = os.listdir("/proc/self/fd")  # with the one that lists them, which is closed now
+    return {int(number) for number in listed if os.path.lexists(f"/proc/self/fd/{number}")}
+
+
+def shared_mappings() -> Iterator[tuple[int, int, str, int, str, str]]:
+    """Yield start, end, permissions, offset, identity and path of memory shared with others."""
+    with open("/proc/self/maps") as maps:
+        lines = maps.readlines()
+    for line in lines:
+        where, permissions, offset, device, inode, *path = line.rstrip("\n").split(" ", 5)
+        if permissions[3] == "s":
+            start, _, end = where.partition("-")
+            identity = f"{device} {inode}"
+            name = "".join(path).strip()
+            yield int(start, 16), int(end, 16), permissions, int(offset, 16), identity, name
+
+
+def unshare_memory() -> None:
+    """Replace memory that is shared with files and other processes by private copies."""
+    libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+    numbers = [ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *numbers, ctypes.c_long]
+    pointer, size_of = ctypes.c_void_p, ctypes.c_size_t
+    libc.mremap.argtypes = [pointer, size_of, size_of, ctypes.c_int, pointer]
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    room = MOST_SHARED_BYTES
+    for start, end, permissions, offset, identity, path in shared_mappings():
+        size = end - start
+        protection = sum(
+            flag
+            for flag, letter in ((PROT_READ, "r"), (PROT_WRITE, "w"), (PROT_EXEC, "x"))
+            if letter in permissions
+        )
+        if map_file(start, size, protection, offset, identity, path):
+            continue
+        room -= size
+        if room < 0:
+            sys.exit("the kernel shares too much memory with other processes to copy it")
+        copy_memory(start, size, protection)
+
+
+def map_file(start: int, size: int, protection: int, offset: int, identity: str, path: str) -> bool:
+    """Map a file again, so that nothing reaches it; return False if it cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(descriptor)
+        device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x} {found.st_ino}"
+        if device != identity or not stat.S_ISREG(found.st_mode):
+            return False
+        flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE
+        done: int | None = libc.mmap(start, size, protection, flags, descriptor, offset)
+        return done == start
+    finally:
+        os.close(descriptor)
+
+
+def copy_memory(start: int, size: int, protection: int) -> None:
+    """Replace memory by a copy of its own."""
+    writable = PROT_READ | PROT_WRITE
+    copy = libc.mmap(None, size, writable, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    check(-(copy == ctypes.c_void_p(-1).value), "copy shared memory")
+    if protection & PROT_READ:
+        ctypes.memmove(copy, start, size)
+    moved = libc.mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, start)
+    check(-(moved != start), "copy shared memory")
+    check(libc.mprotect(start, size, protection), "copy shared memory")
+
+
+def drop_secrets() -> None:
+    """Remove what looks secret from the environment, also from the process's first one."""
+    for name, value in list(os.environ.items()):
+        if SECRET.search(name) or SECRET_VALUE.search(value):
+            del os.environ[name]
+    with open("/proc/self/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    start, end = int(fields[47]), int(fields[48])
+    for entry in ctypes.string_at(start, end - start).split(b"\0"):
+        if os.fsdecode(entry.partition(b"=")[0]) not in os.environ:
+            ctypes.memset(start, 0, len(entry))
+        start += len(entry) + 1
+
+
+# -- resources -------------------------------------------------------------------------------------
+
+
+def bound_resources(memory_bytes: int) -> None:
+    """Limit the memory that the copy may add to the kernel's, and the size of files."""
+    libc.mallopt(M_ARENA_MAX, 2)  # each thread would reserve 64 MB of addresses
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    limit(
+        {
+            "RLIMIT_AS": used + memory_bytes,
+            "RLIMIT_CORE": 0,
+            "RLIMIT_FSIZE": MOST_FILE_BYTES,
+            "RLIMIT_NOFILE": max(descriptors()) + 256,
+        }
+    )
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def restrict_files(plan: dict[str, Any]) -> int:
+    """Let the copy read some folders, and write in its private one; return Landlock's version."""
+    abi = landlock_abi()
+    if abi < 1:
+        sys.exit("this Linux has no Landlock")
+    rights = (1 << (REFER + (abi >= 2) + (abi >= 3))) - 1 | (abi >= 5) << IOCTL_DEV
+    request = struct.pack("=QQQ", rights, NET_RIGHTS * (abi >= 4), SCOPES * (abi >= 6))
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
+    ruleset: int = libc.syscall(LANDLOCK_CREATE, request, size, 0)
+    check(ruleset, "restrict files")
+    private = rights
+    for right in (EXECUTE, MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, IOCTL_DEV):
+        private &= ~(1 << right)
+    allow(ruleset, plan["private"], private)
+    allow(ruleset, os.devnull, 1 << READ_FILE | 1 << WRITE_FILE)
+    allow(ruleset, f"/proc/{os.getpid()}", READ)
+    for path in (*plan["system"], *MACHINE_FILES):
+        allow(ruleset, os.path.realpath(path), READ)
+    for path, some in readable(plan):
+        allow(ruleset, path, some)
+    check(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0), "restrict files")
+    os.close(ruleset)
+    return abi
+
+
+def allow(ruleset: int, path: str, rights: int) -> None:
+    """Allow something with a path and all below it, if it exists."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISLNK(mode):
+        rights &= -1 if stat.S_ISDIR(mode) else FILE_RIGHTS
+        rule = struct.pack("=Qi", rights, descriptor)
+        check(libc.syscall(LANDLOCK_ADD, ruleset, PATH_BENEATH, rule, 0), f"allow {path}")
+    os.close(descriptor)
+
+
+def readable(plan: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the paths that the copy may read, besides the system's, with the rights.
+
+    Of the home folder, the served folder, and the folders from there to the working folder, what is
+    hidden is left out.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    cwd, root = os.path.realpath(os.getcwd()), os.path.realpath(plan["root"])
+    bared = {home, root}
+    while cwd != root and cwd.startswith(root.rstrip("/") + "/"):
+        bared.add(cwd)
+        cwd = os.path.dirname(cwd)
+    barred = {os.path.realpath(path) for path in (*plan["hidden"], *APART)}
+    programs = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
+    modules = [path for path in programs if isinstance(path, str) and os.path.isabs(path)]
+    for path in dict.fromkeys(map(os.path.realpath, [root, *modules])):
+        if path != home or path == root:
+            yield from below(path, barred, bared)
+    for name in HOME_FILES:
+        yield os.path.join(home, name), READ
+
+
+def below(path: str, barred: Collection[str], bared: Collection[str]) -> Iterator[tuple[str, int]]:
+    """Yield a path, or what may be read of it if some may not."""
+    start = path.rstrip("/") + "/"
+    if any(path == each or path.startswith(each + "/") for each in barred):
+        return
+    if not any(each.startswith(start) for each in (*barred, *bared)) and path not in bared:
+        yield path, READ
+        return
+    yield path, 1 << READ_DIR
+    try:
+        entries = list(os.scandir(path))
+    except OSError:
+        return
+    for entry in entries:
+        if not (path in bared and entry.name.startswith(".")) and not entry.is_symlink():
+            yield from below(entry.path, barred, bared)
+
+
+# -- system calls ----------------------------------------------------------------------------------
+
+
+def rules() -> list[Instruction]:
+    """Return what is done with each system call."""
+    machine = os.uname().machine
+    if machine not in CALLS:
+        sys.exit(f"there is no list of system calls for {machine}")
+    allow_it = (RETURN, 0, 0, RETURN_ALLOW)
+    found: list[Instruction] = []
+    for name, numbers in SOME_CALLS.items():
+        number = numbers[machine == "aarch64"]
+        if number is not None:
+            found += when_call(number, [*conditions(name), refuse(EPERM)])
+    for number in (CLONE3, OPENAT2):
+        found += when_call(number, [refuse(ENOSYS)])
+    for each in CALLS[machine].split():
+        first, _, last = each.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            found += when_call(number, [allow_it])
+    return [*found, refuse(EPERM)]
+
+
+def conditions(name: str) -> list[Instruction]:
+    """Return instructions that let a call through with some arguments."""
+    if name in ("open", "openat"):  # O_TRUNC without O_WRONLY truncates before Landlock's ABI 3
+        flags = load_argument(1 if name == "open" else 2)
+        both = os.O_TRUNC | os.O_ACCMODE
+        truncates = [(AND, 0, 0, both), (EQUAL, 2, 0, os.O_TRUNC), (EQUAL, 1, 0, both)]
+        return [flags, *truncates, (RETURN, 0, 0, RETURN_ALLOW)]
+    if name == "clone":
+        return [load_argument(0), (AND, 0, 0, 0xFFFFFFFF & ~CLONE_DETACHED), *among([THREAD])]
+    if name == "sendto":  # without an address
+        return both_zero(4)
+    if name == "prlimit64":  # only asks
+        return both_zero(2)
+    if name == "sched_setaffinity":  # of itself
+        return [load_argument(0), *among([0])]
+    if name == "prctl":
+        return [load_argument(0), *among(PRCTLS)]
+    return [load_argument(1), *among(FCNTLS if name == "fcntl" else IOCTLS)]
+
+
+def among(values: Iterable[int]) -> list[Instruction]:
+    """Let the call through if what is loaded is one of these values."""
+    return [
+        each for value in values for each in ((EQUAL, 0, 1, value), (RETURN, 0, 0, RETURN_ALLOW))
+    ]
+
+
+def both_zero(index: int) -> list[Instruction]:
+    """Let the call through if both halves of a pointer are zero."""
+    return [
+        load_argument(index),
+        (EQUAL, 0, 3, 0),
+        load_argument(index, high=True),
+        *among([0]),
+    ]

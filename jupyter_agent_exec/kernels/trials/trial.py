@@ -1,0 +1,313 @@
+"""One trial, as the server sees it: has the kernel fork, and collects what the copy sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+import shutil
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ...errors import KernelUnavailable
+from ...models import Refusal, Seal
+from ...redaction import Redaction
+from ..execute_request import ExecuteOutcome, ExecuteRequest
+from ..in_kernel.expression import expression, resident_call
+from ..in_kernel.resident import TARGET
+from ..inspection import Unanswered
+from ..isolation.sandbox import folder_for_sockets
+from ..messages import Header, Message, decoded
+from ..variables import differences, value_expressions, variable_expressions, variables_in
+from .settings import TrialSettings
+
+if TYPE_CHECKING:
+    from ..connection import KernelConnection
+
+FILES: Final = ("../isolation/confinement.py", "../trials/seal.py", "../trials/copy.py")
+
+NOT_THERE: Final = ("AttributeError", "KeyError")
+"""Errors of a kernel in which our code is not yet, or no longer."""
+
+FORK_TIMEOUT: Final = 10.0
+"""Seconds within which an idle kernel forks."""
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds within which the copy and its watcher connect after that."""
+END_TIMEOUT: Final = 5.0
+"""Seconds within which the watcher ends the copy, once it has to."""
+
+MOST_FRAME_BYTES: Final = 64 << 20
+"""A larger frame is counted, and not kept."""
+MOST_HEADER_BYTES: Final = 1 << 10
+READ_BYTES: Final = 1 << 20
+LENGTHS: Final = struct.Struct("!II")
+
+REFUSED: Final = (
+    "The seal of the trial refused something: a trial cannot write, delete, connect, signal, or "
+    "start programs. To do that, run the code itself, with trial=false."
+)
+
+
+class Frames:
+    """Cuts what comes from a connection into frames."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._skip = 0
+        self.is_broken = False
+        """Whether something came that is not a frame. What came before it is one all the same."""
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Yield the messages that are complete now."""
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        self._data += memoryview(data)[skipped:]
+        while len(self._data) >= LENGTHS.size:
+            header_size, size = LENGTHS.unpack_from(self._data)
+            if header_size > MOST_HEADER_BYTES:
+                self.is_broken = True
+                return
+            start = LENGTHS.size + header_size
+            is_large = size > MOST_FRAME_BYTES
+            if len(self._data) < start + (0 if is_large else size):
+                break
+            header = bytes(self._data[LENGTHS.size : start])
+            content = b"" if is_large else bytes(self._data[start : start + size])
+            message = decoded(header, b"null", content or b"{}")
+            if is_large:
+                about = Header(msg_type=message.header.msg_type)
+                message = Message(about, Header(), {}, size=size, unread=True)
+                self._skip = max(0, start + size - len(self._data))
+            del self._data[: start + size]
+            yield message
+
+
+class Trial:
+    """One trial.
+
+    Parameters
+    ----------
+    run
+        What to run, and what becomes of it.
+    seconds
+        How long it may run. The watcher ends it a little later by itself, should this server not.
+    """
+
+    def __init__(
+        self,
+        run: ExecuteRequest,
+        connection: KernelConnection,
+        settings: TrialSettings,
+        seconds: float,
+    ) -> None:
+        self._run = run
+        self._connection = connection
+        self._settings = settings
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._ends, self._wake = socket.socketpair()
+        self._ended = False
+        self._told: dict[str, dict[str, Any]] = {}
+
+    def end(self) -> None:
+        """End the copy; `run` returns when it has ended. Idempotent."""
+        if not self._ended:
+            self._ended = True
+            self._wake.close()
+
+    async def run(self, forked: Callable[[], None]) -> tuple[ExecuteOutcome | None, str | None]:
+        """Run it to its end.
+
+        Parameters
+        ----------
+        forked
+            Called when the kernel is free for others.
+
+        Returns
+        -------
+        How it ended; None if its dispatch could not be recorded. And why it was not run, if so.
+        """
+        run, folder = self._run, None
+        self._connection.begin_trial(run)
+        try:
+            run.starts()
+            if not await asyncio.to_thread(run.observer.before_sending):
+                return None, None
+            folder = folder_for_sockets("agent-exec-trial-")
+            (folder / "private").mkdir(mode=0o700)
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(folder / "socket"))
+                listener.listen(2)
+                run.is_sent = True
+                run.observer.sent()
+                fault = await self._fork(folder)
+                run.starts()
+                run.has_begun = True
+                run.observer.begun()
+                forked()
+                if fault is None:
+                    await self._in_thread(listener)
+            if fault is None and "trial_sealed" not in self._told and not self._ended:
+                fault = self._told.get("trial_refused", {}).get("reason", "the copy did not answer")
+            run.ends()
+            return self._outcome(), fault
+        finally:
+            self.end()
+            self._ends.close()
+            if folder is not None:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _fork(self, folder: Path) -> str | None:
+        """Have the kernel fork; return why it did not, or None."""
+        info = self._connection.kernel_info
+        look = variable_expressions(info)
+        if not look:
+            return "only Python's kernel (ipykernel) can be copied"
+        plan = {
+            **self._settings.plan(),
+            "source": self._run.source,
+            "seconds": self._seconds + END_TIMEOUT,
+            "socket": str(folder / "socket"),
+            "private": str(folder / "private"),
+            "look": "".join(look.values()),
+            "values": "".join(value_expressions(info, self._run.values).values()),
+        }
+        code = resident_call("trial", json.dumps(plan))
+        inspector = self._connection.inspector
+        try:
+            fault = await inspector.evaluate(code, FORK_TIMEOUT)
+            if fault is not None and fault.startswith(NOT_THERE):
+                if fault.startswith("KeyError"):  # somebody has removed our code from the kernel
+                    inspector.register()
+                await inspector.evaluate(expression(FILES, f"stay({TARGET!r})"), FORK_TIMEOUT)
+                fault = await inspector.evaluate(code, FORK_TIMEOUT)
+        except (Unanswered, KernelUnavailable):
+            return "the kernel did not answer"
+        return fault
+
+    async def _in_thread(self, listener: socket.socket) -> None:
+        """Collect in a thread of its own: a trial may take long, and write much."""
+        pool = ThreadPoolExecutor(1, f"agent-exec-trial-{self._run.id}")
+        try:
+            await self._loop.run_in_executor(pool, self._collect, listener)
+        finally:
+            pool.shutdown(wait=False)
+
+    # -- in its thread -----------------------------------------------------------------------------
+
+    def _collect(self, listener: socket.socket) -> None:
+        """Read from both connections until they end."""
+        connected, open_now, has_to_end = 0, 0, False
+        until: float | None = time.monotonic() + CONNECT_TIMEOUT
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener, selectors.EVENT_READ)
+            selector.register(self._ends, selectors.EVENT_READ)
+            try:
+                while connected < 2 or open_now:
+                    left = None if until is None else until - time.monotonic()
+                    if left is not None and left <= 0:
+                        return
+                    for key, _ in selector.select(left):
+                        if key.fileobj is listener:
+                            accepted = listener.accept()[0]
+                            selector.register(accepted, selectors.EVENT_READ, Frames())
+                            connected, open_now = connected + 1, open_now + 1
+                            if has_to_end:
+                                self._hang_up(selector)
+                            elif connected == 2:
+                                until = None
+                        elif key.fileobj is self._ends:
+                            selector.unregister(self._ends)
+                            has_to_end = True
+                            until = time.monotonic() + END_TIMEOUT
+                            self._hang_up(selector)
+                        elif not self._read(key):
+                            selector.unregister(key.fileobj)
+                            key.fileobj.close()  # type: ignore[union-attr]
+                            open_now -= 1
+            finally:
+                for key in list(selector.get_map().values()):
+                    if isinstance(key.data, Frames):
+                        key.fileobj.close()  # type: ignore[union-attr]
+
+    def _hang_up(self, selector: selectors.BaseSelector) -> None:
+        """Let the watcher know that the copy has to end; it still says how it ended."""
+        for key in selector.get_map().values():
+            if isinstance(key.data, Frames):
+                key.fileobj.shutdown(socket.SHUT_WR)  # type: ignore[union-attr]
+
+    def _read(self, key: selectors.SelectorKey) -> bool:
+        """Read what has come; return False at the end."""
+        try:
+            data = key.fileobj.recv(READ_BYTES)  # type: ignore[union-attr]
+        except OSError:
+            return False
+        for message in key.data.feed(data):
+            msg_type = message.header.msg_type
+            if msg_type.startswith("trial_"):
+                self._told.setdefault(msg_type, message.content)  # the first is ours for certain
+            else:
+                self._connection.feed_trial(self._run, message)
+        return bool(data) and not key.data.is_broken
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _outcome(self) -> ExecuteOutcome:
+        """Return how it ended."""
+        run, told = self._run, Redaction(self._connection.redactor).content(self._told)
+        ended = told.get("trial_ended", {})
+        reply = ended.get("reply")
+        reason: str | None = None
+        if isinstance(reply, dict):
+            run.replied(reply)
+            before = variables_in({"payload": ended.get("before")})
+            after = variables_in({"payload": ended.get("after")})
+            if before is not None and after is not None:
+                run.variables = differences(before, after)
+        else:
+            reason = _reason(told)
+        is_ok = isinstance(reply, dict) and reply.get("status") == "ok"
+        outcome = run.end("ok" if is_ok else "error", None, None, None)
+        seal = _seal(told.get("trial_sealed"), ended.get("refused"))
+        if isinstance(reply, dict) and not is_ok and seal is not None and seal.refused:
+            reason = REFUSED
+        return replace(outcome, reason=reason, seal=seal)
+
+
+def _seal(told: Any, refused: Any) -> Seal | None:
+    try:
+        sealed = msgspec.convert(told, Seal)
+    except msgspec.ValidationError:
+        return None
+    with suppress(msgspec.ValidationError):
+        return msgspec.structs.replace(sealed, refused=msgspec.convert(refused, list[Refusal]))
+    return sealed
+
+
+def _reason(told: dict[str, Any]) -> str:
+    """Return how a copy ended that did not come to the end of the code."""
+    exited, failed = told.get("trial_exited", {}), told.get("trial_failed", {}).get("reason")
+    code, why = exited.get("code"), exited.get("reason")
+    if failed:
+        return f"The trial failed: {failed}."
+    if why:
+        return f"The trial was ended: {why}."
+    if isinstance(code, int) and code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return f"The copy of the kernel was ended by {name}. The kernel itself goes on."
+    if code is not None:
+        return "The code ended the copy of the kernel. The kernel itself goes on."
+    return "The copy of the kernel ended, and did not say how."

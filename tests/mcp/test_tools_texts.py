@@ -1,0 +1,155 @@
+"""What tools say costs a model little, is true, and leads to what was left out."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_types import ImageContent
+from msgspec.structs import replace
+
+from jupyter_agent_exec import errors
+from jupyter_agent_exec.auth.scopes import Grants
+from jupyter_agent_exec.mcp import budget
+from jupyter_agent_exec.models import TokenRef
+from jupyter_agent_exec.types import TokenId
+from tests.mcp.mcp_clients import text_of
+from tests.mcp.tools_bench import PERSON, Bench
+from tests.real_server import Gate
+
+NOTE_CHARACTERS = 400
+"""Of what an answer says about itself."""
+LONG = """
+def long():
+    pass
+long.__doc__ = '\\n'.join(f'{number:05} in the words of its author' for number in range(200))
+"""
+NOISE = """
+import io, os
+from IPython.display import display
+from PIL import Image
+image = Image.frombytes('RGB', (400, 400), os.urandom(3 * 400 * 400))
+"""
+
+
+@pytest.fixture
+def agent_exec_config() -> dict[str, Any]:
+    return {"max_output_bytes": 200_000}
+
+
+def as_agent(bench: Bench, name: str, *scopes: str) -> None:
+    """Call as an agent with a token of its own."""
+    token = TokenRef(id=TokenId(f"t_{name}"), label=name)
+    bench.caller = replace(PERSON, access="token", token=token, grants=Grants.parse(list(scopes)))
+
+
+async def test_an_empty_list_says_of_what_there_is_none(bench: Bench) -> None:
+    session = await bench.open()
+    variables = partial(bench.text, "list_variables", session_id=session)
+    look_up = partial(bench.text, "look_up", session_id=session)
+    search = partial(bench.text, "search_executions")
+    assert await variables() == "There is no variable."
+    assert await variables(match="df") == "There is no variable with 'df'."
+    assert await look_up(code="nosuch", what="packages") == "There is no package with 'nosuch'."
+    assert await look_up(code="nosuch") == "The kernel knows nothing about 'nosuch'."
+    assert await search(status="rejected") == "There is no execution."
+    assert await search(query="nosuch") == "There is no execution with 'nosuch'."
+    as_agent(bench, "other", "exec:scratch")
+    assert (await bench.text("list_sessions")).startswith("There is no such session.")
+
+
+async def test_documentation_and_source_are_bounded_and_read_on(bench: Bench) -> None:
+    session = await bench.open()
+    await bench.run(session, LONG)
+    read, offset = "", 0
+    while offset is not None:
+        told = await bench.text("look_up", session_id=session, code="long", offset=offset)
+        assert len(told) <= budget.LOOK_UP + NOTE_CHARACTERS
+        more = re.search(r"\n\[[\d,]+ more characters?: look_up\(…, offset=(\d+)\)\]$", told)
+        read += told if more is None else told[: more.start()] + "\n"
+        offset = None if more is None else int(more[1])
+    numbers = re.findall(r"\d{5} in the words of its author", read)
+    assert numbers == [f"{number:05} in the words of its author" for number in range(200)]
+    told = await bench.text("look_up", session_id=session, code="long", offset=100_000)
+    assert told == "It ends before offset 100,000."
+    await bench.run(session, "import argparse")
+    for code, what in (("e", "packages"), ("argparse.ArgumentParser", "source")):
+        told = await bench.text("look_up", session_id=session, code=code, what=what)
+        assert len(told) <= budget.LOOK_UP + NOTE_CHARACTERS, what
+
+
+async def test_a_table_is_bounded_and_read_on(bench: Bench, jp_root_dir: Path) -> None:
+    session = await bench.open()
+    (jp_root_dir / "table.csv").write_text("".join(f"{i},{i * i}\n" for i in range(10_000)))
+    told = await bench.text("read_file", session_id=session, path="table.csv")
+    assert len(told) <= 2_000 + NOTE_CHARACTERS
+    more = re.search(r"more: read_file\(…, offset=(\d+)\)\]$", told)
+    assert more is not None
+    onward = {"session_id": session, "path": "table.csv", "offset": int(more[1])}
+    joined = told.rpartition("\n")[0] + (await bench.text("read_file", **onward))
+    assert joined.startswith("".join(f"{i},{i * i}\n" for i in range(300)))
+
+
+async def test_a_hit_shows_what_was_searched_for(bench: Bench) -> None:
+    session = await bench.open()
+    await bench.run(session, "print('-' * 300)\nraise ValueError('ze' + 'bra')")
+    [line] = (await bench.text("search_executions", query="zebra")).splitlines()
+    assert "zebra" in line
+    assert "----" not in line
+    await bench.run(session, "print('one two three four five six seven ' * 3 + 'gnu')")
+    [line] = (await bench.text("search_executions", query="gnu")).splitlines()
+    assert "gnu" in line.partition(": ")[2]
+
+
+async def test_what_leads_to_nothing_is_not_offered_for_an_image_over_the_limit(
+    bench: Bench,
+) -> None:
+    session = await bench.open()
+    told = await bench.run(session, f"{NOISE}display(image)")
+    [note] = told["notes"]
+    assert "get_execution" not in note
+    assert "over the limit and not kept" in note
+    assert "read_file shows an image scaled down" in note
+    await bench.run(session, "image.save('noise.png')")
+    shown = await bench.whole("read_file", session_id=session, path="noise.png")
+    assert isinstance(shown.content[1], ImageContent)
+    assert "the image is below" in text_of(shown)
+    told = await bench.run(session, "print('line\\n' * 100_000)")
+    [note] = told["notes"]
+    assert f'get_execution(execution_id="{told["execution_id"]}", offset=0)' in note
+
+
+async def test_code_that_runs_the_shells_pip_is_told_where_that_installs(bench: Bench) -> None:
+    session = await bench.open()
+    for source, is_told in (
+        ("!pip install --quiet --no-index nosuch", True),
+        ("if True:\n    !pip3 install --quiet --no-index nosuch", True),
+        ("!pip --version", False),
+        ("print('!pip install')", False),
+        ("%pip --version", False),
+    ):
+        notes = (await bench.run(session, source)).get("notes") or []
+        assert any("%pip install" in note for note in notes) is is_told, source
+
+
+async def test_an_agent_that_stops_its_own_code_is_named_as_itself(
+    bench: Bench, gate: Gate
+) -> None:
+    for stops, said in (("mine", "the agent itself"), (None, PERSON.display_name)):
+        as_agent(bench, "mine", "exec:scratch")
+        session = await bench.open()
+        await bench.run(session, gate.source, wait=0)
+        waiting = await bench.run(session, "1", wait=0)
+        if stops is None:
+            bench.caller = PERSON
+        told = await bench.text("stop", execution_id=waiting["execution_id"])
+        assert f"Cancelled by {said}." in told
+
+
+async def test_a_refusal_names_each_pattern_of_a_token_once(bench: Bench) -> None:
+    as_agent(bench, "mine", "exec:notebook:work/**", "edit:notebook:work/**")
+    with pytest.raises(errors.NotebookNotFound, match=r"of this token \(work/\*\*\) there is no"):
+        await bench.text("read_notebook", path="elsewhere.ipynb")

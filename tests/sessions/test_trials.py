@@ -1,0 +1,305 @@
+"""Trials through the routes: code in a sealed copy of a kernel (docs/explanation/trials.md).
+
+The environment sets how many of them have to leave nothing: `AGENT_EXEC_TRIALS=1000`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook
+from tests.asking import Agent
+from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target, until_status
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="trials need Linux")
+
+TRIALS = int(os.environ.get("AGENT_EXEC_TRIALS", "10"))
+
+
+async def attempt(agent: Agent, session: dict[str, Any], source: str, **more: Any) -> Any:
+    return await agent.run(session, source, trial=True, **more)
+
+
+async def test_a_trial_sees_the_variables_and_changes_none(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1\ngone = 2\nnames = ['a']")
+    tried = await attempt(
+        agent, session, "x = 5\ny = x\ndel gone\nnames.append('b')\nprint('hi')\nx + 1",
+        values={"twice": "x * 2"},
+    )  # fmt: skip
+    assert (tried["status"], tried["trial"], tried["seal"]["seccomp"]) == ("ok", True, True)
+    assert tried["text"] == "hi\n6"
+    assert tried["values"]["twice"]["json"] == 10
+    assert {(each["change"], each["name"]) for each in tried["changes"]["variables"]} == {
+        ("changed", "x"), ("added", "y"), ("removed", "gone"), ("changed", "names"),
+    }  # fmt: skip
+    after = await agent.run(session, "x, gone, names, 'y' in dir()")
+    assert after["text"] == "(1, 2, ['a'], False)"
+
+
+async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "import asyncio, os, sys")
+    awaited = await attempt(agent, session, "await asyncio.sleep(0)\n'awaited'")
+    assert awaited["text"] == "'awaited'"
+    failed = await attempt(agent, session, "1 / 0")
+    assert (failed["status"], failed["error"]["ename"]) == ("error", "ZeroDivisionError")
+    raw = await attempt(agent, session, "os.write(1, b'from below\\n'); None")
+    assert raw["text"] == "from below\n"
+    figure = await attempt(
+        agent, session, "import matplotlib.pyplot as p\n%matplotlib inline\np.plot([1])\np.show()"
+    )
+    assert [image["mimetype"] for image in figure["images"]] == ["image/png"]
+    refused = await attempt(agent, session, "open('mark', 'w')")
+    assert refused["error"]["ename"] == "PermissionError"
+    assert "trial=false" in refused["text"]
+    program = await attempt(agent, session, "!ls")
+    assert "trial=false" in program["text"]
+    asks = await attempt(agent, session, "input()")
+    assert asks["error"]["ename"] == "StdinNotImplementedError"
+
+
+async def test_a_trial_runs_again_after_somebody_has_removed_our_code_from_the_kernel(
+    agent: Agent,
+) -> None:
+    session = await agent.open()
+    assert (await attempt(agent, session, "1"))["text"] == "1"
+    await agent.run(session, "get_ipython().kernel.comm_manager.targets.clear()")
+    assert (await attempt(agent, session, "2"))["text"] == "2"
+
+
+async def test_a_trial_that_crashes_or_ends_itself_leaves_the_kernel(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    crashed = await attempt(agent, session, "import ctypes; ctypes.string_at(0)")
+    assert (crashed["status"], "SIGSEGV" in crashed["text"]) == ("error", True)
+    left = await attempt(agent, session, "import os; os._exit(0)")
+    assert (left["status"], left["outputs_complete"]) == ("error", False)
+    hangs = await attempt(agent, session, "print('begun')\nwhile True: pass", timeout=1)
+    assert (hangs["status"], hangs["text"].startswith("begun")) == ("timed_out", True)
+    assert "Polars" in hangs["reason"]
+    assert (await agent.run(session, "x"))["text"] == "1"
+
+
+LIES = (
+    *('"stream", None', '"stream", {"name": 1, "text": 2}', '"stream", [1]', '"error", 3'),
+    *('"display_data", {"data": 3, "metadata": [], "transient": 4}', '"execute_result", {}'),
+    *('"clear_output", {"wait": []}', '"trial_exited", 3', '"trial_failed", {"reason": []}'),
+    *('"trial_refused", {"reason": "not true"}', '"trial_sealed", {}'),
+)
+
+
+ENDS = (
+    *("3", "{}", '{"reply": {"status": 1, "payload": 5}, "before": 3}'),
+    '{"reply": {"status": "error", "ename": [], "traceback": 7}, "after": {}}',
+)
+
+
+async def test_a_copy_that_lies_still_has_an_end(agent: Agent) -> None:
+    session = await agent.open()
+    for end in ENDS:
+        lies = "\n".join(f"ours.send({lie})" for lie in (*LIES, f'"trial_ended", {end}'))
+        source = f"import os, sys\nours = sys.stdout.write.__closure__[0].cell_contents\n{lies}\n"
+        source += "os.write(ours.number, b'x' * 99)\nos._exit(0)"
+        told = await attempt(agent, session, source)
+        assert (told["status"], told["seal"]["seccomp"]) == ("error", True), end
+    assert (await agent.run(session, "'goes on'"))["text"] == "'goes on'"
+
+
+async def test_output_and_memory_of_a_trial_are_bounded(agent: Agent) -> None:
+    session = await agent.open()
+    loud = await attempt(
+        agent, session, "for _ in range(3000): print('x' * 1000)", max_output_bytes=10_000
+    )
+    assert loud["status"] == "ok"
+    assert loud["omitted"]["bytes"] > 2_900_000
+    greedy = await attempt(agent, session, "x = bytearray(6 << 30)")
+    assert greedy["error"]["ename"] == "MemoryError"
+    full = await attempt(
+        agent,
+        session,
+        "import tempfile\n"
+        "while True: tempfile.NamedTemporaryFile(delete=False).write(bytes(1 << 24))",
+    )
+    assert full["status"] == "error"
+    assert "temporary files" in full["reason"] or "MemoryError" in str(full["error"])
+
+
+async def test_a_secret_in_a_trial_is_replaced(agent: Agent) -> None:
+    session = await agent.open()
+    secret = "0123456789abcdef" * 4
+    made = f"made = 'jaex_t_{'01J0AB' * 4}0Z' + '_' + '{secret[:32]}' + '{secret[32:]}'"
+    told = await attempt(agent, session, f"{made}\nprint(made)\nmade", values={"t": "made"})
+    seen = json.dumps([told["text"], told["cell"]["outputs"], told["values"], told["changes"]])
+    assert secret not in seen
+    assert "[redacted: agent token]" in seen
+
+
+async def test_the_widgets_of_the_kernel_stay_as_they_were(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "import ipywidgets\nslider = ipywidgets.IntSlider(value=1); slider")
+    source = "slider.value = 7\nout = ipywidgets.Output()\nwith out: print('in')\nslider"
+    tried = await attempt(agent, session, source)
+    assert tried["status"] == "ok"
+    exported = (await agent.get(f"sessions/{session['id']}/notebook")).json
+    state = exported["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+    values = [each["state"]["value"] for each in state.values() if "value" in each["state"]]
+    assert values == [1]
+
+
+async def test_a_kernel_is_free_while_its_trial_runs(agent: Agent, desk: Desk) -> None:
+    kernel = {"kind": "kernel", "kernel_id": (await desk.opens())["kernel"]["id"]}
+    session = await agent.open(target=kernel)
+    await agent.run(session, "x = 1")
+    other = await agent.open(target=kernel)
+    third = await agent.open(target=kernel)
+    fourth = await agent.open(target=kernel)
+    forever = "while True: pass"
+    first = await attempt(agent, other, forever, wait=0)
+    second = await attempt(agent, third, forever, wait=0)
+    await until_status(agent, first, "running")
+    await until_status(agent, second, "running")
+    assert (await agent.run(session, "x + 1"))["text"] == "2"
+    waits = await attempt(agent, fourth, "x", wait=0)
+    assert (await agent.run(session, "x + 2"))["text"] == "3"
+    assert (await agent.get(f"executions/{waits['id']}")).json["status"] == "queued"
+    await agent.ask("POST", f"executions/{first['id']}/cancel")
+    assert (await until_status(agent, first, "interrupted"))["status"] == "interrupted"
+    assert (await until_status(agent, waits, "ok"))["text"] == "1"
+    await agent.ask("POST", f"sessions/{third['id']}/close")
+    ended = (await agent.get(f"executions/{second['id']}")).json
+    assert ended["status"] in ("interrupted", "cancelled")
+    copies = await agent.run(session, CHILDREN)
+    assert copies["text"] == "[]"
+
+
+CHILDREN = """
+import os
+def children():
+    path = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
+    return open(path).read().split()
+import time
+until = time.monotonic() + 20
+while children() and time.monotonic() < until: time.sleep(0.01)
+children()
+"""
+LEFT = (
+    CHILDREN + "(children(), len(os.listdir('/proc/self/fd')), len(os.listdir('/proc/self/task')))"
+)
+
+
+def trial_folders() -> set[str]:
+    return {each for each in os.listdir(tempfile.gettempdir()) if "agent-exec-trial-" in each}
+
+
+@pytest.mark.timeout(180 + TRIALS)
+async def test_trials_leave_nothing(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "import numpy\ntable = numpy.ones(1000)")
+    await attempt(agent, session, "table.sum()")
+    await agent.settle(session)
+    folders = trial_folders()
+    before, ours = (await agent.run(session, LEFT))["text"], len(os.listdir("/proc/self/fd"))
+    for _ in range(TRIALS):
+        assert (await attempt(agent, session, "table.sum()"))["status"] == "ok"
+    assert (await agent.run(session, LEFT))["text"] == before
+    assert len(os.listdir("/proc/self/fd")) <= ours + 2
+    assert not [each for each in threading.enumerate() if "agent-exec-trial" in each.name]
+    assert trial_folders() <= folders
+
+
+async def test_a_lock_that_a_thread_holds_ends_the_trial_only(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(
+        session,
+        "import threading, queue\nheld = threading.Lock()\nheld.acquire()\n"
+        "threads = [threading.Thread(target=held.acquire, daemon=True) for _ in range(20)]\n"
+        "[each.start() for each in threads]\nx = 1",
+    )
+    assert (await attempt(agent, session, "x + 1"))["text"] == "2"
+    hangs = await attempt(agent, session, "held.acquire()", timeout=1)
+    assert hangs["status"] == "timed_out"
+    assert (await agent.run(session, "len(threading.enumerate()) >= 21"))["text"] == "True"
+
+
+async def test_a_trial_has_no_cell_in_notebooks_and_exports(
+    agent: Agent, desk: Desk, jp_root_dir: Path, history_dir: Path, tmp_path: Path
+) -> None:
+    desk.writes()
+    session = await agent.open(target=notebook_target())
+    await agent.run(session, "x = 1")
+    tried = await attempt(agent, session, "x = 2\nprint('needle', x)")
+    assert tried["document"] is None
+    await agent.settle(session)
+    exported = (await agent.get(f"sessions/{session['id']}/notebook")).json
+    assert [cell["source"] for cell in exported["cells"]] == ["x = 1"]
+    listed = exported["metadata"]["agent_exec"]["trials"]
+    assert [each["execution_id"] for each in listed] == [tried["id"]]
+    clean = (await agent.get(f"sessions/{session['id']}/notebook", clean="true")).json
+    assert [cell["id"] for cell in clean["cells"]] != [tried["id"]]
+    found = (await agent.get("search", q="needle")).json
+    assert tried["id"] in json.dumps(found)
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    cells = nbformat.read(jp_root_dir / NOTEBOOK, as_version=4).cells
+    assert [cell.source for cell in cells] == ["x = 1"]
+    again = (await agent.get(f"executions/{tried['id']}")).json
+    assert (again["trial"], again["seal"]) == (True, tried["seal"])
+    journal = history_dir / "sessions" / session["id"] / "journal.jsonl"
+    kept = tmp_path / "export.ipynb"
+    kept.write_text(json.dumps(exported))
+    assert verify_notebook(kept, journal).outcome is Outcome.WHOLE
+    listed[0]["status"] = "error"
+    kept.write_text(json.dumps(exported))
+    assert verify_notebook(kept, journal).outcome is Outcome.ALTERED
+
+
+async def test_a_trial_needs_no_approval_but_waits_for_the_end_of_a_pause(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    asked = await agent.ask("PUT", "approvals/policy", {"scratch": "always"})
+    assert asked.status == 200, asked.body
+    assert (await attempt(agent, session, "x"))["text"] == "1"
+    await agent.ask("PUT", "approvals/pause", {"paused": True})
+    held = await attempt(agent, session, "x", wait=0)
+    assert held["status"] == "queued"
+    await agent.ask("PUT", "approvals/pause", {"paused": False})
+    assert (await until_status(agent, held, "ok"))["text"] == "1"
+
+
+async def test_a_trial_with_a_place_is_refused(agent: Agent) -> None:
+    session = await agent.open()
+    for body in ({"placement": {"after": "a"}}, {"source": None}):
+        asked = {"source": "1", "trial": True, **body}
+        refused = await agent.ask("POST", f"sessions/{session['id']}/executions", asked)
+        assert (refused.status, refused.json["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"trials": "off"}])
+async def test_an_operator_can_switch_trials_off(agent: Agent) -> None:
+    session = await agent.open()
+    asked = {"source": "1", "trial": True}
+    refused = await agent.ask("POST", f"sessions/{session['id']}/executions", asked)
+    assert (refused.status, refused.json["code"]) == (501, "trial_unavailable")
+    assert "trial=false" in refused.json["message"]
+
+
+async def test_a_copy_that_cannot_be_sealed_runs_nothing(agent: Agent, jp_root_dir: Path) -> None:
+    """Memory that it shares with other processes is too much to copy."""
+    session = await agent.open()
+    await agent.run(session, "import mmap\nshared = mmap.mmap(-1, 3 << 30)\nran = []")
+    tried = await attempt(agent, session, "print('it ran')")
+    assert (tried["status"], tried["cell"]["outputs"], tried["seal"]) == ("cancelled", [], None)
+    assert "shares too much memory" in tried["reason"]
+    assert "Nothing was run" in tried["reason"]
+    assert (await agent.run(session, "shared.close()\nran"))["text"] == "[]"
+    assert (await attempt(agent, session, "'it ran'"))["text"] == "'it ran'"
