@@ -39,14 +39,15 @@ def find(programs: Path, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([SCRIPT], env=env, capture_output=True, text=True, check=False)
 
 
-def apt_that_installs(programs: Path, does: str) -> None:
-    chromium = programs / "chromium"
+def apt_that_installs(programs: Path, does: str, *packages: str) -> None:
+    """Have apt install a program for each of these packages, and fail to install others."""
     program(
         programs,
         "apt-get",
-        f'echo "$@" >> {programs}/apt; if [ "$1" = install ]; then\n'
-        f"  echo '#!/usr/bin/env bash' > {chromium}; echo '{does}' >> {chromium}\n"
-        f"  chmod +x {chromium}\nfi",
+        f'echo "$@" >> {programs}/apt; [ "$1" = install ] || exit 0\n'
+        f'case "$3" in {"|".join(packages)}) ;; *) exit 100 ;; esac\n'
+        f"path={programs}/$3; echo '#!/usr/bin/env bash' > $path; echo '{does}' >> $path\n"
+        "chmod +x $path",
     )
 
 
@@ -74,14 +75,19 @@ def test_one_that_is_named_and_is_not_there_is_an_error(programs: Path) -> None:
     assert "CHROMIUM_PATH" in done.stderr
 
 
-def test_apt_brings_one_where_there_is_none(programs: Path) -> None:
-    apt_that_installs(programs, STARTS)
+def test_apt_brings_one_without_windows_where_there_is_none(programs: Path) -> None:
+    apt_that_installs(programs, STARTS, "chromium-headless-shell", "chromium")
+    assert find(programs).stdout == f"{programs}/chromium-headless-shell\n"
+    assert (programs / "apt").read_text() == "update\ninstall --yes chromium-headless-shell\n"
+
+
+def test_apt_brings_a_whole_one_where_it_knows_no_other(programs: Path) -> None:
+    apt_that_installs(programs, STARTS, "chromium")
     assert find(programs).stdout == f"{programs}/chromium\n"
-    assert (programs / "apt").read_text() == "update\ninstall --yes chromium\n"
 
 
 def test_apt_is_left_alone_without_the_right_to_use_it(programs: Path) -> None:
-    apt_that_installs(programs, STARTS)
+    apt_that_installs(programs, STARTS, "chromium")
     program(programs, "id", "echo 1000")
     program(programs, "sudo", FAILS)
     assert find(programs).stdout == ""
@@ -91,7 +97,7 @@ def test_apt_is_left_alone_without_the_right_to_use_it(programs: Path) -> None:
 @pytest.mark.parametrize("apt", [None, FAILS])
 def test_playwright_brings_its_own_where_apt_cannot(programs: Path, apt: str | None) -> None:
     if apt is not None:
-        apt_that_installs(programs, apt)
+        apt_that_installs(programs, apt, "chromium")
     done = find(programs)
     assert (done.returncode, done.stdout) == (0, "")
     assert (programs / "playwright").read_text() == "playwright install chromium\n"

@@ -109,7 +109,7 @@ test('cells come wherever one scrolls, and few are drawn', async ({
   await expect(panel.cell(2)).toBeFocused();
   await page.keyboard.press('Control+Home');
   await expect(panel.feed.locator(':focus')).toHaveCount(0);
-  await expect(panel.region.locator(':focus')).toHaveCount(1);
+  await expect(panel.region.locator(':focus').first()).toBeVisible();
 });
 
 test('what is read stays where it is, and the end is followed from there on', async ({
