@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple, get_args
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import InvalidRequest, SessionNotFound
+from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from ..models import JournalEvent, SearchHit, Session
+from ..queries import SearchQuery, SessionsQuery
 from ..records import KeptImage
-from ..types import ExecutionId, SessionId, SessionStatus, Status, TargetKind, Verdict
+from ..types import ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
-from .ids import check_session_id, is_execution_id
+from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
 from .reruns import AGENT_NAME
 from .tables import indexed, parse_ranges
 
-MAX_LIMIT: Final = 500
 _MAX_QUERY: Final = 1000
 _HIT: Final = (
     "execution_id",
@@ -40,11 +40,6 @@ _HIT: Final = (
     "snippet",
 )
 _IMAGE: Final = ("output", "mimetype", "width", "height", "bytes", "sha256")
-_CLOSED: Final = {
-    "status": get_args(Status),
-    "target": get_args(TargetKind),
-    "review": (*get_args(Verdict), "none"),
-}
 _REVIEW: Final = (
     "coalesce(e.review, (SELECT s.review FROM sessions s"
     " WHERE s.id = e.session_id AND e.seq <= s.reviewed_up_to))"
@@ -61,32 +56,6 @@ _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INDEX: Final = re.compile("[0-9]{1,9}")
-
-
-class Criteria(Struct, frozen=True, kw_only=True):
-    """The conditions that executions must meet; a field that is None sets no condition."""
-
-    q: str | None = None
-    """Words that must all be in the source, the text output or the error. The last may be the
-    start of a word. Double quotes hold a phrase together."""
-    agent: str | None = None
-    target: str | None = None
-    status: str | None = None
-    session_id: str | None = None
-    since: str | None = None
-    """Accepted at or after this date or time."""
-    until: str | None = None
-    """Accepted at or before this date or time."""
-    has_image: bool | None = None
-    review: str | None = None
-    """The verdict; `none` for executions that have run and have no review."""
-    token: str | None = None
-    """The agent token with which the session was opened."""
-
-    @property
-    def words(self) -> str | None:
-        """The words to search for; None if there are none."""
-        return self.q if self.q is not None and self.q.strip() else None
 
 
 class ExecutionImage(NamedTuple):
@@ -132,7 +101,16 @@ def match_expression(q: str) -> str:
     return " AND ".join(terms)
 
 
-def conditions(criteria: Criteria) -> Filters:
+def _where(columns: Mapping[str, str | None]) -> Filters:
+    """Return the condition that columns have these values; None matches all."""
+    wanted = {column: value for column, value in columns.items() if value is not None}
+    return Filters(
+        [f"{column} = ?" for column in wanted],
+        [value.encode("utf-8", "replace").decode("utf-8") for value in wanted.values()],
+    )
+
+
+def conditions(query: SearchQuery, token: TokenId | None) -> Filters:
     """Return the conditions on rows of `executions`, named `e`, except for the search words.
 
     Raises
@@ -142,31 +120,21 @@ def conditions(criteria: Criteria) -> Filters:
     SessionNotFound
         If the session's id is not a valid id.
     """
-    for field, allowed in _CLOSED.items():
-        value = getattr(criteria, field)
-        if value is not None and value not in allowed:
-            raise InvalidRequest(
-                f"{field}: there is no {value!r}.", field=field, allowed=sorted(allowed)
-            )
-    if criteria.session_id is not None:
-        check_session_id(criteria.session_id)
-    wanted = Filters([], [])
-    for column in ("agent", "target", "status", "session_id"):
-        value = getattr(criteria, column)
-        if value is not None:
-            wanted.where.append(f"e.{column} = ?")
-            wanted.values.append(value.encode("utf-8", "replace").decode("utf-8"))
-    if criteria.token is not None:
+    if query.session_id is not None:
+        check_session_id(query.session_id)
+    columns = ("agent", "target", "status", "session_id")
+    wanted = _where({f"e.{column}": getattr(query, column) for column in columns})
+    if token is not None:
         wanted.where.append("e.session_id IN (SELECT id FROM sessions WHERE token = ?)")
-        wanted.values.append(criteria.token)
-    if criteria.has_image is not None:
-        wanted.where.append("e.images > 0" if criteria.has_image else "e.images = 0")
-    if criteria.review == "none":
+        wanted.values.append(token)
+    if query.has_image is not None:
+        wanted.where.append("e.images > 0" if query.has_image else "e.images = 0")
+    if query.review == "none":
         wanted.where.append(_UNREVIEWED)
-    elif criteria.review is not None:
+    elif query.review is not None:
         wanted.where.append(f"{_REVIEW} = ?")
-        wanted.values.append(criteria.review)
-    bounds(wanted, "e.accepted_at", criteria.since, criteria.until)
+        wanted.values.append(query.review)
+    bounds(wanted, "e.accepted_at", query.since, query.until)
     return wanted
 
 
@@ -187,71 +155,50 @@ def bounds(wanted: Filters, column: str, since: str | None, until: str | None) -
 
 
 def find(
-    connection: sqlite3.Connection, criteria: Criteria, before: ExecutionId | None, limit: int
+    connection: sqlite3.Connection, query: SearchQuery, token: TokenId | None
 ) -> list[SearchHit]:
-    """Return the newest executions that match.
+    """Return the newest executions that match, one more than the page holds if there are more.
 
     Parameters
     ----------
     connection
         The connection to the index.
-    criteria
-        The conditions that they must meet.
-    before
-        Return only executions that are older than this one.
-    limit
-        The maximum number of executions.
+    token
+        Find only executions of sessions that were opened with this agent token.
 
     Raises
     ------
-    InvalidRequest, SessionNotFound
+    InvalidRequest, SessionNotFound, ExecutionNotFound
         If a value is not valid.
     """
-    origin, order, wanted = _origin(criteria)
-    snippet = "''" if criteria.words is None else _SNIPPET
-    if before is not None:
+    origin, order, wanted = _origin(query, token)
+    snippet = "''" if _words(query) is None else _SNIPPET
+    if query.after is not None:
         wanted.where.append("e.number < coalesce((SELECT number FROM executions WHERE id = ?), 0)")
-        wanted.values.append(before)
+        wanted.values.append(check_execution_id(query.after))
     sql = (
         "SELECT e.id, e.session_id, e.seq, e.status, e.agent, e.title, e.accepted_at, e.images,"  # noqa: S608
         f" e.source, {snippet} FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
         f" ORDER BY {order} DESC LIMIT ?"
     )
-    rows = connection.execute(sql, (*wanted.values, limit)).fetchall()
+    rows = connection.execute(sql, (*wanted.values, query.limit + 1)).fetchall()
     return [SearchHit(**dict(zip(_HIT, row, strict=True))) for row in rows]
 
 
 def find_images(
-    connection: sqlite3.Connection,
-    criteria: Criteria,
-    after: tuple[ExecutionId, int] | None,
-    limit: int,
+    connection: sqlite3.Connection, query: SearchQuery, token: TokenId | None
 ) -> list[ExecutionImage]:
     """Return images: those of one session in order, otherwise the newest first.
 
-    Parameters
-    ----------
-    connection
-        The connection to the index.
-    criteria
-        The conditions that the images' executions must meet.
-    after
-        The execution and the output of the last image of the previous page.
-    limit
-        The maximum number of images.
-
-    Raises
-    ------
-    InvalidRequest, SessionNotFound
-        If a value is not valid.
+    Parameters and errors as for `find`.
     """
-    origin, order, wanted = _origin(criteria)
+    origin, order, wanted = _origin(query, token)
     wanted.where.append("e.images > 0")
     column, name, direction, beyond = order, "number", "DESC", "<"
-    if criteria.session_id is not None:
+    if query.session_id is not None:
         column, name, direction, beyond = "e.seq", "seq", "ASC", ">"
-    if after is not None:
-        execution_id, output = after
+    if query.after is not None:
+        execution_id, output = image_place(query.after)
         known = f"(SELECT {name} FROM executions WHERE id = ?)"  # noqa: S608
         wanted.where.append(f"({column} {beyond} {known} OR {column} = {known} AND i.output > ?)")
         wanted.values.extend((execution_id, execution_id, output))
@@ -261,13 +208,11 @@ def find_images(
         f" FROM {origin} CROSS JOIN images i ON i.number = e.number"
         f" WHERE {' AND '.join(wanted.where)} ORDER BY {column} {direction}, i.output LIMIT ?"
     )
-    found: list[ExecutionImage] = []
-    for id, session_id, seq, agent, title, at, *image in connection.execute(
-        sql, (*wanted.values, limit)
-    ):
-        kept = KeptImage(**dict(zip(_IMAGE, image, strict=True)))
-        found.append(ExecutionImage(id, session_id, seq, agent, title, at, kept))
-    return found
+    rows = connection.execute(sql, (*wanted.values, query.limit + 1))
+    return [
+        ExecutionImage._make((*row[:6], KeptImage(**dict(zip(_IMAGE, row[6:], strict=True)))))
+        for row in rows
+    ]
 
 
 def place_of_image(pictured: ExecutionImage) -> str:
@@ -289,28 +234,19 @@ def image_place(text: str) -> tuple[ExecutionId, int]:
     return ExecutionId(id), int(output)
 
 
-def _origin(criteria: Criteria) -> tuple[str, str, Filters]:
+def _words(query: SearchQuery) -> str | None:
+    """Return the words to search for; None if there are none."""
+    return query.q if query.q is not None and query.q.strip() else None
+
+
+def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filters]:
     """Return the tables to search, the column that orders rows by time, and the conditions."""
-    wanted = conditions(criteria)
-    if criteria.words is None:
+    wanted, words = conditions(query, token), _words(query)
+    if words is None:
         return "executions e", "e.number", wanted
     wanted.where.insert(0, "texts MATCH ?")
-    wanted.values.insert(0, match_expression(criteria.words))
+    wanted.values.insert(0, match_expression(words))
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
-
-
-def check_limit(limit: int) -> None:
-    """Check the size of a page.
-
-    Raises
-    ------
-    InvalidRequest
-        If the limit is less than 1 or too large.
-    """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRequest(
-            f"limit is a whole number from 1 to {MAX_LIMIT}.", field="limit", limit=MAX_LIMIT
-        )
 
 
 def _moment(text: str, field: str) -> tuple[str, str]:
@@ -368,6 +304,24 @@ def state(connection: sqlite3.Connection, session_id: SessionId) -> SessionState
     return found
 
 
+def place_of_execution(
+    connection: sqlite3.Connection, id: ExecutionId
+) -> tuple[SessionId, list[Range]]:
+    """Return an execution's session, and where its lines are in the journal.
+
+    Raises
+    ------
+    ExecutionNotFound
+        If no execution has this id.
+    """
+    row = connection.execute(
+        "SELECT session_id, ranges FROM executions WHERE id = ?", (id,)
+    ).fetchone()
+    if row is None:
+        raise ExecutionNotFound("There is no such execution.", execution_id=id)
+    return row[0], parse_ranges(row[1])
+
+
 def session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
     """Return a session.
 
@@ -416,50 +370,47 @@ def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
     return [msgspec.json.decode(record, type=Session) for (record,) in rows]
 
 
-def wanted_sessions(
-    *,
-    status: SessionStatus | None,
-    agent: str | None,
-    target: TargetKind | None,
-    since: str | None,
-    until: str | None,
-    unreviewed: bool | None,
-    rerun_of: str | None,
-    token: str | None,
-    after: str | None,
-) -> Filters:
-    """Return the conditions on rows of `sessions`, named `s`.
+def find_sessions(
+    connection: sqlite3.Connection, query: SessionsQuery, token: TokenId | None
+) -> list[Session]:
+    """Return the sessions that match, one more than the page holds if there are more.
+
+    Parameters
+    ----------
+    connection
+        The connection to the index.
+    token
+        Find only sessions that were opened with this agent token.
 
     Raises
     ------
     InvalidRequest, SessionNotFound
         If a value is not valid.
     """
-    wanted = Filters([], [])
-    for column, value in (
-        ("status", status),
-        ("agent", agent),
-        ("target", target),
-        ("token", token),
-    ):
-        if value is not None:
-            wanted.where.append(f"s.{column} = ?")
-            wanted.values.append(value.encode("utf-8", "replace").decode("utf-8"))
-    bounds(wanted, "s.opened_at", since, until)
-    if unreviewed is not None:
-        wanted.where.append(f"{'' if unreviewed else 'NOT '}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
-    if rerun_of is not None:
+    wanted = _where(
+        {
+            "s.status": query.status,
+            "s.agent": query.agent,
+            "s.target": query.target,
+            "s.token": token,
+        }
+    )
+    bounds(wanted, "s.opened_at", query.since, query.until)
+    if query.unreviewed is not None:
+        negated = "" if query.unreviewed else "NOT "
+        wanted.where.append(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
+    if query.rerun_of is not None:
         wanted.where.append(_RERUN_OF)
-        wanted.values.extend((AGENT_NAME, rerun_of, rerun_of))
-    if after is not None:
-        group, _, id = after.rpartition(":")
+        wanted.values.extend((AGENT_NAME, query.rerun_of, query.rerun_of))
+    if query.after is not None:
+        group, _, id = query.after.rpartition(":")
         wanted.where.append(
             "(s.status, s.id) < (coalesce(?, (SELECT status FROM sessions WHERE id = ?)), ?)"
         )
         if group not in (*get_args(SessionStatus), ""):
             raise InvalidRequest("after: no page of sessions ended there.", field="after")
         wanted.values.extend((group or None, check_session_id(id), id))
-    return wanted
+    return sessions(connection, wanted, query.limit + 1)
 
 
 def place_of(session: Session) -> str:

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
 from ..models import HeadSignature, Indexing, JournalEvent, SearchResults, Session, SessionList
+from ..queries import SearchQuery, SessionsQuery
 from ..records import Accepted, ExecutionRecord, commitment
-from ..types import Digest, ExecutionId, Output, SessionId, SessionStatus, TargetKind
+from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query
 from .blobs import BlobStore
 from .environments import requirements
@@ -36,13 +37,12 @@ from .notebook import (
     unwritten_cells,
 )
 from .proposals import RecordedProposal, SessionProposals
-from .query import Criteria, ExecutionImage
+from .query import ExecutionImage
 from .tables import parse_ranges
 from .verify import Outcome, verify_journal
 
 T = TypeVar("T")
-
-Place = tuple[SessionState, list[Range]]
+AfterT = TypeVar("AfterT", bound=str)
 
 
 class ImagePage(NamedTuple):
@@ -125,43 +125,13 @@ class HistoryReader:
         newest = max(kept, key=lambda each: each.at, default=None)
         return replace(session, chain=replace(session.chain, signature=newest))
 
-    def sessions(
-        self,
-        *,
-        status: SessionStatus | None = None,
-        agent: str | None = None,
-        target: TargetKind | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        unreviewed: bool | None = None,
-        rerun_of: str | None = None,
-        token: str | None = None,
-        after: str | None = None,
-        limit: int = 50,
-        partial: bool = True,
-    ) -> SessionList:
+    def sessions(self, wanted: SessionsQuery, *, token: TokenId | None = None) -> SessionList:
         """Return sessions: the open ones first, then the closed, each the newest first.
 
         Parameters
         ----------
-        status, agent, target
-            Return only sessions with these.
-        since, until
-            The earliest and the latest opening time, both included: a date or a time.
-        unreviewed
-            True for only sessions with unreviewed executions, False for only the others.
-        rerun_of
-            Return only sessions in which the code of this session ran again. If this is such a
-            session, return it and those in which the same code ran.
         token
             Return only sessions that were opened with this agent token.
-        after
-            The previous page's `next_after`, or a session's id.
-        limit
-            The maximum number of sessions.
-        partial
-            While the index is rebuilt, return the sessions that are already indexed instead of
-            waiting.
 
         Raises
         ------
@@ -170,28 +140,12 @@ class HistoryReader:
         SessionNotFound
             If no page can have ended at `after`.
         """
-        query.check_limit(limit)
-        wanted = query.wanted_sessions(
-            status=status,
-            agent=agent,
-            target=target,
-            since=since,
-            until=until,
-            unreviewed=unreviewed,
-            rerun_of=rerun_of,
-            token=token,
-            after=after,
+        sessions, next_after, indexing = self._page(
+            lambda connection: query.find_sessions(connection, wanted, token),
+            wanted.limit,
+            query.place_of,
         )
-        found, indexing = self._ask_partially(
-            lambda connection: query.sessions(connection, wanted, limit + 1),
-            partial=partial,
-        )
-        more = len(found) > limit
-        return SessionList(
-            sessions=found[:limit],
-            next_after=query.place_of(found[limit - 1]) if more else None,
-            indexing=indexing,
-        )
+        return SessionList(sessions=sessions, next_after=next_after, indexing=indexing)
 
     def execution(self, execution_id: str) -> ExecutionRecord:
         """Return an execution.
@@ -203,13 +157,9 @@ class HistoryReader:
         """
         checked = check_execution_id(execution_id)
 
-        def find(connection: sqlite3.Connection) -> Place:
-            row = connection.execute(
-                "SELECT session_id, ranges FROM executions WHERE id = ?", (checked,)
-            ).fetchone()
-            if row is None:
-                raise ExecutionNotFound("There is no such execution.", execution_id=checked)
-            return query.state(connection, row[0]), parse_ranges(row[1])
+        def find(connection: sqlite3.Connection) -> tuple[SessionState, list[Range]]:
+            session_id, ranges = query.place_of_execution(connection, checked)
+            return query.state(connection, session_id), ranges
 
         state, ranges = self._index.ask(find)
         records = self._records(state, [ranges])
@@ -227,14 +177,7 @@ class HistoryReader:
             If no execution has this id.
         """
         checked = check_execution_id(execution_id)
-        row: tuple[SessionId] | None = self._index.ask(
-            lambda connection: connection.execute(
-                "SELECT session_id FROM executions WHERE id = ?", (checked,)
-            ).fetchone()
-        )
-        if row is None:
-            raise ExecutionNotFound("There is no such execution.", execution_id=checked)
-        return row[0]
+        return self._index.ask(lambda connection: query.place_of_execution(connection, checked)[0])
 
     def executions(
         self,
@@ -264,11 +207,8 @@ class HistoryReader:
         ------
         SessionNotFound
             If no session has this id.
-        InvalidRequest
-            If the limit is out of bounds.
         """
         checked = check_session_id(session_id)
-        query.check_limit(limit)
         page = self._index.ask(
             lambda connection: query.executions(
                 connection, checked, after=after, before=before, limit=limit
@@ -313,11 +253,8 @@ class HistoryReader:
         ------
         SessionNotFound
             If no session has this id.
-        InvalidRequest
-            If the limit is out of bounds.
         """
         checked = check_session_id(session_id)
-        query.check_limit(limit)
         events = self._index.ask(
             lambda connection: query.events(connection, checked, after, limit + 1)
         )
@@ -348,66 +285,39 @@ class HistoryReader:
                 return row[0], named == (commitment(salt, body.encode()) if salt else body)
         return row[0], False
 
-    def search(
-        self, criteria: Criteria, *, after: str | None = None, limit: int = 50
-    ) -> SearchResults:
+    def search(self, wanted: SearchQuery, *, token: TokenId | None = None) -> SearchResults:
         """Find executions, the newest first.
 
         Parameters
         ----------
-        criteria
-            The conditions that an execution must meet.
-        after
-            The last id of the previous page.
-        limit
-            The maximum number of results.
+        token
+            Find only executions of sessions that were opened with this agent token.
 
         Raises
         ------
         InvalidRequest
             If a value is not valid; `field` names it.
         SessionNotFound, ExecutionNotFound
-            If the session's id, or `after`, does not exist.
+            If the session's id, or `after`, is no id.
         """
-        query.check_limit(limit)
-        before = None if after is None else check_execution_id(after)
-        hits, indexing = self._ask_partially(
-            lambda connection: query.find(connection, criteria, before, limit + 1)
+        hits, next_after, indexing = self._page(
+            lambda connection: query.find(connection, wanted, token),
+            wanted.limit,
+            lambda hit: hit.execution_id,
         )
-        more = len(hits) > limit
-        return SearchResults(
-            hits=hits[:limit],
-            next_after=hits[limit - 1].execution_id if more else None,
-            indexing=indexing,
-        )
+        return SearchResults(hits=hits, next_after=next_after, indexing=indexing)
 
-    def images(self, criteria: Criteria, *, after: str | None = None, limit: int = 50) -> ImagePage:
+    def images(self, wanted: SearchQuery, *, token: TokenId | None = None) -> ImagePage:
         """Find images: those of one session in order, otherwise the newest first.
 
-        Parameters
-        ----------
-        criteria
-            The conditions that the images' executions must meet.
-        after
-            The previous page's `next_after`.
-        limit
-            The maximum number of images.
-
-        Raises
-        ------
-        InvalidRequest
-            If a value is not valid; `field` names it.
-        SessionNotFound, ExecutionNotFound
-            If the session's id, or the execution's id in `after`, does not exist.
+        Parameters and errors as for `search`.
         """
-        query.check_limit(limit)
-        start = None if after is None else query.image_place(after)
-        found, indexing = self._ask_partially(
-            lambda connection: query.find_images(connection, criteria, start, limit + 1)
-        )
-        more = len(found) > limit
         return ImagePage(
-            found[:limit], query.place_of_image(found[limit - 1]) if more else None, indexing
+            *self._page(
+                lambda connection: query.find_images(connection, wanted, token),
+                wanted.limit,
+                query.place_of_image,
+            )
         )
 
     def blob(self, digest: str) -> tuple[Path, str, int]:
@@ -586,13 +496,26 @@ class HistoryReader:
                 )
             return self._is_below[session_id]
 
-    def _ask_partially(
-        self, question: Callable[[sqlite3.Connection], list[T]], *, partial: bool = True
-    ) -> tuple[list[T], Indexing | None]:
-        """Return the index's answer, and the rebuild's progress if the index is being rebuilt."""
-        return self._index.ask(
-            lambda connection: (question(connection), self._index.indexing), partial=partial
+    def _page(
+        self,
+        find: Callable[[sqlite3.Connection], list[T]],
+        limit: int,
+        place_of: Callable[[T], AfterT],
+    ) -> tuple[list[T], AfterT | None, Indexing | None]:
+        """Return a page of what the index has, where the next begins, and a rebuild's progress.
+
+        Parameters
+        ----------
+        find
+            Returns one more than `limit` if there are more.
+        place_of
+            Returns the place where a page ends with this one.
+        """
+        found, indexing = self._index.ask(
+            lambda connection: (find(connection), self._index.indexing), partial=True
         )
+        more = len(found) > limit
+        return found[:limit], place_of(found[limit - 1]) if more else None, indexing
 
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False

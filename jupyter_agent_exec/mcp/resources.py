@@ -11,9 +11,9 @@ import msgspec
 
 from ..errors import InvalidRequest, NotFound, PayloadTooLarge
 from ..guide import guide
+from ..queries import SessionsQuery
 from ..records import ExecutionRecord
 from ..sessions import answers
-from ..sessions.queries import SessionsQuery
 from ..text import images
 from ..types import ExecutionId, SessionId
 from . import budget

@@ -30,9 +30,9 @@ from ..models import (
     TextMatches,
     derive,
 )
+from ..queries import SearchQuery
 from ..records import ExecutionRecord
 from ..sessions.answers import edit_notes
-from ..sessions.queries import SearchQuery
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
 from .call import Call

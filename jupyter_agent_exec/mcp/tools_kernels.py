@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ..counts import counted
 from ..models import Complete, Inspect, Package, Request, Variable
-from ..sessions.queries import PackagesQuery, VariablesQuery
+from ..queries import PackagesQuery, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call

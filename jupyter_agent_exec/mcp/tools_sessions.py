@@ -26,8 +26,8 @@ from ..models import (
     Target,
     derive,
 )
+from ..queries import SessionsQuery
 from ..sessions.answers import restored_note
-from ..sessions.queries import SessionsQuery
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call

@@ -18,14 +18,14 @@ from ..models import (
     TextMatches,
     json_pieces,
 )
-from ..types import FINAL_STATUSES
-from .handlers import SessionsBase
-from .queries import (
+from ..queries import (
     ExecutionsQuery,
     StreamQuery,
     TextQuery,
     WaitQuery,
 )
+from ..types import FINAL_STATUSES
+from .handlers import SessionsBase
 from .stream import Event, follow, replay
 
 

@@ -33,17 +33,17 @@ from ..models import (
     VariableList,
     json_pieces,
 )
+from ..queries import (
+    PackagesQuery,
+    SessionsQuery,
+    VariablesQuery,
+)
 from ..records import ExecutionRecord
 from ..text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
 from .kernel_inspection import KernelInspection
 from .manager import AgentSessions
-from .queries import (
-    PackagesQuery,
-    SessionsQuery,
-    VariablesQuery,
-)
 
 LARGE_BYTES = 1 << 18
 """An answer with outputs of at least this size is encoded in a thread and sent in pieces."""

@@ -20,14 +20,13 @@ from ..models import (
     SearchResults,
     SetHold,
 )
-from .answers import recorded_image
-from .handlers import SessionsBase
-from .queries import (
+from ..queries import (
     EventsQuery,
     ExportQuery,
-    ImagesQuery,
     SearchQuery,
 )
+from .answers import recorded_image
+from .handlers import SessionsBase
 
 
 class NotebookHandler(SessionsBase):
@@ -152,11 +151,11 @@ class ImagesHandler(SessionsBase):
     @web.authenticated
     @requires(
         "history:read",
-        query=ImagesQuery,
+        query=SearchQuery,
         answers={200: ImageList},
         agents="images of the sessions that it may read",
     )
-    async def get(self, query: ImagesQuery) -> None:
+    async def get(self, query: SearchQuery) -> None:
         """List images of executions: of one session in order, else the newest first."""
         page = await self.manager.history.images(query, only=self.access.only(self.caller))
         images = [recorded_image(pictured, self.public_path) for pictured in page.images]

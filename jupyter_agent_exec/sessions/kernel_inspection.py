@@ -31,10 +31,10 @@ from ..models import (
     VariableList,
     WaitingFor,
 )
+from ..queries import PackagesQuery, VariablesQuery
 from ..records import KernelInspected, Payload, timestamp
 from ..text import transcript
 from .manager import AgentSessions
-from .queries import PackagesQuery, VariablesQuery
 from .session import LiveSession
 
 T = TypeVar("T")

@@ -28,7 +28,6 @@ from ..errors import (
 )
 from ..journal.history import History
 from ..journal.outputs import brief
-from ..journal.query import Criteria
 from ..journal.reader import ImagePage
 from ..models import (
     Erase,
@@ -44,11 +43,11 @@ from ..models import (
     Text,
     TextMatches,
 )
+from ..queries import EventsQuery, SearchQuery, SessionsQuery
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
-from .queries import CriteriaQuery, EventsQuery, ImagesQuery, SearchQuery, SessionsQuery
 from .session import LiveSession, find_execution
 from .text_ranges import grep, read_range
 
@@ -137,6 +136,14 @@ class SessionHistory:
         await self.started()
         return await self.in_thread(call)
 
+    async def _read_settled(self, call: Callable[[], T], is_orphan: Callable[[T], bool]) -> T:
+        """Read from the history; if a dead server left it open, end it and read again."""
+        found = await self.read(call)
+        if is_orphan(found):
+            await self.in_thread(self._history.settle)
+            found = await self.read(call)
+        return found
+
     async def indexed(self) -> None:
         """Wait until the index is complete, however long that takes.
 
@@ -168,12 +175,7 @@ class SessionHistory:
 
     async def recorded_session(self, id: str) -> Session:
         """Return a session as recorded; if a dead server left it open, end it first."""
-        read = partial(self._history.session, id)
-        record = await self.read(read)
-        if self.is_elsewhere(record):
-            await self.in_thread(self._history.settle)
-            record = await self.read(read)
-        return record
+        return await self._read_settled(partial(self._history.session, id), self.is_elsewhere)
 
     async def outline(self, id: str) -> Session:
         """Return a session, without reviews if it is open; SessionNotFound if there is none."""
@@ -190,23 +192,10 @@ class SessionHistory:
         only
             The agent token with which they were opened; None for all.
         """
-        listed = partial(
-            self._history.sessions,
-            status=query.status,
-            agent=query.agent,
-            target=query.target,
-            since=query.since,
-            until=query.until,
-            unreviewed=query.unreviewed,
-            rerun_of=query.rerun_of,
-            token=only,
-            after=query.after,
-            limit=query.limit,
+        page = await self._read_settled(
+            partial(self._history.sessions, query, token=only),
+            lambda page: any(self.is_elsewhere(record) for record in page.sessions),
         )
-        page = await self.read(listed)
-        if any(self.is_elsewhere(record) for record in page.sessions):
-            await self.in_thread(self._history.settle)
-            page = await self.read(listed)
         return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
 
     async def finished_up_to(self, id: str) -> int:
@@ -265,7 +254,7 @@ class SessionHistory:
         ExecutionNotFound, SessionElsewhere
         """
         record = await self._recorded_execution(id)
-        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
+        if self._is_orphan(record):
             raise await self.elsewhere(record.session_id)
         return self._with_document(record)
 
@@ -285,14 +274,18 @@ class SessionHistory:
         leave_out
             Whether to leave out large values of their outputs.
         """
-        page = partial(
-            self._history.executions, id, after=after, before=before, limit=limit, brief=leave_out
+        records, next_after = await self._read_settled(
+            partial(
+                self._history.executions,
+                id,
+                after=after,
+                before=before,
+                limit=limit,
+                brief=leave_out,
+            ),
+            lambda page: any(map(self._is_orphan, page[0])),
         )
-        records, next_after = await self.read(page)
         live = self._open.get(SessionId(id))
-        if live is None and any(record.status not in FINAL_STATUSES for record in records):
-            await self.in_thread(self._history.settle)
-            records, next_after = await self.read(page)
         if live is not None:
             records = [
                 live.execution_record(execution)
@@ -317,12 +310,11 @@ class SessionHistory:
 
     async def _recorded_execution(self, id: str) -> ExecutionRecord:
         """Return an execution as recorded; if a dead server left it open, end it first."""
-        read = partial(self._history.execution, id)
-        record = await self.read(read)
-        if record.status not in FINAL_STATUSES and record.session_id not in self._open:
-            await self.in_thread(self._history.settle)
-            record = await self.read(read)
-        return record
+        return await self._read_settled(partial(self._history.execution, id), self._is_orphan)
+
+    def _is_orphan(self, record: ExecutionRecord) -> bool:
+        """Return whether an execution is open, but not on this server."""
+        return record.status not in FINAL_STATUSES and record.session_id not in self._open
 
     def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
         """Return a finished execution with its cell, even if the cell is not recorded yet."""
@@ -353,20 +345,14 @@ class SessionHistory:
 
     async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:
         """Return executions that match, the newest first; `only` as for `sessions`."""
-        criteria = _criteria(query, only)
-        return await self.read(
-            partial(self._history.search, criteria, after=query.after, limit=query.limit)
-        )
+        return await self.read(partial(self._history.search, query, token=only))
 
-    async def images(self, query: ImagesQuery, *, only: TokenId | None = None) -> ImagePage:
+    async def images(self, query: SearchQuery, *, only: TokenId | None = None) -> ImagePage:
         """Return images: those of one session in order, otherwise the newest first.
 
         `only` as for `sessions`.
         """
-        criteria = _criteria(query, only)
-        return await self.read(
-            partial(self._history.images, criteria, after=query.after, limit=query.limit)
-        )
+        return await self.read(partial(self._history.images, query, token=only))
 
     async def events(self, id: str, query: EventsQuery) -> JournalEventList:
         """Return the entries between a session's executions; SessionNotFound if there is none."""
@@ -479,8 +465,3 @@ class LongReads:
         """Refuse new reads, and return when the current ones have ended. Idempotent."""
         self._stopping = True
         await asyncio.to_thread(self._threads.shutdown)
-
-
-def _criteria(query: CriteriaQuery, only: TokenId | None) -> Criteria:
-    wanted = {name: getattr(query, name) for name in CriteriaQuery.__struct_fields__}
-    return Criteria(**wanted, token=only)

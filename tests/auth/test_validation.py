@@ -19,7 +19,7 @@ from jupyter_agent_exec.models import (
     RunSteps,
     SetReview,
 )
-from jupyter_agent_exec.sessions.queries import SessionsQuery
+from jupyter_agent_exec.queries import SessionsQuery
 
 
 def test_an_empty_body_stands_for_an_empty_object() -> None:

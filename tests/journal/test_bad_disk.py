@@ -13,6 +13,7 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import verify_history
+from jupyter_agent_exec.queries import SessionsQuery
 from tests.journal.recorded import (
     accepted,
     closed,
@@ -148,7 +149,7 @@ def test_a_folder_that_cannot_be_made_is_tried_again(tmp_path):
     history = new_history(obstacle)
     assert not history.available
     assert history.ledger_head.length == 0
-    assert history.sessions().sessions == []
+    assert history.sessions(SessionsQuery()).sessions == []
     with pytest.raises(HistoryUnavailable):
         history.check()
     with pytest.raises(HistoryUnavailable):

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.notebook import cell
-from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
+from jupyter_agent_exec.queries import SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     CellDiscarded,
@@ -82,7 +82,7 @@ def test_what_a_person_changed_is_what_ran_and_both_are_told(history, session):
     assert record.source == "rm('a')"
     assert record.approval is not None
     assert record.approval.asked_source == "rm('*')"
-    assert [hit.source for hit in history.search(Criteria()).hits] == ["rm('a')"]
+    assert [hit.source for hit in history.search(SearchQuery()).hits] == ["rm('a')"]
 
 
 def test_what_asks_anew_is_undecided_again(history, session):

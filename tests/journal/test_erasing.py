@@ -13,10 +13,10 @@ import pytest
 from jupyter_agent_exec.errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from jupyter_agent_exec.journal import erasure, tables
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.models import Erase
+from jupyter_agent_exec.queries import SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     InputAsked,
@@ -105,14 +105,14 @@ def files_with(folder: Path, text: str) -> list[str]:
 
 def test_no_byte_of_an_execution_remains_on_disk(history, folder):
     session_id, first, second = full_session(history)
-    history.search(Criteria(q=SECRET))
+    history.search(SearchQuery(q=SECRET))
     assert {"index.sqlite", f"sessions/{session_id}/journal.jsonl"} < set(
         files_with(folder, SECRET)
     )
     told = history.erase(Erase(execution_id=first, reason="A password."), PERSON)
     assert files_with(folder, SECRET) == []
-    assert history.search(Criteria(q=SECRET)).hits == []
-    assert history.images(Criteria()).images == []
+    assert history.search(SearchQuery(q=SECRET)).hits == []
+    assert history.images(SearchQuery()).images == []
     gone = history.execution(first)
     assert (gone.source, gone.outputs, gone.values, gone.outputs_complete) == ("", [], None, False)
     assert history.execution(second).source == "1 + 1"
@@ -131,7 +131,7 @@ def test_pages_of_the_index_that_become_free_hold_nothing(history, folder):
     session = history.open_session(opened())
     for seq in range(1, 80):
         run(session, seq, f"{'x' * 400} {SECRET}", [])
-    assert len(history.search(Criteria(q=SECRET), limit=100).hits) == 79
+    assert len(history.search(SearchQuery(q=SECRET, limit=100)).hits) == 79
     history.stop()
     connection = tables.connect(folder / "index.sqlite")
     connection.execute("PRAGMA secure_delete = OFF")

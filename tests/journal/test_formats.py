@@ -13,6 +13,7 @@ from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
 from jupyter_agent_exec.models import Erase
+from jupyter_agent_exec.queries import SessionsQuery
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream
 from tests.signing.rewriting import journals, write_anew
 
@@ -62,7 +63,7 @@ def test_a_server_leaves_it_as_it_is_and_says_why_nothing_runs(
     assert "cannot read the format of this history" in caplog.text
     with pytest.raises(HistoryUnavailable, match="cannot read the format of this history"):
         history.open_session(opened())
-    assert not history.sessions().sessions
+    assert not history.sessions(SessionsQuery()).sessions
     for wanted in (Erase(session_id=session.name), Erase(text="plot", dry_run=True)):
         with pytest.raises(HistoryUnavailable, match="cannot read the format of this history"):
             history.erase(wanted, PERSON)

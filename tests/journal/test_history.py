@@ -9,6 +9,7 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import ExecutionError, Omitted
+from jupyter_agent_exec.queries import SessionsQuery
 from jupyter_agent_exec.records import (
     DisplayUpdated,
     KernelEnded,
@@ -157,12 +158,16 @@ def test_sessions_are_listed_newest_first_page_by_page(history):
     sessions = [history.open_session(opened(agent=name)) for name in "abcab"]
     sessions[0].close(closed())
     ids = [session.session_id for session in sessions][::-1]
-    first = history.sessions(limit=2)
-    rest = history.sessions(limit=3, after=first.next_after)
+    first = history.sessions(SessionsQuery(limit=2))
+    rest = history.sessions(SessionsQuery(limit=3, after=first.next_after))
     assert [record.id for record in [*first.sessions, *rest.sessions]] == ids
     assert rest.next_after is None
-    assert [record.agent.name for record in history.sessions(agent="b").sessions] == ["b", "b"]
-    assert [record.id for record in history.sessions(status="closed").sessions] == [ids[-1]]
+    assert [
+        record.agent.name for record in history.sessions(SessionsQuery(agent="b")).sessions
+    ] == ["b", "b"]
+    assert [record.id for record in history.sessions(SessionsQuery(status="closed")).sessions] == [
+        ids[-1]
+    ]
 
 
 def test_executions_are_listed_in_order_page_by_page(history, session):

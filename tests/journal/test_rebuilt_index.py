@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.models import Indexing
+from jupyter_agent_exec.queries import SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run
 from tests.mcp.raw_mcp import RawMcp
 
@@ -90,9 +90,9 @@ def test_the_newest_are_listed_and_found_while_the_index_is_made_again(held, rec
     newest = set(list(recorded)[:FIRST_BATCHES]) - {broken}
     part = Indexing(done=FIRST_BATCHES, total=SESSIONS)
     with ThreadPoolExecutor() as pool:
-        listed = pool.submit(history.sessions, limit=100)
-        found = pool.submit(history.search, Criteria(q="quokkas"), limit=100)
-        shown = pool.submit(history.images, Criteria(), limit=100)
+        listed = pool.submit(history.sessions, SessionsQuery(limit=100))
+        found = pool.submit(history.search, SearchQuery(q="quokkas", limit=100))
+        shown = pool.submit(history.images, SearchQuery(limit=100))
         held.wait_for_questions(history, 3)
         assert history.indexing == Indexing(done=16, total=SESSIONS)
         held.let_go.set()
@@ -101,11 +101,11 @@ def test_the_newest_are_listed_and_found_while_the_index_is_made_again(held, rec
         assert {image.session_id for image in shown.result(30).images} == newest
         assert [page.result().indexing for page in (listed, found, shown)] == [part] * 3
     assert len(history.execution(recorded[list(recorded)[-1]]).outputs) == 1
-    whole = history.sessions(limit=100)
+    whole = history.sessions(SessionsQuery(limit=100))
     assert {session.id for session in whole.sessions} == set(recorded) - {broken}
     assert whole.indexing is None
-    assert history.search(Criteria()).indexing is None
-    assert history.images(Criteria()).indexing is None
+    assert history.search(SearchQuery()).indexing is None
+    assert history.images(SearchQuery()).indexing is None
     assert history.indexing is None
 
 
@@ -118,17 +118,15 @@ def test_a_lookup_waits_for_the_whole_index(held, recorded):
             pool.submit(history.session, oldest),
             pool.submit(history.executions, oldest),
             pool.submit(history.session_of, recorded[oldest]),
-            pool.submit(history.sessions, limit=100, partial=False),
         ]
-        listed = pool.submit(history.sessions, limit=100)
+        listed = pool.submit(history.sessions, SessionsQuery(limit=100))
         held.wait_for_questions(history, 1)
         held.let_go.set()
         assert listed.result(30).indexing is not None
-        execution, session, executions, session_id, whole = (each.result(30) for each in lookups)
+        execution, session, executions, session_id = (each.result(30) for each in lookups)
     assert execution.id == recorded[oldest]
     assert session.id == session_id == oldest
     assert len(executions[0]) == 1
-    assert len(whole.sessions) == SESSIONS - 1
 
 
 def test_what_cannot_be_tried_again_waits_for_the_index_as_long_as_it_takes(held, recorded):
@@ -146,13 +144,13 @@ def test_what_grows_during_a_rebuild_is_listed(held, recorded):
     new = history.open_session(opened())
     run(new, 1, "wombats", [])
     with ThreadPoolExecutor() as pool:
-        found = pool.submit(history.search, Criteria(q="wombats"))
+        found = pool.submit(history.search, SearchQuery(q="wombats"))
         held.wait_for_questions(history, 1)
         held.let_go.set()
         assert [hit.session_id for hit in found.result(30).hits] == [new.session_id]
         assert found.result().indexing is not None
     run(new, 2, "wombats again", [])
-    assert len(history.search(Criteria(q="wombats")).hits) == 2
+    assert len(history.search(SearchQuery(q="wombats")).hits) == 2
 
 
 async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
@@ -166,7 +164,9 @@ async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
     try:
         harm(app.services.history.folder, recorded)
         # The question by which the loss is noticed is answered from the whole index.
-        first = asyncio.create_task(asyncio.to_thread(app.services.history.sessions))
+        first = asyncio.create_task(
+            asyncio.to_thread(app.services.history.sessions, SessionsQuery())
+        )
         assert await asyncio.to_thread(held.reached.wait, 30)
         partial = asyncio.gather(
             agent.get("sessions", limit=100),

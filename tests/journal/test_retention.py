@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from jupyter_agent_exec.central.archive import open_archive
 from jupyter_agent_exec.central.verify import verify_archive
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.journal.query import Criteria
 from jupyter_agent_exec.journal.retention import Kept, due, make_rules
 from jupyter_agent_exec.journal.verify import Outcome, verify_history, verify_session
 from jupyter_agent_exec.models import Erase, Hold, Retain, SetHold, TokenRef
+from jupyter_agent_exec.queries import SearchQuery, SessionsQuery
 from jupyter_agent_exec.records import SERVER
 from jupyter_agent_exec.sinks.configuration import make_sinks
 from jupyter_agent_exec.types import SessionId, TokenId
@@ -49,7 +49,7 @@ def test_a_session_that_goes_is_gone_to_the_byte_and_verify_says_so(history, fol
     gone = full_session(history, title=f"{SECRET} in the title")[0]
     live = history.open_session(opened())
     run(live, 1, "1 + 1", [])
-    history.search(Criteria(q=SECRET))
+    history.search(SearchQuery(q=SECRET))
     assert "index.sqlite" in files_with(folder, SECRET)
 
     dry = retained(history, dry_run=True)
@@ -60,7 +60,7 @@ def test_a_session_that_goes_is_gone_to_the_byte_and_verify_says_so(history, fol
     assert [each.session_id for each in retained(history).sessions] == [gone]
     assert files_with(folder, SECRET) == []
     assert not (folder / "sessions" / gone).exists()
-    assert history.search(Criteria(q=SECRET)).hits == []
+    assert history.search(SearchQuery(q=SECRET)).hits == []
     with pytest.raises(SessionNotFound):
         history.session(gone)
     assert history.session(live.session_id).status == "open"
@@ -124,7 +124,7 @@ def test_executions_are_recorded_while_sessions_go(history, folder):
     live = history.open_session(opened())
     told = retained(history, may_go_on=lambda: run(live, 1, "meanwhile", []) is not None)
     assert len(told.sessions) == 1
-    assert len(history.search(Criteria(q="meanwhile")).hits) == 1
+    assert len(history.search(SearchQuery(q="meanwhile")).hits) == 1
 
 
 def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_path):
@@ -153,7 +153,7 @@ def test_a_server_that_dies_in_between_leaves_what_the_next_one_completes(tmp_pa
     removed = []
     for folder in copies.iterdir():
         history = new_history(folder)
-        history.sessions()
+        history.sessions(SessionsQuery())
         history.stop()
         report = verify_history(folder)
         assert (report.outcome, report.findings) == (Outcome.WHOLE, []), folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jupyter_agent_exec.queries import SessionsQuery
 from jupyter_agent_exec.records import Reviewed
 from tests.journal.recorded import AT, BY, closed, new_history, opened, run
 
@@ -19,7 +20,7 @@ def theirs(folder):
 def ours(theirs, folder):
     """A history whose index has been read and has found nothing."""
     ours = new_history(folder)
-    assert ours.sessions().sessions == []
+    assert ours.sessions(SessionsQuery()).sessions == []
     yield ours
     ours.stop()
 
@@ -48,11 +49,11 @@ def test_the_end_of_another_servers_session_is_seen_and_what_follows_it(theirs, 
 
 def test_a_ledger_that_is_begun_anew_hides_nothing(theirs, ours, folder):
     first = theirs.open_session(opened())
-    assert len(ours.sessions().sessions) == 1
+    assert len(ours.sessions(SessionsQuery()).sessions) == 1
     (ledger,) = [
         each for each in folder.glob("ledger-*.jsonl") if first.session_id in each.read_text()
     ]
     ledger.unlink()
     second = theirs.open_session(opened())
-    found = {session.id for session in ours.sessions().sessions}
+    found = {session.id for session in ours.sessions(SessionsQuery()).sessions}
     assert found == {first.session_id, second.session_id}

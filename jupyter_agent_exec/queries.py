@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ..models import Request
-from ..types import SessionId, SessionStatus, Status, TargetKind, Verdict
+from .models import Request
+from .types import SessionId, SessionStatus, Status, TargetKind, Verdict
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Match = Annotated[str, Meta(max_length=200)]
@@ -98,11 +98,12 @@ class TextQuery(Request, frozen=True, kw_only=True):
     """A regular expression: return only lines that match, with their numbers."""
 
 
-class CriteriaQuery(Request, frozen=True, kw_only=True):
-    """The conditions for executions. A missing one matches all."""
+class SearchQuery(Request, frozen=True, kw_only=True):
+    """Which executions to find. A missing condition matches all."""
 
     q: Annotated[str, Meta(max_length=1000)] | None = None
-    """Words that must all occur in source, output or error; quotes hold a phrase together."""
+    """Words that must all occur in source, output or error. The last may be the start of a word.
+    Quotes hold a phrase together."""
     agent: str | None = None
     target: TargetKind | None = None
     status: Status | None = None
@@ -114,19 +115,6 @@ class CriteriaQuery(Request, frozen=True, kw_only=True):
     has_image: bool | None = None
     review: Verdict | Literal["none"] | None = None
     """The last verdict; `none` for executions that have run and have no review."""
-
-
-class SearchQuery(CriteriaQuery, frozen=True, kw_only=True):
-    """What to search the history for; without `q`, only the filters apply."""
-
-    after: str | None = None
-    """`next_after` of the page before."""
-    limit: Limit = 50
-
-
-class ImagesQuery(CriteriaQuery, frozen=True, kw_only=True):
-    """The executions whose images to list."""
-
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50
