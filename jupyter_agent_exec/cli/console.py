@@ -1,11 +1,10 @@
-"""The terminal: text, live outputs, images, and input for code."""
+"""The terminal: text, live outputs, and input for code."""
 
 from __future__ import annotations
 
-import base64
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from getpass import getpass
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
@@ -16,7 +15,7 @@ from ..client.events import OutputChanged, apply
 from ..client.result import joined
 from ..models import Input, OutputChange
 from ..terminal import clean
-from ..types import FINAL_STATUSES, RAW_IMAGE_TYPES, Output, Status
+from ..types import FINAL_STATUSES, Output, Status
 from .usage import UsageError
 
 Colour: TypeAlias = Literal["bold", "red", "green"]
@@ -142,18 +141,10 @@ class LiveView:
     Written text stays: an output that is replaced is written again. Only the last line is
     overwritten, so that progress bars look right. A terminal overwrites the line itself. For a
     pipe or a file, the line is held back until it ends.
-
-    Parameters
-    ----------
-    console
-        Where to write.
-    pictures
-        The terminal's protocol for images; None if it cannot show images.
     """
 
-    def __init__(self, console: Console, pictures: Protocol | None) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._pictures = pictures
         self._outputs: list[Output] = []
         self._open_line: tuple[int, str] | None = None
         """Index and name of the stream output with an unfinished last line."""
@@ -228,63 +219,8 @@ class LiveView:
             self._console.text("\n".join(lines).rstrip("\n") + "\n", "stderr")
             return
         data = output["data"]
-        if not self._show_picture(data) and "text/plain" in data:
+        if "text/plain" in data:
             self._console.text(str(joined(data["text/plain"])).rstrip("\n") + "\n")
-
-    def _show_picture(self, data: dict[str, Any]) -> bool:
-        if self._pictures is None:
-            return False
-        for mimetype in RAW_IMAGE_TYPES:
-            if mimetype in data:
-                image = base64.b64decode(joined(data[mimetype]))
-                shown = sequence(self._pictures, mimetype, image)
-                if shown is not None:
-                    self._console.sequence(shown)
-                    return True
-        return False
-
-
-Protocol: TypeAlias = Literal["kitty", "iterm2"]
-
-_KITTY_CHUNK: Final = 4096
-_ITERM2_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "mintty", "rio"})
-_KITTY_PROGRAMS: Final = frozenset({"ghostty"})
-_KITTY_TERMS: Final = frozenset({"xterm-kitty", "xterm-ghostty"})
-_MULTIPLEXERS: Final = ("TMUX", "STY")
-"""Environment variables of terminal multiplexers, which do not pass images on."""
-
-
-def protocol_of(environ: Mapping[str, str]) -> Protocol | None:
-    """Return the image protocol of the terminal with this environment; None if it has none."""
-    if any(environ.get(name) for name in _MULTIPLEXERS):
-        return None
-    program = environ.get("TERM_PROGRAM", "")
-    if environ.get("TERM") in _KITTY_TERMS or program in _KITTY_PROGRAMS:
-        return "kitty"
-    if program in _ITERM2_PROGRAMS or environ.get("LC_TERMINAL") == "iTerm2":
-        return "iterm2"
-    return None
-
-
-def sequence(protocol: Protocol, mimetype: str, data: bytes) -> str | None:
-    """Return the control sequence that shows an image; None if the protocol cannot show it.
-
-    Source: kitty, *Terminal graphics protocol*; iTerm2, *Inline Images Protocol*.
-    """
-    encoded = base64.b64encode(data).decode()
-    if protocol == "kitty":
-        return "".join(_kitty(encoded)) + "\n" if mimetype == "image/png" else None
-    if mimetype == "image/svg+xml":
-        return None
-    return f"\x1b]1337;File=inline=1;size={len(data)}:{encoded}\x07\n"
-
-
-def _kitty(encoded: str) -> Iterator[str]:
-    starts = range(0, len(encoded), _KITTY_CHUNK)
-    for start in starts:
-        control = "a=T,f=100,q=2," if start == 0 else ""
-        more = int(start != starts[-1])
-        yield f"\x1b_G{control}m={more};{encoded[start : start + _KITTY_CHUNK]}\x1b\\"
 
 
 PROMPT_WIDTH = 500

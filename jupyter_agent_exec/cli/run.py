@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from argparse import Namespace
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
 from .command_client import connected
-from .console import Console, LiveView, Protocol, ask_at_terminal, colour_of, protocol_of
+from .console import Console, LiveView, ask_at_terminal, colour_of
 from .usage import check_where, image_folder, read_pairs, read_source
 
 
@@ -44,7 +43,7 @@ def run(arguments: Namespace, console: Console) -> int:
     named = (arguments.session, arguments.notebook, arguments.kernel)
     may_start = not arguments.keep and named == (None, None, None)
     with connected(arguments, console, may_start=may_start) as client:
-        running = _Running(client, console, LiveView(console, _pictures(arguments, console)))
+        running = _Running(client, console, LiveView(console))
         with _session(client, arguments, env) as session:
             result = running.finish(session, source, arguments, live=not arguments.json)
         if result.document is not None and result.document.status == "writing":
@@ -234,12 +233,6 @@ def _place(arguments: Namespace) -> Place:
     if (after, before, cell) == (None, None, None):
         return "end"
     return Placement(after=after, before=before, cell=cell)
-
-
-def _pictures(arguments: Namespace, console: Console) -> Protocol | None:
-    if arguments.json or not console.is_terminal():
-        return None
-    return protocol_of(os.environ)
 
 
 def save_images(result: Result, folder: Path, console: Console) -> list[Path]:

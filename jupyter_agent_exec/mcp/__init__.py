@@ -2,7 +2,7 @@
 
 `endpoint.py` passes HTTP requests to the MCP SDK, and `sdk_server.py` maps each MCP method to a
 function. `call.py` defines one tool call and the managers that tools use. `tool.py` defines tools
-and their results. The tools are in `tools_*.py`, the resources and prompts in `resources.py`.
+and their results. The tools are in `tools_*.py`, the resources in `resources.py`.
 
 The Jupyter server imports `endpoint.py` when it starts. This module and its imports must not need
 the SDK: importing the SDK takes half a second, so it waits until the first request.

@@ -51,9 +51,6 @@ RESOURCE_BYTES: Final = 900_000
 IMAGE_LINKS: Final = 20
 """Maximum number of images that an answer lists for an execution, shown or not."""
 
-CHARTS: Final = 10
-"""Maximum number of charts that an answer describes for an execution."""
-
 CELL_SOURCE: Final = 4_000
 """Characters of each cell's source when several cells are read; `TEXT` for a single cell."""
 

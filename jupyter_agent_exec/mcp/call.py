@@ -85,7 +85,7 @@ class RequestSender:
 
 
 class Call:
-    """One call of a tool, a resource or a prompt.
+    """One call of a tool, or one read of a resource.
 
     A tool waits with `until`. Only there can a call end early. Work that a tool has started, such
     as opening a session, completes even if the client has disconnected. `progress`, `log` and

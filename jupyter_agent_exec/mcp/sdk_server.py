@@ -130,18 +130,6 @@ class Methods:
     def _open_sessions(self) -> set[SessionId]:
         return {session.id for session in self._managers.sessions.all_open()}
 
-    async def complete(
-        self, context: Context, params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        """Complete the argument of a prompt or of a resource's URI."""
-        argument = params.argument
-        found = await resources.completed(self.call(context), argument.name, argument.value)
-        shown = found[: resources.MOST_COMPLETIONS]
-        completion = types.Completion(
-            values=shown, total=len(found), has_more=len(shown) < len(found)
-        )
-        return types.CompleteResult(completion=completion)
-
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
@@ -160,18 +148,6 @@ class Methods:
         """Read a resource."""
         read = await resources.read(self.call(context), params.uri)
         return types.ReadResourceResult(contents=[read])
-
-    async def list_prompts(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        """List the prompts that a user may give to a model."""
-        return types.ListPromptsResult(prompts=list(resources.PROMPTS))
-
-    async def get_prompt(
-        self, context: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        """Return the text of a prompt."""
-        return await resources.prompt(self.call(context), params.name, params.arguments or {})
 
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
@@ -254,9 +230,6 @@ def make_server(
         on_list_resources=methods.list_resources,
         on_list_resource_templates=methods.list_templates,
         on_read_resource=methods.read_resource,
-        on_list_prompts=methods.list_prompts,
-        on_get_prompt=methods.get_prompt,
-        on_completion=methods.complete,
         on_subscriptions_listen=methods.listen,
     )
     # The constructor would warn that later revisions have no such method.

@@ -13,7 +13,6 @@ import mcp.client.session
 import mcp.types
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.types import PromptReference
 
 
 @asynccontextmanager
@@ -59,12 +58,6 @@ async def main(revision, asked):
         blob = await session.read_resource(
             f"jupyter-agent-exec://executions/{execution_id}/images/0"
         )
-        prompts = (await session.list_prompts()).prompts
-        ref = PromptReference(type="ref/prompt", name="work_in_kernel")
-        completed = [
-            (await session.complete(ref, {"name": name, "value": value})).completion.values
-            for name, value in (("path", "early"), ("kernel_name", "pyth"))
-        ]
         await call("stop", session_id=session_id)
     return {
         "revision": began.protocolVersion,
@@ -74,8 +67,6 @@ async def main(revision, asked):
         "templates": len(templates),
         "text": text.contents[0].text,
         "blob": len(blob.contents[0].blob),
-        "prompts": [prompt.name for prompt in prompts],
-        "completed": completed,
     }
 
 

@@ -54,12 +54,10 @@ async def main(revision, asked):
         refused = await session.call_tool("execute", {"session_id": "s_nothing", "source": "1"})
         uri = f"jupyter-agent-exec://executions/{ran.structuredContent['execution_id']}"
         read_back = await session.read_resource(uri)
-        prompts = (await session.list_prompts()).prompts
         await session.call_tool("stop", {"session_id": session_id})
     return {
         "revision": began.protocolVersion,
         "tools": [tool.name for tool in tools],
-        "prompts": [prompt.name for prompt in prompts],
         "progress": len(progress),
         "text": ran.content[0].text,
         "structured": ran.structuredContent,

@@ -77,14 +77,12 @@ const refused = await call(client, 'execute', { session_id: 's_nothing', source:
 const read = await client.readResource({
   uri: `jupyter-agent-exec://executions/${ran.structuredContent.execution_id}`
 });
-const { prompts } = await client.listPrompts();
 await call(client, 'stop', { session_id });
 await client.close();
 console.log(
   JSON.stringify({
     revision: negotiated,
     tools: tools.map(tool => tool.name),
-    prompts: prompts.map(prompt => prompt.name),
     progress: progress.length,
     text: ran.content[0].text,
     structured: ran.structuredContent,
