@@ -7,29 +7,39 @@ of a call, and a new session when the server has forgotten an older client's ses
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
-import queue
 import re
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from http.client import UNAUTHORIZED, HTTPException
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ..client.errors import CannotConnect, NoServerFound, UnexpectedAnswer
-from ..client.servers import TOKEN_VARIABLE, Server, named, running
-from ..errors import Unauthenticated
+import httpx2
+
+from ..client.blocking import run
+from ..client.connection import CONNECT_SECONDS, BlockingConnection
+from ..client.errors import NoServerFound
+from ..client.requests import API
+from ..client.servers import TOKEN_VARIABLE, Server
+from ..host_kernel import HEADER, host_kernels
 from ..own_server.launch import own_server
 from . import exit_codes
 from .console import Console
-from .mcp_http import AbortableRequest, Refused, Upstream
 from .usage import UsageError
+
+SILENCE_SECONDS: Final = 90.0
+"""Seconds without a byte after which a connection counts as broken. The server sends something
+every 15 seconds."""
+
+_BYE_SECONDS: Final = 1.0
 
 
 def mcp(arguments: Namespace, console: Console) -> int:
@@ -37,16 +47,16 @@ def mcp(arguments: Namespace, console: Console) -> int:
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Standard output carries only the protocol; other prints go to standard error.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with out, _upstream(arguments, console) as upstream:
-        console.note(
-            f"MCP's client is connected to the Jupyter server at {upstream.server.address}."
-        )
-        Bridge(upstream, out, console.complain).run(sys.stdin.buffer)
+    # A thread reads this. `sys.stdin` must be free when the interpreter ends.
+    lines = os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
+    with out, _server(arguments, console) as server:
+        console.note(f"MCP's client is connected to the Jupyter server at {server.address}.")
+        asyncio.run(Bridge(server, out, console.complain).run(lines))
     return exit_codes.OK
 
 
 @contextmanager
-def _upstream(arguments: Namespace, console: Console) -> Iterator[Upstream]:
+def _server(arguments: Namespace, console: Console) -> Iterator[Server]:
     found = None if arguments.start else _found(arguments)
     if found is not None:
         yield found
@@ -55,10 +65,10 @@ def _upstream(arguments: Namespace, console: Console) -> Iterator[Upstream]:
         raise UsageError("MCP is not installed here: pip install 'jupyter-agent-exec[mcp]'.")
     console.note("No running Jupyter server is used. Starting one for this client.")
     with own_server(Path.cwd()) as server:
-        yield Upstream(server)
+        yield server
 
 
-def _found(arguments: Namespace) -> Upstream | None:
+def _found(arguments: Namespace) -> Server | None:
     """Return the server named by the user, or the newest that runs here; None if there is none.
 
     Raises
@@ -67,64 +77,49 @@ def _found(arguments: Namespace) -> Upstream | None:
         The named server cannot be used, or no server that runs here accepts the given token.
     """
     try:
-        server = named(arguments.url, arguments.token)
+        connection = BlockingConnection(arguments.url, arguments.token)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if server is not None:
-        return _checked(server)
-    token = arguments.token or os.environ.get(TOKEN_VARIABLE) or None
-    for known in running():
-        upstream = Upstream(_with_token(known, token))
-        try:
-            upstream.probe()
-        except (OSError, HTTPException, Refused):
-            continue
-        return upstream
-    if token:
-        raise NoServerFound(
-            "No Jupyter server that runs here takes this token.", "Name its server with --url."
-        )
-    return None
-
-
-def _checked(server: Server) -> Upstream:
-    upstream = Upstream(server)
     try:
-        upstream.probe()
-    except Refused as error:
-        if error.status == UNAUTHORIZED:
-            raise Unauthenticated(str(error)) from error
-        raise UnexpectedAnswer(
-            f"The server at {server.address} is not a Jupyter server with jupyter-agent-exec.",
-            error.status,
-        ) from error
-    except (OSError, HTTPException) as error:
-        raise CannotConnect(
-            f"Cannot connect to the Jupyter server at {server.address}: {error or 'no answer'}. "
-            "Does it run, and is this its address?"
-        ) from error
-    return upstream
-
-
-def _with_token(server: Server, token: str | None) -> Server:
-    if token is None:
-        return server
-    return Server(url=server.url, token=token, socket_path=server.socket_path)
+        return run(connection.find())
+    except NoServerFound:
+        if arguments.token or os.environ.get(TOKEN_VARIABLE):
+            raise
+        return None
+    finally:
+        run(connection.close())
 
 
 _PARSE_ERROR: Final = -32700
 _INTERNAL_ERROR: Final = -32603
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-_NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMES: Final = {"tools/call": "name", "resources/read": "uri"}
 """For each method, the parameter whose value also goes into the `Mcp-Name` header."""
 
 _PLAIN: Final = re.compile(r"(?!=\?base64\?.*\?=$)(?:[!-~](?:[ -~]*[!-~])?)?")
 """Matches values that may go into a header without encoding."""
 
-_BYE_SECONDS: Final = 1.0
+_INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 Message = dict[str, Any]
+
+
+class NotMcp(Exception):
+    """The server's answer is not an MCP message.
+
+    Parameters
+    ----------
+    status
+        The HTTP status.
+    problem
+        The error's JSON; empty if the answer is not a JSON object.
+    """
+
+    def __init__(self, status: int, problem: Message) -> None:
+        message = problem.get("message") or f"The server answered with HTTP status {status}."
+        super().__init__(str(message))
+        self.problem = problem
 
 
 class Bridge:
@@ -132,149 +127,157 @@ class Bridge:
 
     Parameters
     ----------
-    upstream
-        The server's endpoint.
+    server
+        The server with the endpoint.
     out
         The stream for messages to the client. Nothing else is written to it.
     complain
         Shows an error message to the user.
     """
 
-    def __init__(self, upstream: Upstream, out: IO[bytes], complain: Callable[[str], None]) -> None:
-        self._upstream = upstream
+    def __init__(self, server: Server, out: IO[bytes], complain: Callable[[str], None]) -> None:
+        self._address = server.address
+        self._url = f"{server.url}{API}/mcp"
+        self._http = _http_client(server)
         self._out = out
         self._complain = complain
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._going: dict[str | int, AbortableRequest] = {}
-        self._ended = False
-        self._session = _Session()
+        self._going: dict[asyncio.Task[None], str | int] = {}
+        """Open requests and their ids."""
+        self._session: dict[str, str] = {}
+        """The headers of an older client's session. Later revisions have no sessions."""
+        self._opening = b""
+        """The `initialize` message with which the client opened the session."""
+        self._renewing = asyncio.Lock()
 
-    def run(self, lines: Iterable[bytes]) -> None:
-        """Serve until there are no more lines. Open requests then end with this process."""
-        threading.Thread(target=self._take, name="mcp-messages", daemon=True).start()
-        for line in lines:
-            if line.strip():
-                self._lines.put(line.strip())
-        with self._lock:
-            self._ended = True
-        headers = self._session.headers()
-        if headers:
-            with suppress(OSError, HTTPException):
-                self._upstream.delete(headers, _BYE_SECONDS)
+    async def run(self, lines: Iterable[bytes]) -> None:
+        """Serve until there are no more lines. Then cancel open requests."""
+        loop = asyncio.get_running_loop()
+        bodies: asyncio.Queue[bytes] = asyncio.Queue()
+        ended = asyncio.Event()
+
+        def read() -> None:
+            with suppress(RuntimeError):  # the loop was closed, for example after Ctrl-C
+                for line in lines:
+                    loop.call_soon_threadsafe(bodies.put_nowait, line.strip())
+                loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=read, name="mcp-messages", daemon=True).start()
+        async with self._http:
+            taking = asyncio.create_task(self._take(bodies))
+            await ended.wait()
+            unfinished = [taking, *self._going]
+            for task in unfinished:
+                task.cancel()
+            await asyncio.wait(unfinished)
+            if self._session:
+                with suppress(httpx2.HTTPError):
+                    await self._http.delete(self._url, headers=self._session, timeout=_BYE_SECONDS)
 
     # -- from the client -----------------------------------------------------------------------
 
-    def _take(self) -> None:
-        """Handle messages in order. Requests run in their own threads, except `initialize`."""
-        while not self._ended:
-            body = self._lines.get()
+    async def _take(self, bodies: asyncio.Queue[bytes]) -> None:
+        """Handle messages in order. Requests run in their own tasks, except `initialize`."""
+        while True:
+            body = await bodies.get()
+            if not body:
+                continue
             try:
                 message = json.loads(body)
             except (ValueError, RecursionError):
                 self._refuse(None, _PARSE_ERROR, "This line is not JSON.")
                 continue
             if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-                self._cancel(message)
+                self._cancel(message.get("params"))
             elif _is_request(message) and message["method"] != "initialize":
-                self._begin(message, body)
+                task = asyncio.create_task(self._ask(message, body), name="mcp-request")
+                self._going[task] = message["id"]
+                task.add_done_callback(self._going.pop)
             else:
-                self._ask(message, body, AbortableRequest())
+                await self._ask(message, body)
 
-    def _begin(self, message: Message, body: bytes) -> None:
-        given = AbortableRequest()
-        with self._lock:
-            if self._ended:
-                return
-            self._going[message["id"]] = given
-        threading.Thread(
-            target=self._ask, args=(message, body, given), name="mcp-request", daemon=True
-        ).start()
-
-    def _cancel(self, message: Message) -> None:
+    def _cancel(self, params: Any) -> None:
         """Close a call's connection. The server then cancels the call."""
-        params = message.get("params")
-        id = params.get("requestId") if isinstance(params, dict) else None
-        with self._lock:
-            given = self._going.pop(id, None) if isinstance(id, (str, int)) else None
-        if given is not None:
-            given.give_up()
+        cancelled = params.get("requestId") if isinstance(params, dict) else None
+        for task, id in self._going.items():
+            if id == cancelled:
+                task.cancel()
 
     # -- to the server, and back ---------------------------------------------------------------
 
-    def _ask(self, message: Any, body: bytes, given: AbortableRequest) -> None:
+    async def _ask(self, message: Any, body: bytes) -> None:
         """Send a message to the server, and its answers to the client."""
         id = message["id"] if _is_request(message) else None
         try:
-            for told in self._answers(message, body, given):
-                if not given.up:
-                    self._say(told)
+            async for told in self._answers(message, body):
+                self._say(told)
                 if id is not None and _ends(told, id):
                     id = None
-        except Refused as error:
-            if not given.up:
-                self._complain(str(error))
-                self._refuse(id, _INTERNAL_ERROR, str(error), error.problem)
-        except (OSError, HTTPException) as error:
-            if not given.up:
-                where = self._upstream.server.address
-                trouble = f"The Jupyter server at {where} does not answer: {error or 'it left'}."
-                self._complain(trouble)
-                self._refuse(id, _INTERNAL_ERROR, trouble)
-        except Exception as error:  # the client needs an answer, and the thread must continue
+        except NotMcp as error:
+            self._complain(str(error))
+            self._refuse(id, _INTERNAL_ERROR, str(error), error.problem)
+        except httpx2.TransportError as error:
+            trouble = (
+                f"The Jupyter server at {self._address} does not answer: {error or 'it left'}."
+            )
+            self._complain(trouble)
+            self._refuse(id, _INTERNAL_ERROR, trouble)
+        except Exception as error:  # the client needs an answer, and the next message its turn
             trouble = f"This message, or its answer, cannot be passed on: {error!r}."
             self._complain(trouble)
             self._refuse(id, _INTERNAL_ERROR, trouble)
         else:
-            if not given.up:
-                self._refuse(id, _INTERNAL_ERROR, "The server ended the connection.")
-        finally:
-            with self._lock:
-                if _is_request(message) and self._going.get(message["id"]) is given:
-                    del self._going[message["id"]]
+            self._refuse(id, _INTERNAL_ERROR, "The server ended the connection.")
 
-    def _answers(self, message: Any, body: bytes, given: AbortableRequest) -> Iterator[bytes]:
+    async def _answers(self, message: Any, body: bytes) -> AsyncIterator[bytes]:
         if _is_request(message) and message["method"] == "initialize":
-            yield from self._initialize(body, given)
+            async for told in self._initialize(body):
+                yield told
             return
-        used = self._session.headers()
-        answer = self._upstream.post(body, headers_of_message(message) or used, given)
-        if answer.status == 404 and used and not headers_of_message(message):
-            answer.drop()
-            self._begin_anew(used, given)
-            answer = self._upstream.post(body, self._session.headers(), given)
-        for told in answer.messages():
-            yield with_id(told, message)
+        own = headers_of_message(message)
+        used = self._session
+        async with self._post(body, own or used) as answer:
+            is_forgotten = answer.status_code == HTTPStatus.NOT_FOUND and used and not own
+            if not is_forgotten:
+                async for told in _messages(answer):
+                    yield with_id(told, message)
+                return
+        await self._begin_anew(used)
+        async with self._post(body, self._session) as answer:
+            async for told in _messages(answer):
+                yield with_id(told, message)
 
-    def _initialize(self, body: bytes, given: AbortableRequest) -> Iterator[bytes]:
-        answer = self._upstream.post(body, {}, given)
-        for told in answer.messages():
-            result = json.loads(told).get("result")
-            if result is not None and answer.session_id is not None:
-                self._session.began(answer.session_id, result["protocolVersion"], body)
-            yield told
+    async def _initialize(self, body: bytes) -> AsyncIterator[bytes]:
+        async with self._post(body, {}) as answer:
+            id = answer.headers.get("Mcp-Session-Id")
+            async for told in _messages(answer):
+                result = json.loads(told).get("result")
+                if result is not None and id is not None:
+                    version = result["protocolVersion"]
+                    self._session = {"Mcp-Session-Id": id, "MCP-Protocol-Version": version}
+                    self._opening = body
+                yield told
 
-    def _begin_anew(self, used: dict[str, str], given: AbortableRequest) -> None:
+    async def _begin_anew(self, used: dict[str, str]) -> None:
         """Open a new session without the client, for example after the server's restart."""
-        with self._session.renewing:
-            if self._session.headers() != used:
+        async with self._renewing:
+            if self._session is not used:
                 return  # another request has already opened one
-            for _ in self._initialize(self._session.opening, given):
+            async for _ in self._initialize(self._opening):
                 pass
-            initialized = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-            self._upstream.post(initialized, self._session.headers(), given).drop()
+            async with self._post(_INITIALIZED, self._session):
+                pass
+
+    def _post(
+        self, body: bytes, headers: dict[str, str]
+    ) -> AbstractAsyncContextManager[httpx2.Response]:
+        return self._http.stream("POST", self._url, content=body, headers=headers)
 
     # -- to the client -------------------------------------------------------------------------
 
     def _say(self, message: bytes) -> None:
-        with self._lock:
-            if self._ended:
-                return
-            try:
-                self._out.write(message + b"\n")
-                self._out.flush()
-            except OSError:
-                self._ended = True  # the client has gone
+        with suppress(OSError):  # the client has gone, and the end of its input follows
+            self._out.write(message + b"\n")
+            self._out.flush()
 
     def _refuse(
         self, id: str | int | None, code: int, message: str, problem: Message | None = None
@@ -288,23 +291,51 @@ class Bridge:
         self._say(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode())
 
 
-class _Session:
-    """An older client's MCP session with the server. Later revisions have no sessions."""
+def _http_client(server: Server) -> httpx2.AsyncClient:
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    if server.token:
+        headers["Authorization"] = f"Bearer {server.token}"
+    if inside := host_kernels():
+        headers[HEADER] = inside
+    return httpx2.AsyncClient(
+        headers=headers,
+        transport=httpx2.AsyncHTTPTransport(
+            verify=server.url.startswith("https:"),
+            uds=server.socket_path,
+            limits=httpx2.Limits(max_connections=None),
+        ),
+        timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+        trust_env=False,
+    )
 
-    def __init__(self) -> None:
-        self._headers: dict[str, str] = {}
-        self.opening = b""
-        """The `initialize` message with which the client opened the session."""
-        self.renewing = threading.Lock()
 
-    def began(self, id: str, version: str, opening: bytes) -> None:
-        """Store a session that the server opened."""
-        self.opening = opening
-        self._headers = {"Mcp-Session-Id": id, "MCP-Protocol-Version": version}
+async def _messages(answer: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the messages of an answer as they arrive, each as JSON on one line.
 
-    def headers(self) -> dict[str, str]:
-        """Return the headers that identify the session; none without a session."""
-        return self._headers
+    Raises
+    ------
+    NotMcp
+        The answer is not an MCP message.
+    httpx2.TransportError
+        The connection broke.
+    """
+    if answer.headers.get("Content-Type", "").startswith("text/event-stream"):
+        async for event in httpx2.EventSource(answer, max_event_size=None):
+            yield event.data.encode()
+        return
+    body = await answer.aread()
+    if answer.status_code == HTTPStatus.ACCEPTED:
+        return
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = {}
+    if not isinstance(said, dict) or "jsonrpc" not in said:
+        raise NotMcp(answer.status_code, said if isinstance(said, dict) else {})
+    yield json.dumps(said, separators=(",", ":")).encode()
 
 
 def _is_request(message: Any) -> bool:

@@ -17,7 +17,6 @@ import httpx2
 from .. import models
 from .client import AsyncAgentExecClient
 from .connection import BlockingConnection
-from .servers import named
 from .session import AsyncSession
 
 A = TypeVar("A")
@@ -210,7 +209,7 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
         *,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        connection = BlockingConnection(named(url, token), transport)
+        connection = BlockingConnection(url, token, transport)
         self._awaiting = AsyncAgentExecClient.over(connection)
 
     def __enter__(self) -> AgentExecClient:

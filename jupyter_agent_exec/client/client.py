@@ -26,7 +26,6 @@ from .requests import (
     with_query,
 )
 from .result import Result
-from .servers import named
 from .session import (
     ANSWER_SECONDS,
     WAIT_SECONDS,
@@ -102,7 +101,7 @@ class AsyncAgentExecClient:
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self._connection: Connection = AwaitingConnection(named(url, token), transport)
+        self._connection: Connection = AwaitingConnection(url, token, transport)
         self._indexing: models.Indexing | None = None
 
     @classmethod

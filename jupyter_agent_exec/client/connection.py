@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -27,7 +27,7 @@ import anyio.to_thread
 import httpx2
 import msgspec
 
-from ..errors import AgentExecError, InvalidRequest
+from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
 from ..models import Request as RequestModel
 from ..models import ServerStatus
@@ -41,7 +41,7 @@ from .errors import (
 )
 from .replies import Reply, check, read
 from .requests import API
-from .servers import URL_VARIABLE, Server, running
+from .servers import URL_VARIABLE, Server, found, named
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -138,15 +138,18 @@ class Connection(ABC):
 
     Parameters
     ----------
-    server
-        The server; None for the first server of `find` that answers.
-    find
-        Returns the servers that run on this machine.
+    url, token
+        The server; as for `AgentExecClient`.
+
+    Raises
+    ------
+    ValueError
+        `url` is not a valid address of a Jupyter server.
     """
 
-    def __init__(self, server: Server | None, find: Callable[[], list[Server]] = running) -> None:
-        self._server = server
-        self._find = find
+    def __init__(self, url: str | None, token: str | None) -> None:
+        self._server = named(url, token)
+        self._token = token
         self._address: _Address | None = None
         self.connected = False
 
@@ -158,29 +161,46 @@ class Connection(ABC):
     # -- the server --------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Find the server."""
+        """Find the server. One that the user has named is not asked whether it answers."""
         try:
-            await self._connect()
+            if self._server is not None:
+                await self.use(self._server)
+            else:
+                await self.find()
         except BaseException:
             await self.close()
             raise
         self.connected = True
 
-    async def _connect(self) -> None:
+    async def find(self) -> Server:
+        """Use the server that the user has named, or the newest here that answers. Return it.
+
+        Raises
+        ------
+        ServerUnreachable, UnexpectedAnswer, Unauthenticated
+            The named server cannot be used, or no server here answers and accepts the token.
+        """
         if self._server is not None:
-            await self.use(self._server)
-            return
+            await self._probe(self._server)
+            return self._server
         reasons: list[str] = []
-        for server in self._find():
-            await self.use(server)
+        for server in self._here():
             try:
-                request = Request("GET", f"{API}/status", read_timeout=PROBE_SECONDS)
-                read(await self.exchange(request), _status)
+                await self._probe(server)
             except (ClientError, AgentExecError) as error:
                 reasons.append(f"{server.address}: {error}")
             else:
-                return
+                return server
         raise _no_server(reasons)
+
+    def _here(self) -> list[Server]:
+        return found(self._token)
+
+    async def _probe(self, server: Server) -> None:
+        await self.use(server)
+        request = Request("GET", f"{API}/status", read_timeout=PROBE_SECONDS)
+        with suppress(Forbidden):  # the token is valid, but does not let its agent see this
+            read(await self.exchange(request), _status)
 
     async def use(self, server: Server) -> None:
         """Send all later requests to this server."""
@@ -264,16 +284,20 @@ class Connection(ABC):
         ServerUnreachable
             The connection could not be made, or it broke, possibly during reading.
         """
-        if not self.connected:
-            await self.connect()
-        response = await self._answered(request)
-        try:
-            if not response.is_success:
-                check(await self._whole(response))
-            async with aclosing(self._pieces_of(response)) as pieces:
-                yield Download(response.status_code, response.headers.get("ETag"), pieces)
-        finally:
-            await self._end(response)
+        async with (
+            self._open(request) as response,
+            aclosing(self._read_on(self._content(response))) as pieces,
+        ):
+            yield Download(response.status_code, response.headers.get("ETag"), pieces)
+
+    async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
+        """Yield the events of a stream. Raise as `download` does."""
+        async with (
+            self._open(request) as response,
+            aclosing(self._read_on(self._events(response))) as events,
+        ):
+            async for event in events:
+                yield event
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield the content of `path` below `API` in pieces."""
@@ -294,12 +318,26 @@ class Connection(ABC):
             await self._end(response)
             raise
 
+    @asynccontextmanager
+    async def _open(self, request: Request) -> AsyncIterator[httpx2.Response]:
+        if not self.connected:
+            await self.connect()
+        response = await self._answered(request)
+        try:
+            if not response.is_success:
+                check(await self._whole(response))
+            yield response
+        finally:
+            await self._end(response)
+
     async def _answered(self, request: Request) -> httpx2.Response:
         assert self._address is not None
+        sent = self._address.request(request)
         try:
-            response = await self._handle(self._address.request(request))
+            response = await self._handle(sent)
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
+        response.request = sent
         self._address.remember(response)
         return response
 
@@ -311,12 +349,11 @@ class Connection(ABC):
             raise self._address.trouble(error) from error
         return Reply(response.status_code, content, response.headers.get("ETag"))
 
-    async def _pieces_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    async def _read_on(self, items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         assert self._address is not None
         try:
-            async for piece in self._content(response):
-                if piece:
-                    yield piece
+            async for item in items:
+                yield item
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
 
@@ -340,6 +377,9 @@ class Connection(ABC):
     def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]: ...
 
     @abstractmethod
+    def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]: ...
+
+    @abstractmethod
     async def _end(self, response: httpx2.Response) -> None: ...
 
     @abstractmethod
@@ -356,15 +396,20 @@ class AwaitingConnection(Connection):
 
     Parameters
     ----------
-    server
+    url, token
         As for `Connection`.
     transport
         The transport that sends requests; closed with the connection. When None, a new one for the
         server's address.
     """
 
-    def __init__(self, server: Server | None, transport: httpx2.AsyncBaseTransport | None) -> None:
-        super().__init__(server)
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, token)
         self._given = transport
         self._transport: httpx2.AsyncBaseTransport | None = None
 
@@ -388,6 +433,9 @@ class AwaitingConnection(Connection):
     def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
         return response.aiter_bytes()
 
+    def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
+        return aiter(httpx2.EventSource(response, max_event_size=None))
+
     async def _end(self, response: httpx2.Response) -> None:
         with anyio.CancelScope(shield=True):
             await response.aclose()
@@ -406,14 +454,16 @@ class BlockingConnection(Connection):
 
     Parameters
     ----------
-    server
+    url, token
         As for `Connection`.
     transport
         As for `AwaitingConnection`.
     """
 
-    def __init__(self, server: Server | None, transport: httpx2.BaseTransport | None) -> None:
-        super().__init__(server)
+    def __init__(
+        self, url: str | None, token: str | None, transport: httpx2.BaseTransport | None = None
+    ) -> None:
+        super().__init__(url, token)
         self._given = transport
         self._transport: httpx2.BaseTransport | None = None
 
@@ -437,6 +487,10 @@ class BlockingConnection(Connection):
     async def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
         for piece in response.iter_bytes():
             yield piece
+
+    async def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
+        for event in httpx2.EventSource(response, max_event_size=None):
+            yield event
 
     async def _end(self, response: httpx2.Response) -> None:
         response.close()

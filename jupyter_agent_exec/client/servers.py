@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 from msgspec import Struct
+from msgspec.structs import replace
 
 URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
 TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
@@ -96,6 +97,15 @@ def named(
     if server.token is not None:
         return server
     return next((known for known in running() if known.address == server.address), server)
+
+
+def found(token: str | None, environ: Mapping[str, str] = os.environ) -> list[Server]:
+    """Return the servers on this machine, newest first, with the given token if there is one.
+
+    The token is the argument or that of the environment variable.
+    """
+    token = token or environ.get(TOKEN_VARIABLE) or None
+    return running() if token is None else [replace(each, token=token) for each in running()]
 
 
 def running(runtime_dir: Path | None = None) -> list[Server]:

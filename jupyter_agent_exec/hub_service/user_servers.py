@@ -126,10 +126,8 @@ class UserServers:
             async with self._http.stream("GET", f"{url}/progress", headers=self._own) as answered:
                 if not answered.is_success:
                     raise ServerUnavailable(f"Your server is not started. {_why(started)}")
-                async for line in answered.aiter_lines():
-                    if not line.startswith("data:"):
-                        continue
-                    told = msgspec.json.decode(line[5:], type=Progress)
+                async for event in httpx2.EventSource(answered):
+                    told = msgspec.json.decode(event.data, type=Progress)
                     if told.failed:
                         raise ServerUnavailable(f"Your server did not start. {told.message}")
                     yield told

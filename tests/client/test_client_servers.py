@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.client.servers import TOKEN_VARIABLE, URL_VARIABLE, Server, named, running
+from jupyter_agent_exec.client.servers import (
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    Server,
+    found,
+    named,
+    running,
+)
 
 
 def write_info(folder: Path, name: str, modified: float, **info: Any) -> None:
@@ -65,6 +72,13 @@ def test_running_servers_come_newest_first(runtime_dir: Path) -> None:
         ("3", None),
         ("1", "one"),
     ]
+
+
+def test_a_given_token_is_used_for_the_servers_that_run_here(runtime_dir: Path) -> None:
+    write_info(runtime_dir, "1", 100, url="http://127.0.0.1:1/", token="full access")
+    assert [server.token for server in found("agent", {})] == ["agent"]
+    assert [server.token for server in found(None, {TOKEN_VARIABLE: "env"})] == ["env"]
+    assert [server.token for server in found(None, {})] == ["full access"]
 
 
 def test_files_that_name_no_living_server_are_passed_over(runtime_dir: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
+import httpx2
 import msgspec
 
 from jupyter_agent_exec import models
@@ -122,8 +123,9 @@ class Script(Connection):
     def __init__(
         self, *answers: Reply | bytes | ServerUnreachable, servers: list[Server] | None = None
     ) -> None:
-        super().__init__(None, lambda: servers or [])
+        super().__init__(None, None)
         self.connected = servers is None
+        self._servers = servers or []
         self._answers = list(answers)
         self.client = AsyncAgentExecClient.over(self)
         self.session = AsyncSession(self, session())
@@ -150,6 +152,9 @@ class Script(Connection):
             raise answer
         return answer
 
+    def _here(self) -> list[Server]:
+        return self._servers
+
     async def use(self, server: Server) -> None:
         self.tried.append(server.address)
 
@@ -164,6 +169,18 @@ class Script(Connection):
         check(reply)
         async with aclosing(self._pieces()) as pieces:
             yield Download(reply.status, reply.etag, pieces)
+
+    async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
+        check(await self.exchange(request))
+        async with aclosing(self._pieces()) as pieces:
+            response = httpx2.Response(
+                200,
+                headers={"Content-Type": "text/event-stream"},
+                content=pieces,
+                request=httpx2.Request("GET", "http://127.0.0.1"),
+            )
+            async for event in httpx2.EventSource(response, max_event_size=None):
+                yield event
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         while piece := self._next():
@@ -187,6 +204,9 @@ class Script(Connection):
         raise NotImplementedError
 
     def _content(self, response: Any) -> Any:
+        raise NotImplementedError
+
+    def _events(self, response: Any) -> Any:
         raise NotImplementedError
 
     async def _end(self, response: Any) -> None:
