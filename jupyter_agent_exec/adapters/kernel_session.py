@@ -10,26 +10,23 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 from uuid import uuid4
 
-import anyio
-from anyio.from_thread import BlockingPortal
-
 from ..client import (
     Agent,
-    AsyncAgentExecClient,
-    AsyncSession,
+    AgentExecClient,
     ClientError,
     Event,
     Finished,
     Preloadable,
     Result,
+    Session,
     StatusChanged,
     Step,
 )
@@ -53,8 +50,8 @@ class SessionTarget:
     """The Jupyter server's URL; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is set, a notebook
     or a running kernel uses the newest server on this machine, and a scratch kernel a server that
     the adapter starts."""
-    token: str | None = None
-    """The server's token. When None, ``JUPYTER_AGENT_EXEC_TOKEN`` or the token of the server that
+    token: str | None = field(default=None, repr=False)
+    """An agent token, or the server's token. When None, ``JUPYTER_AGENT_EXEC_TOKEN`` or the token of the server that
     was found on this machine."""
     notebook: str | None = None
     """Contents path of a user's notebook. Code runs in its kernel and becomes its cells."""
@@ -104,7 +101,7 @@ class KernelSession:
         self.where = where
         self.options = options
         self._lock = threading.Lock()
-        self._open: SessionThread | None = None
+        self._open: OpenSession | None = None
         self._ran_in: Result | None = None
         """The last result that names the session and the kernel where code ran."""
         self._submissions: dict[str, Submission] = {}
@@ -200,7 +197,7 @@ class KernelSession:
         if asked is not None:
             await asyncio.shield(asyncio.wrap_future(self._opened().give_up(asked)))
 
-    async def _awaited(self, place: SessionThread, asked: Submission, future: Future[T]) -> T:
+    async def _awaited(self, place: OpenSession, asked: Submission, future: Future[T]) -> T:
         running = asyncio.wrap_future(future)
         try:
             return await asyncio.shield(running)
@@ -222,17 +219,17 @@ class KernelSession:
         """Open the session, as `open` does."""
         await self.do_async(_nothing)
 
-    def do(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    def do(self, work: Callable[[Session], T]) -> T:
         """Do something else with the session, such as sending a file, and return its result.
 
         Parameters
         ----------
         work
-            Called with the session, in this object's event loop.
+            Called with the session, in another thread. It goes on if the caller stops waiting.
         """
         return self._opened().begin(lambda _, session: work(session)).result()
 
-    async def do_async(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def do_async(self, work: Callable[[Session], T]) -> T:
         """Do something else with the session, as `do` does."""
         return await asyncio.wrap_future(self._opened().begin(lambda _, session: work(session)))
 
@@ -250,7 +247,7 @@ class KernelSession:
 
     def begin_anew(self) -> None:
         """Close the session. The next use opens another, without a note that variables are lost."""
-        self.do(AsyncSession.close)
+        self.do(Session.close)
         self._ran_in = None
 
     def close(self) -> None:
@@ -266,10 +263,10 @@ class KernelSession:
         """Close, as `close` does, without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
-    def _opened(self) -> SessionThread:
+    def _opened(self) -> OpenSession:
         with self._lock:
             if self._open is None or self._open.is_inherited:
-                self._open = SessionThread(self.where, self.options)
+                self._open = OpenSession(self.where, self.options)
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:
@@ -294,23 +291,26 @@ def life_of(result: Result) -> Life | None:
     return None if kernel is None else (result.execution.session_id, kernel.incarnation)
 
 
-async def _nothing(_: AsyncSession) -> None:
+def _nothing(_: Session) -> None:
     """Do nothing: submitting this opens the session."""
 
 
-async def _life(client: AsyncAgentExecClient, session: AsyncSession) -> Life | None:
-    info = (await client.session(session.id)).info
+def _life(client: AgentExecClient, session: Session) -> Life | None:
+    info = client.session(session.id).info
     is_over = info.status == "closed" or info.kernel is None
     return None if is_over or info.kernel is None else (info.id, info.kernel.incarnation)
 
 
-SessionWork: TypeAlias = Callable[[AsyncAgentExecClient, AsyncSession], Awaitable[T]]
+SessionWork: TypeAlias = Callable[[AgentExecClient, Session], T]
 
 _CLOSED: Final = "The session was closed by this program while something waited for it."
 
 
-class SessionThread:
-    """A session in an event loop with a thread of its own. Any thread may use it.
+class OpenSession:
+    """A session that its first work opens. Any thread may use it.
+
+    Each work has a thread of its own, which goes on if the caller stops waiting. So no server and
+    no session is opened and then forgotten.
 
     Parameters
     ----------
@@ -323,31 +323,21 @@ class SessionThread:
     def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
         self._where = where
         self._options = options
-        # Not anyio's own thread: a forked process would wait for that thread, which it does not
-        # have.
-        serving: Future[BlockingPortal] = Future()
-        self._thread = threading.Thread(
-            target=_serve, args=(serving,), name="agent-exec-adapter", daemon=True
-        )
-        self._thread.start()
-        self._portal = serving.result()
-        self._opening = self._portal.call(anyio.Lock)
-        self._sending = self._portal.call(anyio.Lock)
-        self._last_sent: Submission | None = None
+        self._opening = threading.Lock()
         self._beginning = threading.Lock()
         self._closing = False
-        self._at_work: set[asyncio.Task[None]] = set()
-        self._client: AsyncAgentExecClient | None = None
-        self._session: AsyncSession | None = None
+        self._at_work: list[threading.Thread] = []
+        self._last_asked: Submission | None = None
+        self._client: AgentExecClient | None = None
+        self._session: Session | None = None
         self._own_root = options.folder or Path.cwd()
         self._own_server: Server | None = None
         self._process = os.getpid()
-        # For a program that forgets to close: the loop's thread stops with the interpreter.
-        atexit.register(self.close)
+        atexit.register(self.close)  # for a program that forgets to close
 
     @property
     def is_inherited(self) -> bool:
-        """Whether a parent process made this object before a fork, so its thread is not here."""
+        """Whether a parent process made this object before a fork."""
         return os.getpid() != self._process
 
     def begin(self, work: SessionWork[T]) -> Future[T]:
@@ -361,7 +351,7 @@ class SessionThread:
         with self._beginning:
             if self._closing:
                 raise SessionClosed(_CLOSED)
-            return self._portal.start_task_soon(self._do, work)
+            return self._start(lambda: self._do(work))
 
     def submit(self, asked: Submission) -> Future[list[Result]]:
         """Run a submission after those that were submitted before it.
@@ -371,22 +361,26 @@ class SessionThread:
         SessionClosed
             `close` was called.
         """
+        with self._beginning:
+            if self._closing:
+                raise SessionClosed(_CLOSED)
+            previous, self._last_asked = self._last_asked, asked
 
-        async def run(client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
-            async with self._sending:
-                if self._last_sent is not None:
-                    await self._last_sent.accepted()
-                self._last_sent = asked
-            return await asked.run(client, session)
+            def run(client: AgentExecClient, session: Session) -> list[Result]:
+                if previous is not None:
+                    previous.wait_until_accepted()
+                return asked.run(client, session)
 
-        return self.begin(run)
+            running = self._start(lambda: self._do(run))
+        running.add_done_callback(lambda _: asked.sending.set())  # also if it could not be sent
+        return running
 
     def give_up(self, asked: Submission) -> Future[None]:
         """Stop a submission. Never opens a session, and never raises."""
         asked.give_up()
         with self._beginning:
             if not self._closing:
-                return self._portal.start_task_soon(self._stop, asked)
+                return self._start(asked.stop)
         stopped: Future[None] = Future()
         stopped.set_result(None)
         return stopped
@@ -399,64 +393,69 @@ class SessionThread:
         with self._beginning:
             self._closing = True
         try:
-            self._portal.call(self._leave)
+            with self._opening:
+                if self._session is not None:
+                    with suppress(ClientError, AgentExecError):
+                        self._session.close()
+            # These end because the session is closed. Until then they need the connection.
+            for thread in self._at_work:
+                thread.join()
+            if self._client is not None:
+                self._client.close()
         finally:
-            self._portal.call(self._portal.stop)
-            self._thread.join()
             if self._own_server is not None:
                 OWN_SERVERS.release(self._own_root)
 
-    async def _do(self, work: SessionWork[T]) -> T:
-        with self._working():
-            client, session = await self._in_session()
+    def _start(self, function: Callable[[], T]) -> Future[T]:
+        """Call a function in a thread. A program that ends does not wait for a daemon thread."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+
+        def work() -> None:
             try:
-                return await work(client, session)
-            except SessionClosed:
-                # Someone closed the session. It ran none of this work, so a new one may.
+                value = function()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        thread = threading.Thread(target=work, name="agent-exec-adapter", daemon=True)
+        self._at_work = [*(each for each in self._at_work if each.is_alive()), thread]
+        thread.start()
+        return future
+
+    def _do(self, work: SessionWork[T]) -> T:
+        client, session = self._in_session()
+        try:
+            return work(client, session)
+        except SessionClosed:
+            # Someone closed the session. It ran none of this work, so a new one may.
+            with self._opening:
                 if self._session is session:
                     self._session = None
-                return await work(*await self._in_session())
+            return work(*self._in_session())
 
-    async def _stop(self, asked: Submission) -> None:
-        with self._working():
-            await asked.stop()
-
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None
-        self._at_work.add(task)
-        try:
-            yield
-        finally:
-            self._at_work.discard(task)
-
-    async def _in_session(self) -> tuple[AsyncAgentExecClient, AsyncSession]:
-        async with self._opening:
+    def _in_session(self) -> tuple[AgentExecClient, Session]:
+        with self._opening:
             if self._closing:
                 raise SessionClosed(_CLOSED)
-            # Shielded: nobody would end a server or session that opens after a cancellation.
-            with anyio.CancelScope(shield=True):
-                if self._client is None:
-                    self._client = await self._connected()
-                if self._session is None:
-                    self._session = await self._new_session(self._client)
-            assert self._client is not None
-            assert self._session is not None
+            if self._client is None:
+                self._client = self._connected()
+            if self._session is None:
+                self._session = self._new_session(self._client)
             return self._client, self._session
 
-    async def _connected(self) -> AsyncAgentExecClient:
+    def _connected(self) -> AgentExecClient:
         where = self._where
         if named(where.url, where.token) is not None or not where.is_scratch:
-            return await AsyncAgentExecClient(where.url, where.token).connect()
+            return AgentExecClient(where.url, where.token).connect()
         if self._own_server is None:
-            # Not anyio's threads: an idle one keeps alive a program that forgot to close.
-            self._own_server = await asyncio.to_thread(OWN_SERVERS.acquire, self._own_root)
-        return await AsyncAgentExecClient(self._own_server.url, self._own_server.token).connect()
+            self._own_server = OWN_SERVERS.acquire(self._own_root)
+        return AgentExecClient(self._own_server.url, self._own_server.token).connect()
 
-    async def _new_session(self, client: AsyncAgentExecClient) -> AsyncSession:
+    def _new_session(self, client: AgentExecClient) -> Session:
         options = self._options
-        return await client.open_session(
+        return client.open_session(
             options.agent,
             notebook=self._where.notebook,
             kernel_id=self._where.kernel_id,
@@ -469,30 +468,6 @@ class SessionThread:
             init_source=options.init_source,
             preload=options.preload,
         )
-
-    async def _leave(self) -> None:
-        async with self._opening:
-            if self._session is not None:
-                with suppress(ClientError, AgentExecError):
-                    await self._session.close()
-        # These tasks end because the session is closed. Until then they need the connection.
-        await asyncio.gather(*self._at_work, return_exceptions=True)
-        if self._client is not None:
-            await self._client.close()
-
-
-def _serve(serving: Future[BlockingPortal]) -> None:
-    async def serve() -> None:
-        async with BlockingPortal() as portal:
-            serving.set_result(portal)
-            await portal.sleep_until_stopped()
-
-    try:
-        anyio.run(serve)
-    except BaseException as error:
-        if serving.done():
-            raise
-        serving.set_exception(error)
 
 
 class Submission:
@@ -521,83 +496,90 @@ class Submission:
         self._timeout = timeout
         self._stop_on_error = stop_on_error
         self._key = key or uuid4().hex
-        self._sent: tuple[AsyncAgentExecClient, AsyncSession] | None = None
-        self._waits_for_answer = False
+        self._lock = threading.Lock()
         self._wanted = True
+        self._sent: tuple[AgentExecClient, Session] | None = None
+        self._waits_for_answer = False
+        self.sending = threading.Event()
+        """Set when `run` sends the sources, or when it has ended without."""
 
     def give_up(self) -> None:
         """Mark the sources as no longer wanted. Those that were not sent stay unsent."""
-        self._wanted = False
-
-    def is_wanted(self) -> bool:
-        """Whether the sources are still wanted."""
-        return self._wanted
+        with self._lock:
+            self._wanted = False
 
     @property
     def was_sent(self) -> bool:
         """Whether the server may have received the sources."""
         return self._sent is not None
 
-    async def run(self, client: AsyncAgentExecClient, session: AsyncSession) -> list[Result]:
+    def _is_to_be_sent(self, client: AgentExecClient, session: Session) -> bool:
+        """Return whether the sources are wanted. From then on they count as sent."""
+        with self._lock:
+            if self._wanted:
+                self._sent = client, session
+            return self._wanted
+
+    def run(self, client: AgentExecClient, session: Session) -> list[Result]:
         """Send the sources and wait until all of them have finished."""
-        if not self.is_wanted():
+        if not self._is_to_be_sent(client, session):
             return []
-        self._sent = client, session
         self._waits_for_answer = True
+        self.sending.set()
         try:
-            results = await session.run_steps(
+            results = session.run_steps(
                 self._sources,
                 stop_on_error=self._stop_on_error,
                 timeout=self._timeout,
                 idempotency_key=self._key,
             )
         except SessionClosed:
-            if self.is_wanted():
+            if self._wanted:
                 raise
             return []
         finally:
             self._waits_for_answer = False
-        return [
-            await client.execution(each.id) if each.execution.left_out else each for each in results
-        ]
+        return [client.execution(each.id) if each.execution.left_out else each for each in results]
 
-    async def decided(self, client: AsyncAgentExecClient, session: AsyncSession) -> Result | None:
+    def decided(self, client: AgentExecClient, session: Session) -> Result | None:
         """Wait for the approval decision about the first source; None if none is needed."""
-        if (await client.session(session.id)).info.approval == "none" or not self._wanted:
+        if client.session(session.id).info.approval == "none":
             return None
-        self._sent = client, session
-        first = (await self._accepted(session))[0]
+        if not self._is_to_be_sent(client, session):
+            return None
+        first = self._accepted(session)[0]
         if first.status == "awaiting_approval":
             print_needed_decision(first.execution)
-            async for event in client.follow(first.id):
+            for event in client.follow(first.id):
                 if isinstance(event, Finished) or _is_decided(event):
                     break
-        return await client.execution(first.id)
+        return client.execution(first.id)
 
-    async def accepted(self) -> None:
-        """Return once the server has accepted or refused what `run` has sent.
+    def wait_until_accepted(self) -> None:
+        """Return once the server has accepted or refused what `run` sends.
 
         This sends the sources again, with the same key, because the answer to `run` comes later.
         """
+        self.sending.wait()
         if self._waits_for_answer and self._sent is not None:
             with suppress(ClientError, AgentExecError):
-                await self._accepted(self._sent[1])
+                self._accepted(self._sent[1])
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """Cancel unfinished executions, if the server can be reached."""
         if self._sent is None:
             return
         client, session = self._sent
         with suppress(ClientError, AgentExecError):
             # The same key returns the accepted executions and runs nothing again.
-            accepted = await self._accepted(session)
+            accepted = self._accepted(session)
             # Cancel the last one first, so that no cancellation lets the next one start.
             for each in reversed(accepted):
                 with suppress(AlreadyFinished):
-                    await client.cancel(each.id)
+                    client.cancel(each.id)
 
-    async def _accepted(self, session: AsyncSession) -> list[Result]:
-        return await session.submit_steps(
+    def _accepted(self, session: Session) -> list[Result]:
+        return session.submit_steps(
             self._sources,
             stop_on_error=self._stop_on_error,
             timeout=self._timeout,

@@ -23,7 +23,7 @@ from jupyter_agent_exec.adapters.kernel_session import (
 )
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
 from jupyter_agent_exec.adapters.result_pieces import state_note
-from jupyter_agent_exec.client import AgentExecClient, AsyncSession
+from jupyter_agent_exec.client import AgentExecClient, Session
 from jupyter_agent_exec.errors import SessionClosed
 from tests.real_server import Gate, RealServer, environment, real_server
 
@@ -44,12 +44,12 @@ def place(server: RealServer) -> Iterator[KernelSession]:
     workplace.close()
 
 
-async def look(_: AsyncSession) -> None:
+def look(_: Session) -> None:
     """Do nothing with a session that is open."""
 
 
-async def restarted(session: AsyncSession) -> None:
-    await session.restart()
+def restarted(session: Session) -> None:
+    session.restart()
 
 
 class Opening(NamedTuple):
@@ -219,10 +219,10 @@ def test_what_goes_on_while_it_is_closed_opens_nothing_again(
     place.options.agent = "closing"
     inside, go = threading.Event(), threading.Event()
 
-    async def work(session: AsyncSession) -> str:
+    def work(session: Session) -> str:
         inside.set()
-        await asyncio.to_thread(go.wait)
-        return (await session.run("1")).text
+        go.wait()
+        return session.run("1").text
 
     async def closed() -> None:
         doing = asyncio.create_task(place.do_async(work))

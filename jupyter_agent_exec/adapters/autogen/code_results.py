@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...client import AsyncSession, Result
+from ...client import Result, Session
 from ...errors import FileNotOwned
 from ...terminal import clean
 from ..kernel_session import Life, life_of
@@ -107,7 +107,7 @@ def _shown(shown: DisplayedObject, folder: Path, files: list[Path]) -> Iterator[
             yield json.dumps(shown.data[mimetype])
 
 
-async def upload(session: AsyncSession, files: Sequence[Path | str], folder: Path) -> None:
+def upload(session: Session, files: Sequence[Path | str], folder: Path) -> None:
     """Upload files into the session's folder under their own names, and replace existing files.
 
     Parameters
@@ -125,13 +125,13 @@ async def upload(session: AsyncSession, files: Sequence[Path | str], folder: Pat
             raise FileNotFoundError(f"{file} does not exist")
     for path in [folder / file for file in files]:
         try:
-            await session.upload(path)
+            session.upload(path)
         except FileNotOwned:  # the program may replace any file
             name = unicodedata.normalize("NFC", path.name)
-            await session.upload(path, name, etag=await session.file_etag(name))
+            session.upload(path, name, etag=session.file_etag(name))
 
 
-async def download(session: AsyncSession, files: Sequence[Path | str], folder: Path) -> list[str]:
+def download(session: Session, files: Sequence[Path | str], folder: Path) -> list[str]:
     """Download files of the session to the same paths below `folder`, and return those paths.
 
     Raises
@@ -144,15 +144,15 @@ async def download(session: AsyncSession, files: Sequence[Path | str], folder: P
     for name in [Path(file).as_posix() for file in files]:
         parent = name.rpartition("/")[0]
         if parent not in there:
-            there[parent] = set(await file_names(session, parent))
+            there[parent] = set(file_names(session, parent))
         if name not in there[parent]:
             raise FileNotFoundError(f"{name} does not exist")
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        paths.append(str(await session.download(name, path)))
+        paths.append(str(session.download(name, path)))
     return paths
 
 
-async def file_names(session: AsyncSession, parent: str = "") -> list[str]:
+def file_names(session: Session, parent: str = "") -> list[str]:
     """Return the paths of the files in the session's folder, or in the folder `parent`."""
-    return [each.path async for each in session.files(parent) if not each.is_folder]
+    return [each.path for each in session.files(parent) if not each.is_folder]

@@ -6,14 +6,14 @@ import asyncio
 import re
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import takewhile
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 from uuid import uuid4
 
-from ...client import AsyncSession, Result
+from ...client import Result, Session
 from ...client.servers import Server
 from ...errors import AgentExecError
 from ..kernel_session import Life
@@ -30,8 +30,6 @@ with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
 
 if TYPE_CHECKING:
     from autogen_agentchat.agents import ApprovalRequest, ApprovalResponse
-if TYPE_CHECKING:
-    from autogen_agentchat.agents import ApprovalResponse
 
 T = TypeVar("T")
 
@@ -269,7 +267,7 @@ $functions"""
         files
             Paths below `output_dir`, or absolute ones.
         cancellation_token
-            Ends the upload when it is cancelled.
+            Ends the wait when it is cancelled. A file that is on its way arrives.
 
         Raises
         ------
@@ -345,7 +343,7 @@ $functions"""
     async def _do(
         self,
         doing: str,
-        work: Callable[[AsyncSession], Awaitable[T]],
+        work: Callable[[Session], T],
         cancellation_token: CancellationToken,
     ) -> T:
         """Do other work than executing code, within the timeout."""
@@ -359,7 +357,7 @@ $functions"""
         except AgentExecError as error:
             raise ConnectionError(f"Error while {doing}: {error}") from error
 
-    async def _within_timeout(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def _within_timeout(self, work: Callable[[Session], T]) -> T:
         return await asyncio.wait_for(self._place.do_async(work), self.timeout)
 
 
@@ -370,9 +368,9 @@ async def _linked(doing: Coroutine[Any, Any, T], cancellation_token: Cancellatio
     return await task
 
 
-async def _restart(session: AsyncSession) -> Life | None:
+def _restart(session: Session) -> Life | None:
     """Restart the kernel, and return its new life."""
-    await session.restart()
+    session.restart()
     kernel = session.info.kernel
     return None if kernel is None else (session.id, kernel.incarnation)
 

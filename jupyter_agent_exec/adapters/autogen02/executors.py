@@ -8,10 +8,9 @@ from types import TracebackType
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from ... import models
-from ...client import Agent, AsyncSession, Preloadable
+from ...client import Agent, Preloadable, Session
 from ...errors import KernelSpecNotFound
 from ...guide import DATA, about_kernel, about_preloaded
-from ...models import Session
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
 from .ipython_results import (
     CodeBlock,
@@ -67,7 +66,7 @@ class UserCapability:
         self.system_message_update = system_message_update
 
     @classmethod
-    def of(cls, session: Session, timeout: float) -> UserCapability:
+    def of(cls, session: models.Session, timeout: float) -> UserCapability:
         """Return the instructions for an agent whose code runs in a session.
 
         Parameters
@@ -239,7 +238,7 @@ class KernelCodeExecutor:
         return f"Kernel {kernel_name} is not installed."
 
 
-async def _info(session: AsyncSession) -> models.Session:
+def _info(session: Session) -> models.Session:
     return session.info
 
 

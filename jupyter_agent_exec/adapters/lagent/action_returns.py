@@ -18,7 +18,7 @@ from lagent.actions.base_action import BaseAction
 from lagent.actions.parser import BaseParser, ParseError
 from lagent.schema import ActionReturn, ActionStatusCode
 
-from ...client import AsyncSession, Result, Step
+from ...client import Result, Session, Step
 from ...errors import InvalidRequest, KernelNotOwned
 from ...terminal import clean
 from ..kernel_session import KernelSession, SessionOptions, SessionTarget
@@ -301,6 +301,6 @@ def reset_source(place: KernelSession, change_folder: str) -> str:
     return reset + START_CODE.format(change_folder)
 
 
-async def restarted(session: AsyncSession) -> None:
+def restarted(session: Session) -> None:
     """Restart the kernel, which runs `START_CODE` again."""
-    await session.restart()
+    session.restart()

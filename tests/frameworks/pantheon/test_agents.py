@@ -12,7 +12,7 @@ from pantheon.agent import Agent, StopRunning
 
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
 from jupyter_agent_exec.client import Result
-from jupyter_agent_exec.client.session import AsyncSession
+from jupyter_agent_exec.client.session import Session
 
 RUN = "python__run_python_code"
 
@@ -100,10 +100,10 @@ def test_each_call_is_an_execution_of_the_history(toolset: PythonInterpreterTool
     answers(toolset, "history", "kept = 1")
     answers(toolset, "history", "kept + 1")
 
-    async def executions(session: AsyncSession) -> list[Result]:
+    def executions(session: Session) -> list[Result]:
         assert session.info.agent.name == "pantheon"
         assert session.info.title == "python: history"
-        return [each async for each in session.executions() if not each.execution.init]
+        return [each for each in session.executions() if not each.execution.init]
 
     place = toolset.interpreters[toolset.clientid_to_interpreterid["history"]].place
     first, second = place.do(executions)
