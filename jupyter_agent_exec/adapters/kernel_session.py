@@ -43,7 +43,7 @@ Life: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SessionTarget:
+class Target:
     """Where code runs. The default is a scratch kernel on a server that is started for it."""
 
     url: str | None = None
@@ -51,8 +51,8 @@ class SessionTarget:
     or a running kernel uses the newest server on this machine, and a scratch kernel a server that
     the adapter starts."""
     token: str | None = field(default=None, repr=False)
-    """An agent token, or the server's token. When None, ``JUPYTER_AGENT_EXEC_TOKEN`` or the token of the server that
-    was found on this machine."""
+    """An agent token, or the server's token; ``JUPYTER_AGENT_EXEC_TOKEN`` when None. If neither is
+    set, the token of the server that was found on this machine."""
     notebook: str | None = None
     """Contents path of a user's notebook. Code runs in its kernel and becomes its cells."""
     kernel_id: str | None = None
@@ -62,6 +62,10 @@ class SessionTarget:
     def is_scratch(self) -> bool:
         """Whether the session has a kernel of its own."""
         return self.notebook is None and self.kernel_id is None
+
+
+SCRATCH: Final = Target()
+"""A scratch kernel on a server that the environment names, or that is started for it."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -91,14 +95,14 @@ class KernelSession:
 
     Parameters
     ----------
-    where
+    target
         The server and the kernel.
     options
         Options of the session.
     """
 
-    def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
-        self.where = where
+    def __init__(self, target: Target, options: SessionOptions) -> None:
+        self.target = target
         self.options = options
         self._lock = threading.Lock()
         self._open: OpenSession | None = None
@@ -266,7 +270,7 @@ class KernelSession:
     def _opened(self) -> OpenSession:
         with self._lock:
             if self._open is None or self._open.is_inherited:
-                self._open = OpenSession(self.where, self.options)
+                self._open = OpenSession(self.target, self.options)
             return self._open
 
     def _with_losses_told(self, results: list[Result]) -> list[Result]:
@@ -314,14 +318,14 @@ class OpenSession:
 
     Parameters
     ----------
-    where
+    target
         The server and the kernel.
     options
         Options of the session.
     """
 
-    def __init__(self, where: SessionTarget, options: SessionOptions) -> None:
-        self._where = where
+    def __init__(self, target: Target, options: SessionOptions) -> None:
+        self._target = target
         self._options = options
         self._opening = threading.Lock()
         self._beginning = threading.Lock()
@@ -446,9 +450,9 @@ class OpenSession:
             return self._client, self._session
 
     def _connected(self) -> AgentExecClient:
-        where = self._where
-        if named(where.url, where.token) is not None or not where.is_scratch:
-            return AgentExecClient(where.url, where.token).connect()
+        target = self._target
+        if named(target.url, target.token) is not None or not target.is_scratch:
+            return AgentExecClient(target.url, target.token).connect()
         if self._own_server is None:
             self._own_server = OWN_SERVERS.acquire(self._own_root)
         return AgentExecClient(self._own_server.url, self._own_server.token).connect()
@@ -457,14 +461,14 @@ class OpenSession:
         options = self._options
         return client.open_session(
             options.agent,
-            notebook=self._where.notebook,
-            kernel_id=self._where.kernel_id,
-            kernel_name=options.kernel_name if self._where.is_scratch else None,
-            cwd=options.cwd if self._where.is_scratch else None,
-            env=options.env if self._where.is_scratch else None,
+            notebook=self._target.notebook,
+            kernel_id=self._target.kernel_id,
+            kernel_name=options.kernel_name if self._target.is_scratch else None,
+            cwd=options.cwd if self._target.is_scratch else None,
+            env=options.env if self._target.is_scratch else None,
             title=options.title,
             timeout=options.timeout,
-            restart_if_interrupt_ignored=self._where.is_scratch or None,
+            restart_if_interrupt_ignored=self._target.is_scratch or None,
             init_source=options.init_source,
             preload=options.preload,
         )

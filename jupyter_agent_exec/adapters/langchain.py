@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from ..client import Result
-from .kernel_session import KernelSession
+from .kernel_session import SCRATCH, KernelSession, Target
 from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
 from .requirements import needed
 
 with needed("langchain-core~=1.7"):
     from langchain_core.messages.content import create_image_block, create_text_block
     from langchain_core.tools import BaseTool, ToolException
-    from pydantic import BaseModel, Field, PrivateAttr, SecretStr
+    from pydantic import BaseModel, Field, PrivateAttr
 
 Content: TypeAlias = str | list[Any]
 """Content of a tool message: text, or a list of text and image blocks."""
@@ -60,14 +60,9 @@ class JupyterPythonTool(BaseTool):
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: bool | str | Callable[[ToolException], Any] | None = _content_of
 
-    url: str | None = None
-    """The Jupyter server's URL. If none is configured, a server is started."""
-    token: SecretStr | None = None
-    """The server's token."""
-    notebook: str | None = None
-    """Contents path of a notebook. Code runs in its kernel and becomes its cells."""
-    kernel_id: str | None = None
-    """Id of a running kernel to run code in."""
+    # Not dumped, because it may hold a token.
+    target: Target = Field(default=SCRATCH, exclude=True)
+    """Where code runs. The default is a scratch kernel."""
     agent: str | None = None
     """The agent's name in the history."""
     timeout: float | None = None
@@ -78,15 +73,7 @@ class JupyterPythonTool(BaseTool):
     def model_post_init(self, context: Any, /) -> None:
         """Store where code runs. The first call opens the session."""
         super().model_post_init(context)
-        self._place = workplace(
-            "langchain",
-            url=self.url,
-            token=None if self.token is None else self.token.get_secret_value(),
-            notebook=self.notebook,
-            kernel_id=self.kernel_id,
-            agent=self.agent,
-            timeout=self.timeout,
-        )
+        self._place = workplace(self.target, self.agent or "langchain", self.timeout)
 
     def _run(self, code: str) -> tuple[Content, dict[str, Any]]:
         try:

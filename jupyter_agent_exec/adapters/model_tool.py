@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..client import ClientError, Result
 from ..errors import AgentExecError
-from .kernel_session import KernelSession, SessionOptions, SessionTarget
+from .kernel_session import KernelSession, SessionOptions, Target
 from .result_pieces import DisplayedObject, Picture, omitted_note, pieces
 
 NAME: Final = "run_python"
@@ -39,27 +39,9 @@ REFUSALS: Final = (AgentExecError, ClientError)
 """Errors that mean that no code ran, or that its outcome is unknown. The message says which."""
 
 
-def workplace(
-    framework: str,
-    *,
-    url: str | None,
-    token: str | None,
-    notebook: str | None,
-    kernel_id: str | None,
-    agent: str | None,
-    timeout: float | None,
-) -> KernelSession:
-    """Return the session of a tool.
-
-    Parameters
-    ----------
-    framework
-        The agent's name in the history when `agent` is None.
-    """
-    return KernelSession(
-        SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
-        SessionOptions(agent=agent or framework, timeout=timeout),
-    )
+def workplace(target: Target, agent: str, timeout: float | None) -> KernelSession:
+    """Return the session of a tool."""
+    return KernelSession(target, SessionOptions(agent=agent, timeout=timeout))
 
 
 def only(results: Sequence[Result]) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Annotated, Any
 
+from .kernel_session import SCRATCH, Target
 from .model_tool import CODE, DESCRIPTION, NAME, REFUSALS, only, pictures, told, workplace
 from .requirements import needed
 
@@ -27,12 +28,8 @@ class JupyterPython:
 
     Parameters
     ----------
-    url, token
-        The Jupyter server. If none is configured, a server is started.
-    notebook
-        Contents path of a notebook. Code runs in its kernel and becomes its cells.
-    kernel_id
-        Id of a running kernel to run code in.
+    target
+        Where code runs. The default is a scratch kernel.
     agent
         The agent's name in the history.
     timeout
@@ -44,23 +41,12 @@ class JupyterPython:
     def __init__(
         self,
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
         timeout: float | None = None,
         **options: Any,
     ) -> None:
-        self._place = workplace(
-            "openai-agents",
-            url=url,
-            token=token,
-            notebook=notebook,
-            kernel_id=kernel_id,
-            agent=agent,
-            timeout=timeout,
-        )
+        self._place = workplace(target, agent or "openai-agents", timeout)
         words = {
             "name_override": NAME,
             "description_override": DESCRIPTION,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Self
 
+from .kernel_session import SCRATCH, Target
 from .model_tool import DESCRIPTION, NAME, REFUSALS, kept, only, pictures, told, workplace
 from .requirements import needed
 
@@ -26,12 +27,8 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
 
     Parameters
     ----------
-    url, token
-        The Jupyter server. If none is configured, a server is started.
-    notebook
-        Contents path of a notebook. Code runs in its kernel and becomes its cells.
-    kernel_id
-        Id of a running kernel to run code in.
+    target
+        Where code runs. The default is a scratch kernel.
     agent
         The agent's name in the history.
     timeout
@@ -43,25 +40,14 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
     def __init__(
         self,
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
         timeout: float | None = None,
         **options: Any,
     ) -> None:
         # Sequential, because a call may need variables of the previous one.
         super().__init__(**{"sequential": True, **options})
-        self._place = workplace(
-            "pydantic-ai",
-            url=url,
-            token=token,
-            notebook=notebook,
-            kernel_id=kernel_id,
-            agent=agent,
-            timeout=timeout,
-        )
+        self._place = workplace(target, agent or "pydantic-ai", timeout)
         self._entering = threading.Lock()
         self._inside = 0
         self._used = False
@@ -111,6 +97,6 @@ class JupyterToolset(FunctionToolset[AgentDepsT]):
             if self._inside:
                 return False
             # A user's kernel keeps its variables.
-            self._state_is_gone |= self._used and self._place.where.is_scratch
+            self._state_is_gone |= self._used and self._place.target.is_scratch
             self._used = False
             return True

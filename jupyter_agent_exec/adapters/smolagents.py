@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from ..client import Result, Step
-from .kernel_session import Life, life_of
+from .kernel_session import SCRATCH, Life, Target, life_of
 from .model_tool import pictures, told, workplace
 from .requirements import needed
 from .result_pieces import DisplayedObject, Stream, pieces, state_note
@@ -31,12 +31,8 @@ class JupyterExecutor(RemotePythonExecutor):
     ----------
     allow_pickle
         Whether to pickle variables and final answers that are not plain data.
-    url, token
-        The Jupyter server. If none is configured, a server is started.
-    notebook
-        Contents path of a notebook. Code runs in its kernel and becomes its cells.
-    kernel_id
-        Id of a running kernel to run code in.
+    target
+        Where code runs. The default is a scratch kernel.
     agent
         The agent's name in the history.
     timeout
@@ -47,24 +43,13 @@ class JupyterExecutor(RemotePythonExecutor):
         self,
         *,
         allow_pickle: bool = False,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
         timeout: float | None = None,
     ) -> None:
         # No logging here: the agent logs everything.
         super().__init__([], AgentLogger(level=LogLevel.OFF), allow_pickle)
-        self._place = workplace(
-            "smolagents",
-            url=url,
-            token=token,
-            notebook=notebook,
-            kernel_id=kernel_id,
-            agent=agent,
-            timeout=timeout,
-        )
+        self._place = workplace(target, agent or "smolagents", timeout)
         self._sent: list[Step] = []
         self._sent_in: Life | None = None
         self._untold: list[Result] = []

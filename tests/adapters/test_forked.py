@@ -52,10 +52,10 @@ def test_a_forked_process_has_a_session_of_its_own_and_ends_no_others(tmp_path: 
     program = """
 import os
 from pathlib import Path
-from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
+from jupyter_agent_exec.adapters.kernel_session import Target, SessionOptions, KernelSession
 
 used, unused = (
-    KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=60))
+    KernelSession(Target(), SessionOptions(agent="own", folder=Path(), timeout=60))
     for _ in range(2)
 )
 used.run(["x = 42"])
@@ -76,10 +76,10 @@ def test_a_killed_program_leaves_no_server_though_what_it_forked_lives(tmp_path:
 import os
 import signal
 from pathlib import Path
-from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
+from jupyter_agent_exec.adapters.kernel_session import Target, SessionOptions, KernelSession
 
 reader, writer = os.pipe()
-place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=60))
+place = KernelSession(Target(), SessionOptions(agent="own", folder=Path(), timeout=60))
 (told,) = place.run(["import os; print(os.getppid(), os.getpid())"])
 owner = os.getpid()
 if os.fork():
@@ -104,9 +104,9 @@ Path("told").write_text(f"{len(gone)} {len(alive)}")
 def test_what_code_has_detached_ends_with_the_program(tmp_path: Path) -> None:
     program = """
 from pathlib import Path
-from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
+from jupyter_agent_exec.adapters.kernel_session import Target, SessionOptions, KernelSession
 
-place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=60))
+place = KernelSession(Target(), SessionOptions(agent="own", folder=Path(), timeout=60))
 source = '''
 import os, subprocess, sys
 started = subprocess.Popen(["sleep", "1000"], start_new_session=True)

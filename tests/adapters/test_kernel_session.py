@@ -18,7 +18,7 @@ import pytest
 from jupyter_agent_exec.adapters.kernel_session import (
     KernelSession,
     SessionOptions,
-    SessionTarget,
+    Target,
     life_of,
 )
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
 
 @pytest.fixture
 def place(server: RealServer) -> Iterator[KernelSession]:
-    where = SessionTarget(url=server.url, token=server.token)
+    where = Target(url=server.url, token=server.token)
     workplace = KernelSession(where, SessionOptions(agent="adapter", timeout=60))
     yield workplace
     workplace.close()
@@ -67,7 +67,7 @@ def opening(server: RealServer, folder: Path, agent: str, then: str) -> Iterator
     counted = f"import os\nattempts = open({str(attempts)!r}, 'ab', 0)\nattempts.write(b'.')\n"
     held = f"if attempts.tell() == 1:\n{indent(gate.source, '    ')}\n"
     options = SessionOptions(agent=agent, init_source=counted + held + then)
-    place = KernelSession(SessionTarget(url=server.url, token=server.token), options)
+    place = KernelSession(Target(url=server.url, token=server.token), options)
     yield Opening(place, gate, attempts)
     place.close()
 
@@ -328,7 +328,7 @@ def test_a_session_that_was_to_be_another_tells_nothing(
 def test_another_session_in_a_kernel_that_went_on_tells_nothing(server: RealServer) -> None:
     with AgentExecClient(server.url, server.token) as client:
         client.open_session("guest", notebook="work.ipynb", create=True)
-    where = SessionTarget(url=server.url, token=server.token, notebook="work.ipynb")
+    where = Target(url=server.url, token=server.token, notebook="work.ipynb")
     place = KernelSession(where, SessionOptions(agent="guest", timeout=60))
     place.run(["x = 1"])
     close_sessions(server, "guest")
@@ -367,7 +367,7 @@ def test_without_a_server_one_is_started_and_ends_with_the_last_user(
     folder = tmp_path / "work"
     folder.mkdir()
     first, second = (
-        KernelSession(SessionTarget(), SessionOptions(agent="own", folder=folder, timeout=30))
+        KernelSession(Target(), SessionOptions(agent="own", folder=folder, timeout=30))
         for _ in range(2)
     )
     ((where,), (parent,)) = (
@@ -427,9 +427,9 @@ def test_a_program_that_forgets_to_close_ends_and_its_server_too(tmp_path: Path)
     program = """
 import os
 from pathlib import Path
-from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
+from jupyter_agent_exec.adapters.kernel_session import Target, SessionOptions, KernelSession
 
-place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=30))
+place = KernelSession(Target(), SessionOptions(agent="own", folder=Path(), timeout=30))
 print(place.run(["import os\\nprint(os.getppid(), os.getpid())"])[0].text)
 """
     ended = subprocess.run(
@@ -448,7 +448,7 @@ def test_a_program_that_ends_while_code_runs_ends_it_and_its_server_too(tmp_path
     program = """
 import threading
 from pathlib import Path
-from jupyter_agent_exec.adapters.kernel_session import SessionTarget, SessionOptions, KernelSession
+from jupyter_agent_exec.adapters.kernel_session import Target, SessionOptions, KernelSession
 
 source = '''
 import os
@@ -457,7 +457,7 @@ with open("written", "w") as file:
 os.rename("written", "started")
 while True: pass
 '''
-place = KernelSession(SessionTarget(), SessionOptions(agent="own", folder=Path(), timeout=600))
+place = KernelSession(Target(), SessionOptions(agent="own", folder=Path(), timeout=600))
 threading.Thread(target=place.run, args=[[source]], daemon=True).start()
 while not Path("started").exists():
     pass

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from ...client import Preloadable, function
 from ...errors import InitFailed, InvalidRequest
-from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..kernel_session import KernelSession, SessionOptions, Target
 from ..requirements import needed
 
 with needed("autogen-ext[jupyter-executor]>=0.5,<0.8"):
@@ -41,6 +41,15 @@ class JupyterCodeExecutorConfig(BaseModel):
     functions: list[FunctionConfig] = []
     functions_module: str = "functions"
 
+    def target(self) -> Target:
+        """Return where code runs."""
+        return Target(
+            url=self.url,
+            token=None if self.token is None else self.token.get_secret_value(),
+            notebook=self.notebook,
+            kernel_id=self.kernel_id,
+        )
+
     @field_validator("token")
     @classmethod
     def _left_to_the_environment(cls, token: SecretStr | None) -> SecretStr | None:
@@ -51,12 +60,7 @@ class JupyterCodeExecutorConfig(BaseModel):
 def workplace(config: JupyterCodeExecutorConfig) -> KernelSession:
     """Return the session of an executor."""
     return KernelSession(
-        SessionTarget(
-            url=config.url,
-            token=None if config.token is None else config.token.get_secret_value(),
-            notebook=config.notebook,
-            kernel_id=config.kernel_id,
-        ),
+        config.target(),
         SessionOptions(
             agent=config.agent,
             kernel_name=config.kernel_name,

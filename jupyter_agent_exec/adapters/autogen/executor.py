@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from string import Template
@@ -16,7 +17,7 @@ from uuid import uuid4
 from ...client import Result, Session
 from ...client.servers import Server
 from ...errors import AgentExecError
-from ..kernel_session import Life
+from ..kernel_session import SCRATCH, Life, Target
 from ..requirements import needed
 from ..result_pieces import quiet
 from .code_results import answer, download, file_names, upload
@@ -54,15 +55,8 @@ class JupyterCodeExecutor(CodeExecutor, Component[JupyterCodeExecutorConfig]):
     output_dir
         Local folder for images and HTML, and for `upload_files` and `download_files`. When None, a
         new temporary folder, which is not deleted.
-    url
-        The Jupyter server's URL; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is set, a server
-        is started for this executor.
-    token
-        The server's token; ``JUPYTER_AGENT_EXEC_TOKEN`` when None.
-    notebook
-        Contents path of a notebook. Blocks run in its kernel and become its cells.
-    kernel_id
-        Id of a running kernel to run blocks in.
+    target
+        Where blocks run. The default is a scratch kernel.
     agent
         The agent's name in the history.
     functions
@@ -92,10 +86,7 @@ $functions"""
         timeout: int = 60,
         output_dir: Path | str | None = None,
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str = "autogen",
         functions: Sequence[Function] = (),
         functions_module: str = "functions",
@@ -104,17 +95,17 @@ $functions"""
             raise ValueError("Timeout must be greater than or equal to 1.")
         if not functions_module.isidentifier():
             raise ValueError(f"functions_module is no name of a module: {functions_module!r}.")
-        if url is not None:
-            server = Server.at(url, token)
-            url, token = server.address, server.token  # keep the token out of the URL
+        if target.url is not None:
+            server = Server.at(target.url, target.token)  # keeps the token out of the URL
+            target = replace(target, url=server.address, token=server.token)
         self._config = JupyterCodeExecutorConfig(
             kernel_name=kernel_name,
             timeout=timeout,
             output_dir=None if output_dir is None else str(output_dir),
-            url=url,
-            token=None if token is None else SecretStr(token),
-            notebook=notebook,
-            kernel_id=kernel_id,
+            url=target.url,
+            token=None if target.token is None else SecretStr(target.token),
+            notebook=target.notebook,
+            kernel_id=target.kernel_id,
             agent=agent,
             functions=[described(each) for each in functions],
             functions_module=functions_module,
@@ -314,9 +305,15 @@ $functions"""
 
     @classmethod
     def _from_config(cls, config: JupyterCodeExecutorConfig) -> Self:
-        token = None if config.token is None else config.token.get_secret_value()
-        others = {name: getattr(config, name) for name in type(config).model_fields}
-        return cls(**{**others, "token": token})
+        return cls(
+            config.kernel_name,
+            config.timeout,
+            config.output_dir,
+            target=config.target(),
+            agent=config.agent,
+            functions=config.functions,
+            functions_module=config.functions_module,
+        )
 
     def _require_start(self) -> None:
         if not self._started:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Final, TypeAlias, TypeVar
@@ -11,7 +12,7 @@ from ... import models
 from ...client import Agent, Preloadable, Session
 from ...errors import KernelSpecNotFound
 from ...guide import DATA, about_kernel, about_preloaded
-from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..kernel_session import SCRATCH, KernelSession, SessionOptions, Target
 from .ipython_results import (
     CodeBlock,
     CodeExtractor,
@@ -98,7 +99,7 @@ class KernelCodeExecutor:
 
     Parameters
     ----------
-    where
+    target
         The server and the kernel.
     kernel_name
         The kernelspec of a scratch kernel.
@@ -128,7 +129,7 @@ class KernelCodeExecutor:
 
     def __init__(
         self,
-        where: SessionTarget,
+        target: Target,
         *,
         kernel_name: str,
         timeout: float,
@@ -146,7 +147,7 @@ class KernelCodeExecutor:
         self._system_message_update = system_message_update
         self._stopped = False
         self._place = KernelSession(
-            where,
+            target,
             SessionOptions(
                 agent=agent or "autogen",
                 title="AutoGen",
@@ -249,21 +250,15 @@ class JupyterCodeExecutor(KernelCodeExecutor):
     ----------
     jupyter_server
         A `LocalJupyterServer`, another server class of AutoGen's, or a `JupyterConnectionInfo`. If
-        None, `url` applies.
+        None, `target` names the server.
     kernel_name
         The kernelspec of a scratch kernel.
     timeout
         Seconds that each block may run; at least 1.
     output_dir
         Local folder for images and HTML.
-    url, token
-        The server, instead of `jupyter_server`; ``JUPYTER_AGENT_EXEC_URL`` when None. If neither is
-        set, a notebook or a running kernel uses the newest server on this machine, and a scratch
-        kernel a server that this executor starts.
-    notebook
-        Contents path of a user's notebook. Blocks run in its kernel and become its cells.
-    kernel_id
-        Id of a running kernel to run blocks in.
+    target
+        Where blocks run. The default is a scratch kernel.
     agent
         The agent's name in the history; ``autogen`` when None.
     preload_modules
@@ -282,19 +277,17 @@ class JupyterCodeExecutor(KernelCodeExecutor):
         timeout: float = 60,
         output_dir: Path | str = ".",
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | Agent | None = None,
         preload_modules: Sequence[Preloadable] = (),
     ) -> None:
         if jupyter_server is not None:
-            if url is not None or token is not None:
-                raise ValueError("Give either jupyter_server, or url and token: not both.")
+            if target.url is not None or target.token is not None:
+                raise ValueError("Name the server by jupyter_server or by target, not by both.")
             url, token = _address(jupyter_server)
+            target = replace(target, url=url, token=token)
         super().__init__(
-            SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
+            target,
             kernel_name=kernel_name,
             timeout=timeout,
             output_dir=output_dir,
@@ -328,12 +321,8 @@ class EmbeddedIPythonCodeExecutor(KernelCodeExecutor):
         Folder for images and HTML.
     system_message_update
         Instructions that `user_capability` gives an agent; ours when None.
-    url, token
-        A Jupyter server with this extension to use instead.
-    notebook
-        Contents path of a user's notebook. Blocks run in its kernel and become its cells.
-    kernel_id
-        Id of a running kernel to run blocks in.
+    target
+        Where blocks run. The default is a scratch kernel.
     agent
         The agent's name in the history; ``autogen`` when None.
     preload_modules
@@ -352,15 +341,12 @@ class EmbeddedIPythonCodeExecutor(KernelCodeExecutor):
         output_dir: Path | str = ".",
         system_message_update: str | None = None,
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | Agent | None = None,
         preload_modules: Sequence[Preloadable] = (),
     ) -> None:
         super().__init__(
-            SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id),
+            target,
             kernel_name=kernel_name,
             timeout=timeout,
             output_dir=output_dir,

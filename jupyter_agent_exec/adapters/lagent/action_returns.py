@@ -21,7 +21,7 @@ from lagent.schema import ActionReturn, ActionStatusCode
 from ...client import Result, Session, Step
 from ...errors import InvalidRequest, KernelNotOwned
 from ...terminal import clean
-from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..kernel_session import KernelSession, SessionOptions, Target
 from ..result_pieces import (
     Picture,
     RaisedException,
@@ -275,13 +275,13 @@ def folder_code(user_data_dir: str) -> str:
     return f"import os\nos.chdir({folder!r})" if folder else ""
 
 
-def workplace(where: SessionTarget, agent: str | None, change_folder: str) -> KernelSession:
+def workplace(target: Target, agent: str | None, change_folder: str) -> KernelSession:
     """Return the session of an interpreter.
 
     Only a scratch kernel starts with `START_CODE`; a user's kernel is not changed.
     """
-    init_source = START_CODE.format(change_folder) if where.is_scratch else None
-    return KernelSession(where, SessionOptions(agent=agent or "lagent", init_source=init_source))
+    init_source = START_CODE.format(change_folder) if target.is_scratch else None
+    return KernelSession(target, SessionOptions(agent=agent or "lagent", init_source=init_source))
 
 
 def reset_source(place: KernelSession, change_folder: str) -> str:
@@ -292,7 +292,7 @@ def reset_source(place: KernelSession, change_folder: str) -> str:
     KernelNotOwned
         The kernel belongs to a user.
     """
-    if not place.where.is_scratch:
+    if not place.target.is_scratch:
         raise KernelNotOwned(
             "The kernel is a person's, with their variables: it is not reset. "
             "Delete by name what your code has made."

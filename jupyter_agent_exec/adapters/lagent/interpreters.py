@@ -19,7 +19,7 @@ from lagent.schema import ActionReturn
 
 from ...client import ClientError
 from ...errors import AgentExecError
-from ..kernel_session import KernelSession, SessionTarget
+from ..kernel_session import SCRATCH, KernelSession, Target
 from .action_returns import (
     arguments,
     base_arguments,
@@ -51,9 +51,9 @@ class IPythonInterpreter(BaseAction):
         Folder for images. It is made if it is missing.
     description, parser, enable
         As in lagent.
-    url, token, notebook, kernel_id
-        Where code runs; see `SessionTarget`. The default is a scratch kernel. The kernel of
-        `notebook` or `kernel_id` belongs to a user: it is not set up for lagent, and not reset.
+    target
+        Where code runs. The default is a scratch kernel. Another kernel belongs to a user: it is
+        not set up for lagent, and not reset.
     agent
         The agent's name in the history; ``lagent`` when None.
     """
@@ -69,10 +69,7 @@ class IPythonInterpreter(BaseAction):
         parser: type[BaseParser] = JsonParser,
         enable: bool = True,
         *,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
     ) -> None:
         super().__init__(**base_arguments(description, parser, enable))
@@ -80,8 +77,7 @@ class IPythonInterpreter(BaseAction):
         self.user_data_dir = folder_code(user_data_dir)
         self.work_dir = work_dir
         os.makedirs(work_dir, exist_ok=True)
-        where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
-        self._place = workplace(where, agent, self.user_data_dir)
+        self._place = workplace(target, agent, self.user_data_dir)
 
     def __enter__(self) -> IPythonInterpreter:
         return self
@@ -171,7 +167,7 @@ class AsyncIPythonInterpreter(BaseAction):
         Accepted for lagent 0.5, but ignored: a kernel is never reused by another session.
     timeout, user_data_dir, work_dir, description, parser, enable
         As for `IPythonInterpreter`.
-    url, token, notebook, kernel_id, agent
+    target, agent
         As for `IPythonInterpreter`. In a user's kernel, all session ids share its variables.
     """
 
@@ -190,18 +186,14 @@ class AsyncIPythonInterpreter(BaseAction):
         description: dict[str, Any] | None = None,
         parser: type[BaseParser] = JsonParser,
         enable: bool = True,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
     ) -> None:
         super().__init__(**base_arguments(description, parser, enable))
         self.timeout = timeout
         self.user_data_dir = folder_code(user_data_dir)
         self.work_dir = work_dir
-        where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
-        self._kernels = Kernels(lambda: workplace(where, agent, self.user_data_dir), max_kernels)
+        self._kernels = Kernels(lambda: workplace(target, agent, self.user_data_dir), max_kernels)
         os.makedirs(work_dir, exist_ok=True)
 
     async def __aenter__(self) -> AsyncIPythonInterpreter:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from ...client import Preloadable
 from ...errors import InitFailed
-from ..kernel_session import KernelSession, SessionOptions, SessionTarget
+from ..kernel_session import SCRATCH, KernelSession, SessionOptions, Target
 from ..requirements import needed
 from .interpreter import DEFAULT_INIT_CODE, Interpreter, PythonInterpreterError, init_source
 
@@ -73,9 +73,8 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         Code that runs when an interpreter starts. The default does not run in a user's kernel.
     timeout
         Seconds that code may run; the server's limit when None.
-    url, token, notebook, kernel_id
-        Where code runs; see `SessionTarget`. The default is scratch kernels on a server that is
-        started for them.
+    target
+        Where code runs. The default is a scratch kernel for each interpreter.
     agent
         The agent's name in the history.
     preload
@@ -92,10 +91,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         init_code: str | None = DEFAULT_INIT_CODE,
         *,
         timeout: float | None = None,
-        url: str | None = None,
-        token: str | None = None,
-        notebook: str | None = None,
-        kernel_id: str | None = None,
+        target: Target = SCRATCH,
         agent: str | None = None,
         preload: Sequence[Preloadable] = (),
         **kwargs: Any,
@@ -110,7 +106,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         self.interpreters: dict[str, Interpreter] = {}
         self.clientid_to_interpreterid: dict[str | None, str] = {}
         self._has_workdir = bool(workdir)
-        self._where = SessionTarget(url=url, token=token, notebook=notebook, kernel_id=kernel_id)
+        self._target = target
         self._agent = agent or "pantheon"
         self._timeout = timeout
         self._preload = preload
@@ -281,7 +277,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         )
         interpreter_id = uuid4().hex
         self.interpreters[interpreter_id] = Interpreter(
-            place=KernelSession(self._where, options),
+            place=KernelSession(self._target, options),
             client=client,
             folder=folder,
             timeout=self._timeout,
@@ -289,7 +285,7 @@ class PythonInterpreterToolSet(ToolSet):  # type: ignore[misc]
         return interpreter_id
 
     def _init_source(self, folder: Path | None) -> str | None:
-        if not self._where.is_scratch:
+        if not self._target.is_scratch:
             # Do not change how a user's kernel displays values.
             return None if self.init_code is DEFAULT_INIT_CODE else self.init_code
         env = build_context_env(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from tests.real_server import RealServer, real_server
 
@@ -24,7 +25,9 @@ def executor(
 ) -> Iterator[JupyterCodeExecutor]:
     """An executor that is started, for all tests of a file."""
     made = JupyterCodeExecutor(
-        timeout=30, output_dir=tmp_path_factory.mktemp("files"), url=server.url, token=server.token
+        timeout=30,
+        output_dir=tmp_path_factory.mktemp("files"),
+        target=Target(url=server.url, token=server.token),
     )
     asyncio.run(made.start())
     yield made

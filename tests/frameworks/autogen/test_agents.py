@@ -16,6 +16,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 from autogen_ext.tools.code_execution import PythonCodeExecutionTool
 from running import executed
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import Execution
@@ -52,7 +53,7 @@ def test_an_assistant_calls_it_as_a_tool(executor: JupyterCodeExecutor) -> None:
 
 
 def test_a_model_reads_what_came_before_a_timeout(server: RealServer) -> None:
-    executor = JupyterCodeExecutor(timeout=1, url=server.url, token=server.token)
+    executor = JupyterCodeExecutor(timeout=1, target=Target(url=server.url, token=server.token))
     asyncio.run(executor.start())
     try:
         assert "so far" in answer(executor, "print('so far', flush=True)\nwhile True: pass")
@@ -140,7 +141,7 @@ def test_a_person_decides_and_what_was_approved_runs_once(server: RealServer) ->
 
     async def all_of_it(person: Person) -> list[str]:
         async with JupyterCodeExecutor(
-            url=server.url, token=server.token, agent="careful"
+            target=Target(url=server.url, token=server.token), agent="careful"
         ) as executor:
             agent = CodeExecutorAgent("executor", executor, approval_func=executor.approval_func)
             told = []
@@ -171,7 +172,7 @@ def test_what_was_cancelled_while_a_person_decided_stops_and_runs_anew_later(
 
     async def all_of_it(person: Person) -> list[str]:
         async with JupyterCodeExecutor(
-            timeout=10, url=server.url, token=server.token, agent="hasty"
+            timeout=10, target=Target(url=server.url, token=server.token), agent="hasty"
         ) as executor:
             agent = CodeExecutorAgent("executor", executor, approval_func=executor.approval_func)
             await asyncio.gather(executed(executor, "wait = True"), person.approves())
@@ -198,7 +199,7 @@ def test_the_same_source_can_be_approved_for_two_agents(server: RealServer) -> N
 
     async def all_of_it(person: Person) -> list[str]:
         async with JupyterCodeExecutor(
-            url=server.url, token=server.token, agent="both"
+            target=Target(url=server.url, token=server.token), agent="both"
         ) as executor:
             await asyncio.gather(executed(executor, "times = 0"), person.approves())
             asked = [executor.approval_func(request(message)) for _ in range(2)]
@@ -223,7 +224,9 @@ def test_who_approves_the_first_is_not_asked_again(server: RealServer) -> None:
     message = TextMessage(content="```python\n40 + 2\n```", source="user")
 
     async def all_of_it(person: Person) -> list[str]:
-        async with JupyterCodeExecutor(url=server.url, token=server.token) as executor:
+        async with JupyterCodeExecutor(
+            target=Target(url=server.url, token=server.token)
+        ) as executor:
             agent = CodeExecutorAgent("executor", executor, approval_func=executor.approval_func)
             answering = agent.on_messages([message], CancellationToken())
             first, _ = await asyncio.gather(answering, person.approves())
@@ -236,7 +239,9 @@ def test_who_approves_the_first_is_not_asked_again(server: RealServer) -> None:
 
 def test_without_it_a_person_decides_while_it_executes(server: RealServer) -> None:
     async def all_of_it(person: Person) -> tuple[int, str]:
-        async with JupyterCodeExecutor(url=server.url, token=server.token) as executor:
+        async with JupyterCodeExecutor(
+            target=Target(url=server.url, token=server.token)
+        ) as executor:
             blocks = [CodeBlock(code="1", language="python")]
             result, _ = await asyncio.gather(
                 executor.execute_code_blocks(blocks, CancellationToken()),

@@ -11,6 +11,7 @@ from autogen_core.code_executor import CodeExecutor, with_requirements
 from autogen_ext.tools.code_execution import PythonCodeExecutionTool
 from running import executed
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from tests.real_server import RealServer
 
@@ -28,8 +29,7 @@ def test_what_is_dumped_can_be_loaded(tmp_path: Path) -> None:
         "python3",
         7,
         tmp_path,
-        url="http://localhost:8888/base",
-        notebook="work.ipynb",
+        target=Target(url="http://localhost:8888/base", notebook="work.ipynb"),
         agent="analyst",
         functions=[size],
         functions_module="tools",
@@ -62,7 +62,7 @@ def test_a_folder_that_nobody_named_is_not_part_of_it() -> None:
 @pytest.mark.parametrize("url", ["http://localhost:8888", f"http://localhost:8888?token={SECRET}"])
 def test_a_token_is_kept_in_the_process_and_leaves_it_never(url: str, tmp_path: Path) -> None:
     token = None if SECRET in url else SECRET
-    executor = JupyterCodeExecutor(url=url, token=token, output_dir=tmp_path)
+    executor = JupyterCodeExecutor(target=Target(url=url, token=token), output_dir=tmp_path)
     dumped = executor.dump_component()
     for told in (repr(dumped), str(dumped), dumped.model_dump_json(), repr(vars(executor))):
         assert SECRET not in told
@@ -76,7 +76,9 @@ def test_a_token_is_kept_in_the_process_and_leaves_it_never(url: str, tmp_path: 
 def test_what_is_loaded_without_its_token_finds_it_in_the_environment(
     server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    executor = JupyterCodeExecutor(url=server.url, token=server.token, output_dir=tmp_path)
+    executor = JupyterCodeExecutor(
+        target=Target(url=server.url, token=server.token), output_dir=tmp_path
+    )
     stored = PythonCodeExecutionTool(executor).dump_component().model_dump_json()
     tool = PythonCodeExecutionTool.load_component(json.loads(stored))
     monkeypatch.setenv("JUPYTER_AGENT_EXEC_TOKEN", server.token)

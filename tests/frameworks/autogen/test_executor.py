@@ -10,6 +10,7 @@ from autogen_core import CancellationToken
 from autogen_core.code_executor import CodeBlock
 from running import executed, run, until
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import CodeTimeout, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.errors import KernelNotOwned, KernelSpecNotFound
@@ -67,7 +68,7 @@ def test_what_is_no_text_is_not_told_as_text(executor: JupyterCodeExecutor) -> N
 
 def test_before_its_start_and_after_its_end_it_executes_nothing(server: RealServer) -> None:
     async def all_of_it() -> None:
-        executor = JupyterCodeExecutor(url=server.url, token=server.token)
+        executor = JupyterCodeExecutor(target=Target(url=server.url, token=server.token))
         with pytest.raises(RuntimeError, match="must be started"):
             await executed(executor, "1")
         async with executor:
@@ -85,7 +86,10 @@ def test_a_timeout_tells_what_came_before_it_and_keeps_the_variables(
 ) -> None:
     async def all_of_it() -> None:
         async with JupyterCodeExecutor(
-            timeout=1, output_dir=tmp_path, url=server.url, token=server.token, agent="slow"
+            timeout=1,
+            output_dir=tmp_path,
+            target=Target(url=server.url, token=server.token),
+            agent="slow",
         ) as executor:
             loop = "kept = 1\nprint('second')\nwhile True: pass"
             with pytest.raises(asyncio.TimeoutError, match=r"(?s)^first\n\nsecond\n.* 1 sec") as e:
@@ -107,7 +111,7 @@ def test_a_timeout_tells_what_came_before_it_and_keeps_the_variables(
 def test_when_cancelling_raises_the_code_has_stopped(server: RealServer, marked: Path) -> None:
     async def all_of_it() -> list[str]:
         async with JupyterCodeExecutor(
-            url=server.url, token=server.token, agent="cancelled"
+            target=Target(url=server.url, token=server.token), agent="cancelled"
         ) as executor:
             token = CancellationToken()
             loop = f"open({str(marked)!r}, 'w').close()\nwhile True: pass"
@@ -131,7 +135,9 @@ def test_a_restart_gives_a_fresh_kernel_and_says_nothing_of_it(
     server: RealServer, marked: Path
 ) -> None:
     async def all_of_it() -> None:
-        executor = JupyterCodeExecutor(url=server.url, token=server.token, agent="restarted")
+        executor = JupyterCodeExecutor(
+            target=Target(url=server.url, token=server.token), agent="restarted"
+        )
         await executor.restart()
         loop = f"x = 1\nopen({str(marked)!r}, 'w').close()\nwhile True: pass"
         running = asyncio.create_task(executed(executor, loop))
@@ -180,13 +186,13 @@ def test_blocks_become_cells_of_a_persons_notebook(server: RealServer) -> None:
         with AgentExecClient(server.url, server.token) as client:
             client.open_session("setup", notebook="work.ipynb", create=True).close()
         async with JupyterCodeExecutor(
-            url=server.url, token=server.token, notebook="work.ipynb"
+            target=Target(url=server.url, token=server.token, notebook="work.ipynb")
         ) as executor:
             assert (await executed(executor, "x = 40", "x + 2")).output == "\n42"
             with pytest.raises(KernelNotOwned):
                 await executor.restart()
         async with JupyterCodeExecutor(
-            url=server.url, token=server.token, notebook="work.ipynb"
+            target=Target(url=server.url, token=server.token, notebook="work.ipynb")
         ) as executor:
             assert (await executed(executor, "x + 3")).output == "43"
 
@@ -202,8 +208,10 @@ def test_what_is_wrong_with_arguments_is_said_at_once(server: RealServer) -> Non
     with pytest.raises(ValueError, match="functions_module"):
         JupyterCodeExecutor(functions_module="my functions")
     with pytest.raises(ValueError, match="Not the address"):
-        JupyterCodeExecutor(url="localhost")
-    unknown = JupyterCodeExecutor("no-such-kernel", url=server.url, token=server.token)
+        JupyterCodeExecutor(target=Target(url="localhost"))
+    unknown = JupyterCodeExecutor(
+        "no-such-kernel", target=Target(url=server.url, token=server.token)
+    )
     with pytest.raises(KernelSpecNotFound):
         asyncio.run(unknown.start())
     asyncio.run(unknown.stop())

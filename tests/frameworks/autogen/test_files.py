@@ -8,6 +8,7 @@ import pytest
 from autogen_core import CancellationToken
 from running import executed
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from tests.real_server import RealServer
 
@@ -21,7 +22,7 @@ def test_files_go_up_and_down(server: RealServer, tmp_path: Path) -> None:
 
     async def all_of_it() -> list[str]:
         async with JupyterCodeExecutor(
-            output_dir=tmp_path, url=server.url, token=server.token
+            output_dir=tmp_path, target=Target(url=server.url, token=server.token)
         ) as executor:
             await executor.upload_files(["data.csv", tmp_path / "data.csv"], TOKEN)
             read = "text = open('data.csv').read()\nopen('copy.csv', 'w').write(text)\ntext"

@@ -14,6 +14,7 @@ from autogen_core.code_executor import (
 from autogen_ext.code_executors.azure import ACADynamicSessionsCodeExecutor
 from running import executed
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen import JupyterCodeExecutor
 from tests.real_server import RealServer
 
@@ -73,7 +74,7 @@ def test_they_are_told_to_a_model_as_the_azure_executor_tells_them(tmp_path: Pat
 def test_code_finds_them_by_name_and_in_a_module_also_after_a_crash(server: RealServer) -> None:
     async def all_of_it() -> None:
         async with JupyterCodeExecutor(
-            functions=FUNCTIONS, url=server.url, token=server.token
+            functions=FUNCTIONS, target=Target(url=server.url, token=server.token)
         ) as executor:
             called = await executed(
                 executor,
@@ -105,7 +106,7 @@ def test_what_does_not_load_is_said_at_the_start(
     server: RealServer, function: Any, message: str, tmp_path: Path
 ) -> None:
     executor = JupyterCodeExecutor(
-        functions=[function], url=server.url, token=server.token, output_dir=tmp_path
+        functions=[function], target=Target(url=server.url, token=server.token), output_dir=tmp_path
     )
     with pytest.raises(ValueError, match=message):
         asyncio.run(executor.start())

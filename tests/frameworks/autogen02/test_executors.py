@@ -18,6 +18,7 @@ from autogen.coding.base import IPythonCodeResult
 from autogen.coding.jupyter import JupyterConnectionInfo
 from blocks import block, run, text
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.errors import InitFailed
@@ -257,7 +258,7 @@ def test_a_server_of_a_wrong_type_is_refused(server: RealServer) -> None:
         JupyterCodeExecutor(jupyter_server=1)  # type: ignore[arg-type]
     info = JupyterConnectionInfo(host="127.0.0.1", use_https=False)
     with pytest.raises(ValueError, match="not both"):
-        JupyterCodeExecutor(info, url=server.url)
+        JupyterCodeExecutor(info, target=Target(url=server.url))
 
 
 def test_executions_are_recorded_with_their_agent(server: RealServer) -> None:

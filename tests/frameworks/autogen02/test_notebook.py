@@ -11,6 +11,7 @@ import pytest
 from blocks import run, text
 from jupyter_client.blocking.client import BlockingKernelClient
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.models import Execution
@@ -40,7 +41,8 @@ def desk(server: RealServer) -> Iterator[Desk]:
 @pytest.fixture
 def executor(server: RealServer, desk: Desk, tmp_path: Path) -> Iterator[JupyterCodeExecutor]:
     with JupyterCodeExecutor(
-        url=server.url, token=server.token, notebook="sales.ipynb", output_dir=tmp_path
+        target=Target(url=server.url, token=server.token, notebook="sales.ipynb"),
+        output_dir=tmp_path,
     ) as opened:
         yield opened
 
@@ -88,7 +90,7 @@ def test_restart_and_stop_leave_the_persons_kernel_alone(
 
 def test_a_kernel_that_runs_can_be_named_instead(server: RealServer, desk: Desk) -> None:
     with EmbeddedIPythonCodeExecutor(
-        url=server.url, token=server.token, kernel_id=desk.kernel_id
+        target=Target(url=server.url, token=server.token, kernel_id=desk.kernel_id)
     ) as executor:
         assert text(executor, "result") == "'theirs'"
 
@@ -123,11 +125,12 @@ def asking(client: AgentExecClient, running: Future[Any]) -> Execution:
 def test_an_executor_in_a_cell_runs_in_the_notebook_of_that_cell(
     server: RealServer, desk: Desk
 ) -> None:
-    where = f"url={server.url!r}, token={server.token!r}, notebook='sales.ipynb'"
+    target = f"Target(url={server.url!r}, token={server.token!r}, notebook='sales.ipynb')"
     cell = f"""
 from autogen.coding import CodeBlock
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor
-with EmbeddedIPythonCodeExecutor({where}, preload_modules=["math"]) as executor:
+with EmbeddedIPythonCodeExecutor(target={target}, preload_modules=["math"]) as executor:
     block = CodeBlock(code="inner = result * 2; math.floor(2.5)", language="python")
     blocking = executor.execute_code_blocks([block])
     awaited = await executor.a_execute_code_blocks([block])

@@ -10,6 +10,7 @@ import pytest
 from lagent.schema import ActionStatusCode
 from test_action import text
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
 from jupyter_agent_exec.client import AgentExecClient
 from tests.real_server import RealServer
@@ -177,7 +178,9 @@ def test_a_kernel_of_jupyters_own_is_the_callers() -> None:
 
 def test_what_it_runs_is_in_the_history_of_a_server_that_is_named(server: RealServer) -> None:
     with IPythonInterpreter(
-        work_dir=str(server.root_dir), url=server.url, token=server.token, agent="analyst"
+        work_dir=str(server.root_dir),
+        target=Target(url=server.url, token=server.token),
+        agent="analyst",
     ) as interpreter:
         interpreter.run("print('seen')")
         interpreter.run("1 / 0")
@@ -192,7 +195,9 @@ def test_what_it_runs_is_in_the_history_of_a_server_that_is_named(server: RealSe
 
 
 def test_a_server_that_is_not_there_is_told(server: RealServer) -> None:
-    interpreter = IPythonInterpreter(work_dir=str(server.root_dir), url="http://127.0.0.1:9")
+    interpreter = IPythonInterpreter(
+        work_dir=str(server.root_dir), target=Target(url="http://127.0.0.1:9")
+    )
     answer = interpreter.run("1")
     assert answer.state == ActionStatusCode.API_ERROR
     assert "http://127.0.0.1:9" in (answer.errmsg or "")
@@ -202,10 +207,7 @@ def test_a_server_that_is_not_there_is_told(server: RealServer) -> None:
 def test_a_notebook_and_a_kernel_at_once_are_refused(server: RealServer) -> None:
     with IPythonInterpreter(
         work_dir=str(server.root_dir),
-        url=server.url,
-        token=server.token,
-        notebook="a.ipynb",
-        kernel_id="b",
+        target=Target(url=server.url, token=server.token, notebook="a.ipynb", kernel_id="b"),
     ) as interpreter:
         answer = interpreter.run("1")
     assert answer.state == ActionStatusCode.ARGS_ERROR

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from jupyter_agent_exec.adapters.kernel_session import KernelSession, SessionOptions, SessionTarget
+from jupyter_agent_exec.adapters.kernel_session import KernelSession, SessionOptions, Target
 from jupyter_agent_exec.adapters.lagent.interpreters import Kernels
 
 
 class SlowToEnd(KernelSession):
     def __init__(self) -> None:
-        super().__init__(SessionTarget(), SessionOptions(agent="tests"))
+        super().__init__(Target(), SessionOptions(agent="tests"))
         self.ends = asyncio.Event()
         self.may_end = asyncio.Event()
 

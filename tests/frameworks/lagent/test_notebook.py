@@ -10,6 +10,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from test_action import text
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.lagent import IPythonInterpreter
 from jupyter_agent_exec.errors import KernelNotOwned
 from tests.person import Person, person_at, runs
@@ -47,9 +48,7 @@ def interpreter_at(server: RealServer, tmp_path: Path, **where: str) -> IPythonI
     return IPythonInterpreter(
         user_data_dir="/somewhere/else",
         work_dir=str(tmp_path),
-        url=server.url,
-        token=server.token,
-        **where,
+        target=Target(url=server.url, token=server.token, **where),
     )
 
 

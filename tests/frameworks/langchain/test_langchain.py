@@ -16,6 +16,7 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from examples.frameworks import langchain_csv
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.langchain import JupyterPythonTool
 from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
@@ -139,7 +140,7 @@ def test_threads_may_call_it_at_once(ours: JupyterPythonTool) -> None:
 
 
 def test_a_server_that_is_not_there_is_told_and_raises_nothing() -> None:
-    with JupyterPythonTool(url="http://127.0.0.1:9", token="secret") as tool:
+    with JupyterPythonTool(target=Target(url="http://127.0.0.1:9", token="secret")) as tool:
         message = invoke(tool, "1")
         assert message.status == "error"
         assert "127.0.0.1:9" in str(message.content)

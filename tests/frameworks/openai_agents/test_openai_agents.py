@@ -10,6 +10,7 @@ from agents import Agent, Runner, RunResult, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from examples.frameworks import openai_agents_stock_plot
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.openai_agents import JupyterPython
 from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
@@ -95,7 +96,7 @@ def test_cancelling_the_run_stops_the_code(python: JupyterPython, tmp_path: Path
 
 def test_a_server_that_is_not_there_is_told() -> None:
     async def refused() -> list[Any]:
-        async with JupyterPython(url="http://127.0.0.1:9", token="secret") as python:
+        async with JupyterPython(target=Target(url="http://127.0.0.1:9", token="secret")) as python:
             return await run(python, "1")
 
     (said,) = asyncio.run(refused())

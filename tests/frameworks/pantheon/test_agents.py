@@ -11,8 +11,7 @@ import pytest
 from pantheon.agent import Agent, StopRunning
 
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
-from jupyter_agent_exec.client import Result
-from jupyter_agent_exec.client.session import Session
+from jupyter_agent_exec.client import Result, Session
 
 RUN = "python__run_python_code"
 

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.pantheon import PythonInterpreterToolSet
 from tests.person import person_at, runs
 from tests.real_server import RealServer, real_server
@@ -35,7 +36,7 @@ def kernel(server: RealServer) -> Iterator[BlockingKernelClient]:
 def answered(server: RealServer, folder: Path, *codes: str, **where: str) -> list[dict[str, Any]]:
     async def run() -> list[dict[str, Any]]:
         async with PythonInterpreterToolSet(
-            "python", str(folder), url=server.url, token=server.token, **where
+            "python", str(folder), target=Target(url=server.url, token=server.token, **where)
         ) as toolset:
             return [await toolset.run_python_code(code) for code in codes]
 

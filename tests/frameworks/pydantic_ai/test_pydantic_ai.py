@@ -21,6 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from examples.frameworks import pydantic_ai_conversation
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.pydantic_ai import JupyterToolset
 from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, endless, runs
 
@@ -129,7 +130,7 @@ def test_cancelling_the_run_stops_the_code(toolset: JupyterToolset[None], tmp_pa
 
 
 def test_a_server_that_is_not_there_fails_the_tool_and_not_the_run() -> None:
-    toolset = JupyterToolset[None](url="http://127.0.0.1:9", token="secret")
+    toolset = JupyterToolset[None](target=Target(url="http://127.0.0.1:9", token="secret"))
     (said,) = run(toolset, "1")
     assert said.outcome == "failed"
     assert "127.0.0.1:9" in said.content

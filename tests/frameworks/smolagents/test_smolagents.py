@@ -9,6 +9,7 @@ import pytest
 from smolagents import AgentError, ChatMessage, CodeAgent, LogLevel, MessageRole, Model, tool
 
 from examples.frameworks import smolagents_fibonacci
+from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.smolagents import JupyterExecutor
 from jupyter_agent_exec.client import AgentExecClient
 from tests.frameworks.sources import CRASH, PNG, PROCESSES, SHOW_IMAGE, documented, runs
@@ -173,7 +174,9 @@ def test_after_its_session_was_closed_an_agent_is_told_and_can_answer(tmp_path: 
                 return super().generate(messages, **options)
 
         model = Closing("own = 1", "print(sent, 'own' in dir())", "final_answer(sent)")
-        with agent_of(model, JupyterExecutor(url=server.url, token=server.token)) as agent:
+        with agent_of(
+            model, JupyterExecutor(target=Target(url=server.url, token=server.token))
+        ) as agent:
             assert agent.run("Answer.", additional_args={"sent": 4}) == 4
     assert "variables are gone" in model.read(2)
     assert "4 False" in model.read(2)
@@ -182,7 +185,9 @@ def test_after_its_session_was_closed_an_agent_is_told_and_can_answer(tmp_path: 
 def test_in_a_notebook_there_are_cells_of_the_agents_code_and_no_others(tmp_path: Path) -> None:
     with real_server(tmp_path) as server:
         nbformat.write(nbformat.v4.new_notebook(), server.root_dir / "work.ipynb")
-        executor = JupyterExecutor(url=server.url, token=server.token, notebook="work.ipynb")
+        executor = JupyterExecutor(
+            target=Target(url=server.url, token=server.token, notebook="work.ipynb")
+        )
         with agent_of(Replay("x = 1", "final_answer(x)"), executor, name="Analyst") as agent:
             assert agent.run("Answer.") == 1
         with AgentExecClient(server.url, server.token) as client:
