@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
@@ -19,6 +19,7 @@ from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from . import exit_codes
+from .command import command
 from .console import Console
 from .usage import UsageError
 
@@ -43,6 +44,74 @@ def _lacks(report: Report) -> str:
     return ", except what was erased or removed, as listed above." if report.erased else "."
 
 
+_EPILOG = """\
+exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 incomplete last line
+(a server died while it wrote), 5 something that the record names is missing. If there are several
+problems, the code is that of the most serious one.
+
+examples:
+  jupyter agent-exec verify                      the whole history
+  jupyter agent-exec verify s_01…                a session, and its entries in the ledger
+  jupyter agent-exec verify s_01….ipynb          an export, against its journal in the history
+  jupyter agent-exec verify journal.jsonl --head 9f86d0…
+  jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent"""
+
+
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        help="a history's folder, a session's id, a journal or ledger, or an exported notebook; "
+        "by default the history",
+    )
+    parser.add_argument(
+        "--history", metavar="DIR", help="the history's folder (agent_exec in Jupyter's data)"
+    )
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        help="the journal of an exported notebook, if it is not in the history",
+    )
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="SINK",
+        help="check what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
+    )
+    parser.add_argument(
+        "--head",
+        metavar="HASH",
+        help="a chain head that you kept elsewhere; proves that nothing is cut off",
+    )
+    parser.add_argument(
+        "--witness",
+        metavar="SINK",
+        help="a sink that got copies: compare the chains with what it has; postgresql://…, s3://…, "
+        "or a folder",
+    )
+    parser.add_argument(
+        "--authority",
+        metavar="FILE",
+        help="the certificates, in PEM, of the timestamp authorities that you trust",
+    )
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="the public key that must have signed it: a PEM file or the key's SHA-256; from "
+        "elsewhere, not from the history; more than once for several",
+    )
+
+
+@command(
+    "verify",
+    "check that the record is whole and unchanged; needs no server",
+    _options,
+    epilog=_EPILOG,
+    server=False,
+)
 def verify(arguments: Namespace, console: Console) -> int:
     """Check a history, a session, a journal or an exported notebook."""
     head = arguments.head

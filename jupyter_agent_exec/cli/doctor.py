@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +20,7 @@ from ..client.servers import Server, named, running
 from ..errors import AgentExecError, IsolationUnavailable, TrialUnavailable, Unauthenticated
 from ..own_server.launch import own_server
 from . import exit_codes
+from .command import command
 from .console import Colour, Console
 from .installation import (
     Finding,
@@ -53,6 +54,27 @@ _TRIAL: Final = {
 _COLOURS: Final[dict[Level, Colour | None]] = {"ok": "green", "warning": "bold", "problem": "red"}
 
 
+_EPILOG: Final = """\
+Run it in the environment of Jupyter Server. It changes nothing: it checks what is installed and
+configured, looks at running servers, and runs code in a server of its own with another history.
+
+exit codes: 0 no problem (there may be warnings), 1 a problem was found, 2 usage."""
+
+
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--history",
+        metavar="DIR",
+        help="the history's folder (as configured, else agent_exec in Jupyter's data)",
+    )
+
+
+@command(
+    "doctor",
+    "find problems of this installation, and say how to solve them",
+    _options,
+    epilog=_EPILOG,
+)
 def doctor(arguments: Namespace, console: Console) -> int:
     """Look at an installation, and say what is wrong with it."""
     found: list[Finding] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from ..client.display import quoted
 from ..counts import counted
 from ..models import Erasure
 from . import exit_codes
+from .command import command
 from .command_client import connected, decided
 from .console import Console
 from .usage import UsageError
@@ -17,6 +18,27 @@ from .usage import UsageError
 _NOBODY_LOOKS = "Nobody can confirm this here: look with --dry-run, then erase with --yes."
 
 
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="of a session (s_…) or an execution (x_…)"
+    )
+    parser.add_argument("--agent", metavar="NAME", help="all sessions of agents with this name")
+    parser.add_argument(
+        "--user", metavar="NAME", help="all sessions of a user, and what the user did in others"
+    )
+    parser.add_argument(
+        "--text",
+        metavar="TEXT",
+        help="all that contains this text; - reads it from standard input",
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why; it is recorded")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    parser.add_argument("-y", "--yes", action="store_true", help="erase without asking")
+
+
+@command(
+    "erase", "erase from the record of closed sessions, after you have seen what goes", _options
+)
 def erase(arguments: Namespace, console: Console) -> int:
     """Show what goes, ask the user to confirm, and erase it."""
     if arguments.id is not None and not arguments.id.startswith(("s_", "x_")):

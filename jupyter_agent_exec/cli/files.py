@@ -9,13 +9,13 @@ from pathlib import Path
 from ..client import Session
 from ..client.display import size
 from . import exit_codes
+from .command import command
 from .command_client import connected
 from .console import Console
 from .usage import UsageError
 
 
-def add_words(parser: ArgumentParser) -> None:
-    """Add the arguments of `files`."""
+def _options(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     listing = actions.add_parser(
@@ -55,6 +55,7 @@ def add_words(parser: ArgumentParser) -> None:
         )
 
 
+@command("files", "list, download, upload or delete the files in a session's folder", _options)
 def files(arguments: Namespace, console: Console) -> int:
     """List, download, upload or delete a session's files."""
     if arguments.action == "put" and not Path(arguments.source).is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +18,7 @@ import httpx2
 from ..client import AgentExecClient, ServerUnreachable, UnexpectedAnswer
 from ..errors import AgentExecError
 from . import exit_codes
+from .command import command
 from .console import Console
 from .usage import UsageError
 
@@ -35,6 +36,54 @@ class UserServer(NamedTuple):
     url: str
 
 
+_EPILOG: Final = f"""\
+docs/how-to/hub.md shows how to configure the service. To pause, put a token of an administrator
+into {TOKEN_VARIABLE}; users' code that runs goes on, and servers that do not run are not
+started for agents any more.
+
+examples:
+  jupyter agent-exec hub pause --hub-url https://hub.example.org/
+  jupyter agent-exec hub resume --hub-url https://hub.example.org/"""
+
+
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        metavar="ACTION",
+        nargs="?",
+        choices=("serve", "pause", "resume"),
+        default="serve",
+        help="serve: what JupyterHub starts; pause: pause all agents of all users; resume: let "
+        "them go on (%(default)s)",
+    )
+    parser.add_argument(
+        "--hub-url",
+        metavar="URL",
+        help="address of the hub's proxy with the hub's base URL; else from "
+        f"{URL_VARIABLE}, which the hub sets if it knows its public URL",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="FILE",
+        default="agent-exec-hub.sqlite",
+        help="of the service: what people have granted (%(default)s)",
+    )
+    parser.add_argument(
+        "--service",
+        metavar="NAME",
+        default="agent-exec",
+        help="for pause and resume: the service's name at the hub (%(default)s)",
+    )
+
+
+@command(
+    "hub",
+    "serve MCP for all users of a JupyterHub, or pause all their agents",
+    _options,
+    epilog=_EPILOG,
+    server=False,
+    json=False,
+)
 def hub(arguments: Namespace, console: Console) -> int:
     """Run the service, or pause or resume all agents of all users."""
     url = arguments.hub_url or os.environ.get(URL_VARIABLE, "").removesuffix("hub/")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
@@ -16,14 +16,17 @@ from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, person, placed, quoted, size
 from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
+from ..types import FINAL_STATUSES, TargetKind, Verdict
 from . import exit_codes, provenance
 from .check import search_central
+from .command import command, limit, session_id
 from .command_client import connected
 from .console import Console
 from .run import save_images
 from .usage import UsageError, image_folder
 
 
+@command("status", "show the status of the server")
 def status(arguments: Namespace, console: Console) -> int:
     """Show the server's status. Do not start a server if none runs."""
     with connected(arguments, console, may_start=False) as client:
@@ -68,6 +71,29 @@ def _how_far(sink: models.SinkStatus) -> str:
     return words if sink.error is None else f"{words}; {sink.error}"
 
 
+def _whose_and_when(parser: ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="NAME", help="only those of this agent")
+    parser.add_argument(
+        "--target", choices=get_args(TargetKind), help="only those with this kind of target"
+    )
+    parser.add_argument(
+        "--since", metavar="TIME", help="only since this time, such as 2026-11-21T09:00:00Z"
+    )
+    parser.add_argument("--until", metavar="TIME", help="only until this time")
+
+
+def _sessions_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--open", action="store_true", help="only open sessions")
+    parser.add_argument(
+        "--unreviewed",
+        action="store_true",
+        help="only sessions with executions that nobody has reviewed",
+    )
+    _whose_and_when(parser)
+    limit(parser, 50)
+
+
+@command("sessions", "list sessions, open ones first", _sessions_options)
 def sessions(arguments: Namespace, console: Console) -> int:
     """List sessions, the open ones first."""
     with connected(arguments, console) as client:
@@ -122,6 +148,15 @@ def granted(grant: models.Grant | None) -> str:
     return f" (granted until {end})"
 
 
+def _show_options(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
+    parser.add_argument(
+        "--whole", action="store_true", help="print only the whole text output of an execution"
+    )
+    parser.add_argument("--images", metavar="DIR", help="save images in this folder")
+
+
+@command("show", "show a session and its executions, or one execution", _show_options)
 def show(arguments: Namespace, console: Console) -> int:
     """Show a session with its executions, or one execution."""
     if not arguments.id.startswith(("s_", "x_")):
@@ -135,6 +170,7 @@ def show(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+@command("guide", "print a guide to a session for language models", session_id)
 def guide(arguments: Namespace, console: Console) -> int:
     """Print what a language model should know before it works in a session."""
     with connected(arguments, console) as client:
@@ -146,6 +182,38 @@ def guide(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _search_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "query",
+        metavar="WORDS",
+        nargs="?",
+        default="",
+        help="words to search for; without them, all executions are listed",
+    )
+    parser.add_argument(
+        "--status",
+        choices=sorted(FINAL_STATUSES),
+        metavar="STATUS",
+        help="only executions with this status",
+    )
+    parser.add_argument("--session", metavar="ID", help="only executions of this session")
+    parser.add_argument("--has-image", action="store_true", help="only executions with an image")
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        metavar="SINK",
+        help="search what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
+    )
+    parser.add_argument(
+        "--review",
+        choices=(*get_args(Verdict), "none"),
+        help="only executions with this verdict; none: not reviewed yet",
+    )
+    _whose_and_when(parser)
+    limit(parser, 20)
+
+
+@command("search", "search sources, outputs and errors, newest first", _search_options)
 def search(arguments: Namespace, console: Console) -> int:
     """Search the history, or what was sent to a sink."""
     if arguments.origin is not None:
@@ -183,6 +251,36 @@ def search(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _export_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help="the session's id")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write (SESSION.ipynb); - for standard output",
+    )
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="indented and without our metadata, for git, nbdime, jupytext and papermill",
+    )
+    parser.add_argument("--journal", metavar="FILE", help="also write the raw record to this file")
+    parser.add_argument(
+        "--format",
+        choices=("notebook", "ro-crate", "prov"),
+        default="notebook",
+        help="ro-crate: all of it for an archive, in a .zip or a folder; prov: PROV-JSON. Both "
+        "need jupyter-agent-exec[provenance]",
+    )
+    parser.add_argument(
+        "--requirements",
+        metavar="FILE",
+        help="also write the packages that its kernel had to this file, such as requirements.txt",
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
+
+
+@command("export", "write a session as a notebook", _export_options)
 def export(arguments: Namespace, console: Console) -> int:
     """Write a session's notebook to a file, and what the options name beside it."""
     if arguments.format != "notebook":
@@ -346,6 +444,9 @@ _LINES: Final = 10
 """Maximum lines to show of a cell's source, and of its outputs."""
 
 
+@command(
+    "notebooks", "list notebooks that are open or have a kernel, and the agents that work in them"
+)
 def notebooks(arguments: Namespace, console: Console) -> int:
     """List the notebooks that are open or have a kernel."""
     with connected(arguments, console, may_start=False) as client:
@@ -368,6 +469,15 @@ def notebooks(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _cells_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="the notebook's path from the server's root, as `notebooks` lists it",
+    )
+
+
+@command("cells", "show a notebook's cells as they are now", _cells_options)
 def cells(arguments: Namespace, console: Console) -> int:
     """Show a notebook's cells, with the first lines of their sources and outputs."""
     with connected(arguments, console, may_start=False) as client:
@@ -420,6 +530,15 @@ def _show(text: str, margin: str, console: Console) -> None:
         console.line(f"{margin}… {counted(len(lines) - _LINES, 'more line')} (--json has all)")
 
 
+def _names_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help="the session's id; it must be open")
+    parser.add_argument(
+        "match", metavar="TEXT", nargs="?", help="only names that contain this text"
+    )
+    limit(parser, 100)
+
+
+@command("variables", "list the variables of a session's kernel", _names_options)
 def variables(arguments: Namespace, console: Console) -> int:
     """List the variables of a session's kernel."""
     with connected(arguments, console, may_start=False) as client:
@@ -433,6 +552,7 @@ def variables(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+@command("packages", "list the packages that a session's kernel can import", _names_options)
 def packages(arguments: Namespace, console: Console) -> int:
     """List the packages that code in a session's kernel can import."""
     with connected(arguments, console, may_start=False) as client:

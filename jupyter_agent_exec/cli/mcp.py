@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import threading
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from http import HTTPStatus
@@ -32,6 +32,7 @@ from ..client.servers import TOKEN_VARIABLE, Server
 from ..host_kernel import HEADER, host_kernels
 from ..own_server.launch import own_server
 from . import exit_codes
+from .command import command
 from .console import Console
 from .usage import UsageError
 
@@ -42,6 +43,30 @@ every 15 seconds."""
 _BYE_SECONDS: Final = 1.0
 
 
+_EPILOG: Final = """\
+Configure an MCP client that starts a process with this command. If your client speaks HTTP, give it
+the server's address instead: http://localhost:8888/api/agent-exec/mcp.
+
+The command uses the server that you name, or one that is running on this machine. If there is
+none, it starts one in the current folder, which ends with the client. Standard output carries only
+the protocol; messages go to standard error."""
+
+
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--start",
+        action="store_true",
+        help="start a server for this client alone, which ends with the client",
+    )
+
+
+@command(
+    "mcp",
+    "connect an MCP client that uses standard input and output",
+    _options,
+    epilog=_EPILOG,
+    json=False,
+)
 def mcp(arguments: Namespace, console: Console) -> int:
     """Serve the client at standard input and output until it closes standard input."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

@@ -13,6 +13,7 @@ from ..counts import counted
 from ..models import Rerun, RerunCell, RerunRules, RunAgain
 from ..types import RerunVerdict, SessionId
 from . import exit_codes
+from .command import command
 from .command_client import connected, decided
 from .console import Colour, Console
 from .usage import UsageError, seconds
@@ -20,8 +21,20 @@ from .usage import UsageError, seconds
 _COLOURS: Final[dict[RerunVerdict, Colour]] = {"same": "green", "differs": "red", "failed": "red"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of `rerun`."""
+_EPILOG: Final = """\
+The code runs in a fresh kernel, in a session of its own. Memory addresses, the time of the run,
+durations, folders, ids and the last digits of floats do not count.
+
+exit codes: 0 all outputs are as before, 1 one differs or fails, 2 usage, 3 no server or no
+connection, 4 the server refused, 5 the session was closed before the end.
+
+examples:
+  jupyter agent-exec rerun s_01…
+  jupyter agent-exec rerun analysis.ipynb --isolated
+  jupyter agent-exec rerun analysis.ipynb --ignore 'seed \\d+' --float-tolerance 0.001"""
+
+
+def _options(parser: ArgumentParser) -> None:
     defaults = RerunRules()
     parser.add_argument(
         "what", metavar="WHAT", help="a session's id (s_…), or a notebook file with its outputs"
@@ -59,6 +72,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         )
 
 
+@command(
+    "rerun",
+    "run a session's or a notebook's code again, and compare the outputs",
+    _options,
+    epilog=_EPILOG,
+)
 def rerun(arguments: Namespace, console: Console) -> int:
     """Run code again, show each cell's verdict as it comes, and return the exit code."""
     request = _request(arguments)

@@ -7,12 +7,12 @@ from argparse import ArgumentParser, Namespace
 from ..client.display import one_line
 from ..models import Restoration
 from . import exit_codes
+from .command import command
 from .command_client import connected
 from .console import Console
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of `restore`."""
+def _options(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the session's id; open or closed")
     parser.add_argument("--dry-run", action="store_true", help="only show what would run")
     parser.add_argument(
@@ -24,6 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+@command("restore", "run again what made the state of a session's last kernel", _options)
 def restore(arguments: Namespace, console: Console) -> int:
     """Restore a session, say what ran and what is back, and return the exit code."""
     with connected(arguments, console, may_start=False) as client:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from ..client.display import quoted
 from ..models import Hold, Retention
 from . import exit_codes
+from .command import command
 from .command_client import connected, decided
 from .console import Console
 from .usage import UsageError
@@ -15,6 +16,14 @@ from .usage import UsageError
 _NOBODY_LOOKS = "Nobody can confirm this here: look with --dry-run, then remove with --yes."
 
 
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only show what would go")
+    parser.add_argument("-y", "--yes", action="store_true", help="remove without asking")
+
+
+@command(
+    "retain", "remove the closed sessions that the server's rules of retention let go", _options
+)
 def retain(arguments: Namespace, console: Console) -> int:
     """Show what goes, ask the user to confirm, and remove it."""
     with connected(arguments, console, may_start=False) as client:
@@ -33,6 +42,15 @@ def retain(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _hold_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="the session's id")
+    parser.add_argument("--agent", metavar="NAME", help="all sessions of agents with this name")
+    parser.add_argument("--user", metavar="NAME", help="all sessions of a user")
+    parser.add_argument("--release", action="store_true", help="release it")
+    parser.add_argument("--reason", metavar="TEXT", help="why; it is recorded")
+
+
+@command("hold", "put sessions on hold, so that nothing removes or erases them", _hold_options)
 def hold(arguments: Namespace, console: Console) -> int:
     """Put something on hold or release it, and show what is on hold."""
     wanted = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,11 +27,126 @@ from ..client.requests import Place
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
+from .command import command, execution_id, session_id
 from .command_client import connected
 from .console import Console, LiveView, ask_at_terminal, colour_of
-from .usage import check_where, image_folder, read_pairs, read_source
+from .usage import check_where, image_folder, read_pairs, read_source, seconds
+
+_EPILOG = """\
+examples:
+  jupyter agent-exec run '1 + 1'
+  jupyter agent-exec run analysis.py --images plots
+  generate | jupyter agent-exec run - --json
+  jupyter agent-exec run 'x = 2' --keep          prints the session's id
+  jupyter agent-exec run 'x * 2' --session s_01…
+  jupyter agent-exec run 'df.head()' --notebook work/sales.ipynb
+  jupyter agent-exec run --notebook work/sales.ipynb --cell 5f1c2a…
+
+In a user's notebook or kernel, code waits while the user's code runs. A message on standard error
+says so.
+
+Ctrl-C cancels the execution (exit code 130). A second Ctrl-C leaves it running."""
 
 
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        nargs="?",
+        help="code, a file with code, or - for standard input; with --cell, you can leave it "
+        "out to run the cell as it is",
+    )
+    parser.add_argument(
+        "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="how long the code may run"
+    )
+    parser.add_argument(
+        "--images", metavar="DIR", help="save images in this folder; it is created if necessary"
+    )
+    parser.add_argument(
+        "--value",
+        metavar="NAME=EXPRESSION",
+        action="append",
+        default=[],
+        help="print the value of this expression after the code has run; can be repeated",
+    )
+    parser.add_argument(
+        "--stdin",
+        action="store_true",
+        help="let the code ask for input, which you type here; passwords are not recorded",
+    )
+    parser.add_argument(
+        "--purpose",
+        metavar="TEXT",
+        help="why the code is run; shown to users who approve or review it",
+    )
+    parser.add_argument(
+        "--trial",
+        action="store_true",
+        help="in a sealed copy of the kernel, which sees its variables and changes nothing",
+    )
+    _add_where(parser)
+    _add_placement(parser)
+
+
+def _add_where(parser: ArgumentParser) -> None:
+    where = parser.add_argument_group("where the code runs", "in a scratch kernel by default")
+    target = where.add_mutually_exclusive_group()
+    target.add_argument("--session", metavar="ID", help="in this open session")
+    target.add_argument(
+        "--notebook",
+        metavar="PATH",
+        help="in this notebook and its kernel; a path from the server's root, as in `notebooks`",
+    )
+    target.add_argument("--kernel", metavar="ID", help="in this running kernel, without a notebook")
+    where.add_argument(
+        "--keep", action="store_true", help="keep the session open afterwards, with its variables"
+    )
+    where.add_argument(
+        "--kernel-name",
+        metavar="NAME",
+        help="kernelspec for a scratch kernel, or for a notebook that has no kernel yet",
+    )
+    where.add_argument(
+        "--cwd", metavar="PATH", help="the kernel's folder; a path from the server's root"
+    )
+    where.add_argument(
+        "--isolated",
+        action="store_true",
+        help="isolate the scratch kernel from the server, the network and other files",
+    )
+    where.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an environment variable for the kernel, if the server allows it; can be repeated",
+    )
+    where.add_argument(
+        "--agent", metavar="NAME", default="command-line", help="name of the agent (%(default)s)"
+    )
+    where.add_argument("--title", metavar="TEXT", help="what the session is for")
+
+
+def _add_placement(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "where the cell goes", "to the end of the notebook by default"
+    )
+    group.add_argument(
+        "--create", action="store_true", help="create an empty notebook if there is none"
+    )
+    placement = group.add_mutually_exclusive_group()
+    placement.add_argument("--after", metavar="CELL", help="after the cell with this id")
+    placement.add_argument("--before", metavar="CELL", help="before the cell with this id")
+    placement.add_argument("--cell", metavar="CELL", help="run the cell with this id where it is")
+    placement.add_argument(
+        "--no-cell", action="store_true", help="record the code, but add no cell to the notebook"
+    )
+
+
+@command("run", "run code and show its outputs as they come", _options, epilog=_EPILOG)
 def run(arguments: Namespace, console: Console) -> int:
     """Run code, show its outputs and return the exit code."""
     check_where(arguments)
@@ -58,6 +173,11 @@ def run(arguments: Namespace, console: Console) -> int:
         return exit_codes.INTERRUPTED if running.cancelled else exit_codes.of_status(result.status)
 
 
+@command(
+    "cancel",
+    "cancel an execution: take it out of the queue, or interrupt its code",
+    execution_id,
+)
 def cancel(arguments: Namespace, console: Console) -> int:
     """Cancel an execution, and wait until it has ended."""
     with connected(arguments, console, may_start=False) as client:
@@ -70,6 +190,11 @@ def cancel(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+@command(
+    "restart",
+    "restart a session's own scratch kernel; its variables are lost",
+    session_id,
+)
 def restart(arguments: Namespace, console: Console) -> int:
     """Restart a session's kernel."""
     with connected(arguments, console, may_start=False) as client:
@@ -83,6 +208,7 @@ def restart(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+@command("close", "close a session; its own scratch kernel is shut down", session_id)
 def close(arguments: Namespace, console: Console) -> int:
     """Close a session."""
     with connected(arguments, console, may_start=False) as client:

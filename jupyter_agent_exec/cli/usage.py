@@ -117,6 +117,25 @@ def seconds(word: str) -> float:
     return number
 
 
+def duration(word: str) -> float:
+    """Return the seconds of a duration such as 90m, 8h or 30d."""
+    unit = {"m": 60, "h": 3600, "d": 86_400}.get(word[-1:])
+    if unit is None or not word[:-1].isdecimal():
+        raise ArgumentTypeError(f"not a number with m, h or d: {word!r}")
+    return float(word[:-1]) * unit
+
+
+def count(word: str) -> int:
+    """Return the number, from 1 on, that an argument says."""
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise ArgumentTypeError(f"{word!r} is not a number from 1 on")
+    return number
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()

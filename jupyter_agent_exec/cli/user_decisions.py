@@ -1,18 +1,19 @@
-"""Commands for the user's decisions: approvals, reviews and agent tokens."""
+"""Commands for the user's decisions: approvals, proposed edits and reviews."""
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from difflib import ndiff
-from typing import Final
+from typing import Final, get_args
 
-from ..client import AgentExecClient
-from ..client.client import SCOPES
+from .. import models
+from ..client import AgentExecClient, Session
 from ..client.display import credential, exact, person, quoted
-from ..models import Approvals, Caps, Execution, Proposal, Review, Session
-from ..types import PolicyKind
+from ..models import Approvals, Execution, Proposal, Review
+from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
 from . import exit_codes
+from .command import command, execution_id
 from .command_client import connected, decided, typed
 from .console import Colour, Console
 from .usage import UsageError, read_source
@@ -27,6 +28,7 @@ _OF_SIGN: Final[dict[str, Colour]] = {"+": "green", "-": "red"}
 _KINDS: tuple[PolicyKind, ...] = ("scratch", "notebook", "kernel", "edits")
 
 
+@command("pending", "list executions that need approval, with their exact source")
 def pending(arguments: Namespace, console: Console) -> int:
     """List the executions that await approval, with their exact sources."""
     with connected(arguments, console, may_start=False) as client:
@@ -42,6 +44,23 @@ def pending(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _approve_options(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="of the execution (x_…)")
+    parser.add_argument(
+        "--edit",
+        metavar="SOURCE",
+        help="run this source instead: code, a file with code, or - for standard input",
+    )
+    parser.add_argument(
+        "--grant",
+        choices=get_args(GrantSpan),
+        help="let the agent run more code in this kernel without asking: until the kernel "
+        "restarts, or for an hour at most",
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="approve without a question")
+
+
+@command("approve", "approve an execution after you have seen its source", _approve_options)
 def approve(arguments: Namespace, console: Console) -> int:
     """Show an execution's source, ask the user to confirm, and approve it."""
     edited = None
@@ -64,6 +83,11 @@ def approve(arguments: Namespace, console: Console) -> int:
     return _answered(answer.execution, arguments, console)
 
 
+def _withdraw_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help="id of one of its sessions there (s_…)")
+
+
+@command("withdraw", "end what an agent may run in a kernel without asking", _withdraw_options)
 def withdraw(arguments: Namespace, console: Console) -> int:
     """Withdraw the grant of a session's agent."""
     with connected(arguments, console, may_start=False) as client:
@@ -78,6 +102,12 @@ def withdraw(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _reject_options(parser: ArgumentParser) -> None:
+    execution_id(parser)
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, which the agent can read")
+
+
+@command("reject", "reject an execution", _reject_options)
 def reject(arguments: Namespace, console: Console) -> int:
     """Reject an execution."""
     with connected(arguments, console, may_start=False) as client:
@@ -85,6 +115,11 @@ def reject(arguments: Namespace, console: Console) -> int:
     return _answered(answer.execution, arguments, console)
 
 
+def _proposals_options(parser: ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", nargs="?", help="only for this notebook")
+
+
+@command("proposals", "show the edits that agents propose", _proposals_options)
 def proposals(arguments: Namespace, console: Console) -> int:
     """List the open edits that agents propose, with their exact sources."""
     with connected(arguments, console, may_start=False) as client:
@@ -99,18 +134,39 @@ def proposals(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
-def decide_edits(arguments: Namespace, console: Console) -> int:
-    """Keep or undo the proposed edits of a session."""
+def _edits_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help="id of the agent's session (s_…)")
+    parser.add_argument(
+        "ids", metavar="EDIT", nargs="*", help="ids of edits; all open ones by default"
+    )
+
+
+@command("keep", "apply an agent's proposed edits to the notebook", _edits_options)
+def keep(arguments: Namespace, console: Console) -> int:
+    """Keep the proposed edits of a session."""
+    return _decide_edits(arguments, console, Session.keep_edits)
+
+
+@command("undo", "reject an agent's proposed edits, or revert kept ones", _edits_options)
+def undo(arguments: Namespace, console: Console) -> int:
+    """Undo the proposed edits of a session."""
+    return _decide_edits(arguments, console, Session.undo_edits)
+
+
+def _decide_edits(
+    arguments: Namespace,
+    console: Console,
+    decide: Callable[[Session, list[str]], list[Proposal]],
+) -> int:
     with connected(arguments, console, may_start=False) as client:
         session = client.session(arguments.session)
-        decide = session.keep_edits if arguments.keeps else session.undo_edits
         wanted = arguments.ids or [
             edit.id
             for proposal in session.proposals()
             for edit in proposal.edits
             if edit.status == "open"
         ]
-        made = decided(client, console, lambda: decide(wanted)) if wanted else []
+        made = decided(client, console, lambda: decide(session, wanted)) if wanted else []
     if arguments.json:
         console.json(made)
         return exit_codes.OK
@@ -144,10 +200,21 @@ def _show_difference(
             say(f"   {line[0]} | {line[2:]}", _OF_SIGN.get(line[0]))
 
 
+@command("pause", "pause all agents; running code continues")
 def pause(arguments: Namespace, console: Console) -> int:
-    """Pause all agents, or resume them."""
+    """Pause all agents."""
+    return _set_paused(arguments, console, True)
+
+
+@command("resume", "end a pause of all agents")
+def resume(arguments: Namespace, console: Console) -> int:
+    """End a pause."""
+    return _set_paused(arguments, console, False)
+
+
+def _set_paused(arguments: Namespace, console: Console, paused: bool) -> int:
     with connected(arguments, console, may_start=False) as client:
-        approvals = decided(client, console, client.pause if arguments.paused else client.resume)
+        approvals = decided(client, console, client.pause if paused else client.resume)
     if arguments.json:
         console.json(approvals)
     elif approvals.paused is None:
@@ -157,6 +224,21 @@ def pause(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+def _policy_options(parser: ArgumentParser) -> None:
+    for kind in get_args(TargetKind):
+        parser.add_argument(
+            f"--{kind}",
+            choices=get_args(ApprovalMode),
+            help=f"which executions with a {kind} target need approval",
+        )
+    parser.add_argument(
+        "--edits",
+        choices=get_args(EditMode),
+        help="how agents with a token edit notebooks: at once, or as proposals",
+    )
+
+
+@command("policy", "show or set what needs approval", _policy_options)
 def policy(arguments: Namespace, console: Console) -> int:
     """Show or set the policy: which agent code needs approval."""
     wanted = {kind: getattr(arguments, kind) for kind in _KINDS}
@@ -174,6 +256,12 @@ def policy(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
+@command(
+    "passphrase",
+    "make the hash of a passphrase, which users must type before they decide",
+    server=False,
+    json=False,
+)
 def passphrase(arguments: Namespace, console: Console) -> int:
     """Ask the user for a new passphrase, and print the line for the server's configuration."""
     from jupyter_server.auth.security import passwd  # takes half a second
@@ -241,6 +329,20 @@ def _say_if_paused(approvals: Approvals, console: Console) -> None:
         console.line(f"All agents are paused since {paused.at[11:19]} UTC, by {person(paused.by)}.")
 
 
+def _review_options(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="of a session (s_…) or an execution (x_…)")
+    verdict = parser.add_mutually_exclusive_group()
+    verdict.add_argument(
+        "--approve", dest="verdict", action="store_const", const="approved", help="mark as good"
+    )
+    verdict.add_argument(
+        "--flag", dest="verdict", action="store_const", const="flagged", help="mark as a problem"
+    )
+    verdict.add_argument("--clear", action="store_true", help="remove the verdict")
+    parser.add_argument("--comment", metavar="TEXT", help="a comment")
+
+
+@command("review", "review an execution, or all executions of a session", _review_options)
 def review(arguments: Namespace, console: Console) -> int:
     """Review an execution, or all executions of a session."""
     if not arguments.id.startswith(("s_", "x_")):
@@ -250,7 +352,7 @@ def review(arguments: Namespace, console: Console) -> int:
     if not (arguments.clear or arguments.verdict or arguments.comment):
         raise UsageError("What do you think? --approve, --flag, --comment or --clear.")
     with connected(arguments, console, may_start=False) as client:
-        answer: Execution | Session
+        answer: Execution | models.Session
         if arguments.id.startswith("x_"):
             result = decided(
                 client,
@@ -278,87 +380,3 @@ def review_line(review: Review | None) -> str:
         return "not reviewed"
     words = f"{review.verdict or 'commented'} by {person(review.by)}"
     return words if review.comment is None else f"{words}: {review.comment}"
-
-
-_NEVER = "-"
-
-
-def new_token(arguments: Namespace, console: Console) -> int:
-    """Create a token, and show its secret. The server cannot show it again."""
-    caps = Caps(
-        executions_per_minute=arguments.per_minute,
-        concurrent_executions=arguments.at_once,
-        wall_seconds=arguments.timeout,
-        output_bytes=arguments.output_bytes,
-        kernels=arguments.kernels,
-        completion=False if arguments.no_completion else None,
-    )
-    with connected(arguments, console, may_start=False) as client:
-        minted = decided(
-            client,
-            console,
-            lambda: client.mint_token(
-                arguments.label,
-                arguments.scope or SCOPES,
-                expires_in=arguments.expires_in,
-                approval=arguments.approval,
-                edits=arguments.edits,
-                caps=caps,
-            ),
-        )
-    token = minted.token
-    if arguments.json:
-        console.json(minted)
-        return exit_codes.OK
-    if arguments.config is None:
-        console.line(minted.secret)
-    else:
-        texts = {each.name: each.text for each in minted.configurations}
-        if arguments.config not in texts:
-            raise UsageError(
-                f"There is no configuration {arguments.config!r} for {token.id}, which you may "
-                f"want to revoke; there are {', '.join(texts)}."
-            )
-        console.line(texts[arguments.config].rstrip("\n"))
-        if not minted.mcp_installed:
-            console.note("MCP clients need the extra on the server: 'jupyter-agent-exec[mcp]'.")
-    console.note(f"{token.id} may {', '.join(token.scopes)} until {token.expires_at}.")
-    console.note("The secret is shown only now. Anybody who has it can act as this agent.")
-    return exit_codes.OK
-
-
-def list_tokens(arguments: Namespace, console: Console) -> int:
-    """List agent tokens: the valid ones, or all with ``--all``."""
-    with connected(arguments, console, may_start=False) as client:
-        tokens = client.tokens()
-    if arguments.json:
-        console.json(tokens)
-        return exit_codes.OK
-    shown = [token for token in tokens if arguments.all or token.status == "active"]
-    console.table(
-        ("ID", "STATUS", "EXPIRES", "LAST USED", "LABEL", "SCOPES"),
-        (
-            (
-                token.id,
-                token.status,
-                token.expires_at[:16],
-                (token.last_used_at or _NEVER)[:16],
-                token.label,
-                " ".join(token.scopes),
-            )
-            for token in shown
-        ),
-        last_width=60,
-    )
-    return exit_codes.OK
-
-
-def revoke_token(arguments: Namespace, console: Console) -> int:
-    """Revoke a token."""
-    with connected(arguments, console, may_start=False) as client:
-        token = client.revoke_token(arguments.id)
-    if arguments.json:
-        console.json(token)
-    else:
-        console.line(f"{token.id}  {token.status}")
-    return exit_codes.OK
