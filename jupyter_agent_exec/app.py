@@ -13,7 +13,7 @@ from traitlets.config import Config
 from ._version import __version__
 from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
-from .auth.handler import Route, url_specs
+from .auth.routes import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
 from .files.handlers import ROUTES as FILE_ROUTES
 from .mcp.endpoint import McpHandler

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 from tornado import web
 
-from .auth.handler import STATUSES, AgentExecHandler, Route
+from .auth.handler import STATUSES, AgentExecHandler
 from .auth.operations import Operation, operations, requires
+from .auth.routes import Route
 from .auth.scopes import FOR_PEOPLE
 from .models import Execution, OutputChange, Problem, StatusChange
 

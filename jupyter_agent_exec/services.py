@@ -205,7 +205,7 @@ class Services:
         """Create the managers of agent tokens, the passphrase and denied requests."""
         traits = self._traits
         self.tokens = Tokens(
-            TokenStore(self._folder, TokenEntries(self._folder).read),
+            TokenStore(self._folder, TokenEntries(self._folder).read, self._log),
             self.history,
             changed=self._tokens_changed,
             max_lifetime=traits.max_token_lifetime,

@@ -4,20 +4,19 @@ Authentication happens in `prepare()`, before any verb. A person has one of Jupy
 credentials. An agent may have an agent token, which is not for Jupyter's identity provider. Before
 the verb runs, the handler checks that the token gives access to the object in the route's path. A
 route whose path names no object is for people, unless its verb declares what agents get there. If a
-verb does not name its scope with `requires`, the extension does not load (see `check_verbs`).
+verb does not name its scope with `requires`, the extension does not load (see `routes`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from http import HTTPStatus
 from http.client import responses
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,9 +50,6 @@ from .tokens import (
     without_tokens,
 )
 from .unlocks import UNLOCK_HEADER, Unlocks
-
-Route: TypeAlias = "tuple[str, type[AgentExecHandler]]"
-"""A path template under the namespace, and the handler of its verbs."""
 
 PING_INTERVAL: Final = 20.0
 """Seconds between two pings of a WebSocket. A peer must answer before the next ping."""
@@ -110,63 +106,9 @@ def status_of(error: type[errors.AgentExecError]) -> int:
     return next((STATUSES[cls] for cls in error.__mro__ if cls in STATUSES), 500)
 
 
-def check_verbs(handler: type[web.RequestHandler]) -> None:
-    """Raise TypeError if a verb of the handler neither names its scope nor is for everybody."""
-    named = operations(handler)
-    for method in handler.SUPPORTED_METHODS:
-        verb = method.lower()
-        base = AgentExecHandler if verb == "options" else web.RequestHandler  # it answers 405
-        if is_open(getattr(handler, verb)) and verb != "options":
-            continue
-        if verb not in named and getattr(handler, verb) is not getattr(base, verb, None):
-            raise TypeError(f"{handler.__name__}.{verb} does not name its scope with @requires")
-
-
 def is_open(verb: Callable[..., Any]) -> bool:
     """Return whether Jupyter's `allow_unauthenticated` marks a verb: it needs no credential."""
     return getattr(verb, "__allow_unauthenticated", False)
-
-
-def check_services(handler: type[AgentExecHandler], services: Iterable[str]) -> None:
-    """Raise TypeError if the handler declares an attribute that is not one of the services."""
-    declared = {
-        name
-        for cls in handler.__mro__
-        if issubclass(cls, AgentExecHandler)
-        for name in inspect.get_annotations(cls)
-        if not hasattr(handler, name)
-    }
-    missing = declared - {"caller", "route", *services}
-    if missing:
-        raise TypeError(f"{handler.__name__} needs {', '.join(sorted(missing))}: no such service")
-
-
-def url_specs(
-    routes: Iterable[Route], services: Mapping[str, object], namespace: str
-) -> Iterator[tuple[str, type[AgentExecHandler], dict[str, object]]]:
-    """Yield tornado's arguments for each route, and a handler for all other paths.
-
-    Parameters
-    ----------
-    routes
-        Path templates under the namespace, and their handlers. A parameter `{path}` is a contents
-        path and may have slashes.
-    services
-        The objects that the handlers need, by the names of the attributes that they declare.
-    namespace
-        Path of the routes under the server's base URL.
-
-    Raises
-    ------
-    TypeError
-        A verb does not name its scope, or a handler needs a service that does not exist.
-    """
-    for path, handler in routes:
-        check_verbs(handler)
-        check_services(handler, services)
-        pattern = re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path.replace("{path}", "(?P<path>.+)"))
-        yield f"/{namespace}{pattern}", handler, {"services": services, "route": path}
-    yield rf"/{namespace}(?:/.*)?", NotFoundHandler, {"services": services, "route": "*"}
 
 
 class AgentExecHandler(JupyterHandler):
@@ -576,17 +518,6 @@ class AgentExecHandler(JupyterHandler):
         if error.status_code == HTTPStatus.BAD_REQUEST:
             return errors.InvalidRequest("The address or the query is not UTF-8.", field=None)
         return error
-
-
-class NotFoundHandler(AgentExecHandler):
-    """Any path under the namespace that is not a route."""
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        """Refuse every verb in the same words."""
-        await super().prepare()
-        if self.request.method != "OPTIONS":
-            path = self.public(self.request.path)
-            raise errors.NotFound(f"There is no {path} here; see openapi.json.")
 
 
 class AgentExecWebSocket(AgentExecHandler, WebSocketHandler):

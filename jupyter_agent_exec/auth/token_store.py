@@ -6,6 +6,7 @@ blocks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -73,15 +74,19 @@ class TokenStore:
         Reads the entries about tokens from the ledgers of the history. May raise OSError.
     """
 
-    def __init__(self, folder: Path, read_ledgers: Callable[[], LedgerTokens]) -> None:
+    def __init__(
+        self, folder: Path, read_ledgers: Callable[[], LedgerTokens], log: logging.Logger
+    ) -> None:
         self.folder = folder
+        self._log = log
         decode = msgspec.json.Decoder(_File).decode
         self._file = SharedFile(folder / FILE, "The agent tokens", decode, _File(tokens=()))
         self._bound: _File | None = None
         self._read_ledgers = read_ledgers
         self.tokens: Stored = MappingProxyType({})
-        """The tokens that ledgers of this history minted, as they were read last."""
-        self.unminted: frozenset[TokenId] = frozenset()
+        """The tokens that ledgers of this history minted, as they were read last. All threads may
+        read this."""
+        self.unminted: set[TokenId] = set()
         """Tokens in the file that no ledger minted as they are; they are refused, but kept."""
         self.secrets: Collection[tuple[TokenId, Digest | None]] = ()
         """The hashes of all secrets that each token has had."""
@@ -127,7 +132,7 @@ class TokenStore:
         if file is self._bound and not self.unminted:
             return
         try:
-            ledger_minted, ledger_revoked, self.secrets = self._read_ledgers()
+            ledger_minted, ledger_revoked, secrets = self._read_ledgers()
         except OSError as error:
             raise HistoryUnavailable(f"The ledgers cannot be read ({error}).") from error
         tokens: dict[TokenId, StoredToken] = {}
@@ -140,9 +145,15 @@ class TokenStore:
                 tokens[id] = replace(token, revoked_at=revoked_at)
             elif token.revoked_at is None and token.expires_at > timestamp():
                 unminted.add(id)
-        self._bound, self.unminted = file, frozenset(unminted)
+        if unminted and unminted != self.unminted:
+            self._log.warning(
+                "Agent tokens that no ledger of this history minted as they are are refused: %s",
+                ", ".join(sorted(unminted)),
+            )
+        self._bound, self.unminted = file, unminted
         if tokens != self.tokens:
             self.tokens = MappingProxyType(tokens)
+        self.secrets = secrets  # after the tokens: a secret that is not theirs has been used
 
 
 def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:

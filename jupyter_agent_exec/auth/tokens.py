@@ -40,7 +40,7 @@ from ..shared_file import SharedReads
 from ..tasks import Tasks
 from ..types import Digest, TokenId
 from .scopes import Caller, Grants
-from .token_store import Stored, StoredToken, TokenStore
+from .token_store import StoredToken, TokenStore
 
 T = TypeVar("T")
 
@@ -133,9 +133,6 @@ class Tokens:
         self._thread = thread
         self._log = log
         self._tasks = Tasks(log)
-        self._known: Stored = {}
-        self._unminted: frozenset[TokenId] = frozenset()
-        self._callers: dict[TokenId, Caller] = {}
         self._revoked: dict[TokenId, str] = {}  # times of revocation that are not on disk yet
         self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
         self._renewing: set[TokenId] = set()
@@ -223,7 +220,7 @@ class Tokens:
     async def all(self) -> list[Token]:
         """Return the tokens, the newest first."""
         await self.refresh()
-        return [self._answer(token) for token in reversed(list(self._known.values()))]
+        return [self._answer(token) for token in reversed(list(self._store.tokens.values()))]
 
     async def revoke(self, id: str, caller: Caller) -> Token:
         """Revoke a token at once, even if that cannot be written.
@@ -236,7 +233,7 @@ class Tokens:
             It is revoked on this server, but not yet on disk. The write is retried.
         """
         await self.refresh()
-        token = self._known.get(TokenId(id))
+        token = self._store.tokens.get(TokenId(id))
         if token is None:
             raise NotFound("There is no such token.", token_id=id)
         if self.standing(token.id) == "revoked":
@@ -255,7 +252,7 @@ class Tokens:
                 f"the next one may not know of it. {error.message}",
                 token_id=token.id,
             ) from error
-        return self._answer(self._known[token.id])
+        return self._answer(self._store.tokens[token.id])
 
     # -- agents ------------------------------------------------------------------------------------
 
@@ -271,7 +268,7 @@ class Tokens:
         """
         await self.refresh()
         found = ACCESS_TOKEN.fullmatch(shown)
-        token = None if found is None else self._known.get(TokenId(found["id"]))
+        token = None if found is None else self._store.tokens.get(TokenId(found["id"]))
         secret = "" if found is None else found["secret"]
         sha256 = hashlib.sha256(secret.encode()).hexdigest()
         kept = _NOBODYS if token is None else token.secret_sha256
@@ -291,7 +288,7 @@ class Tokens:
     async def give_back(self, id: TokenId) -> None:
         """Revoke a token in the name of its own agent."""
         await self.refresh()
-        if (token := self._known.get(id)) is not None:
+        if (token := self._store.tokens.get(id)) is not None:
             await self.revoke(id, self._caller(token))
 
     async def renewable(self, refresh: str, client_id: str) -> Token | None:
@@ -349,11 +346,10 @@ class Tokens:
             The tokens cannot be read.
         """
         await self._reads.fresh()
-        self._take()
 
     def standing(self, id: TokenId) -> Standing:
         """Return whether a token is valid; an unknown one counts as revoked."""
-        token = self._known.get(id)
+        token = self._store.tokens.get(id)
         if token is None or token.revoked_at is not None or id in self._revoked:
             return "revoked"
         return "expired" if token.expires_at <= timestamp() else "active"
@@ -374,7 +370,7 @@ class Tokens:
 
     def knows(self, id: str) -> bool:
         """Return whether there is, or was, a token with an id."""
-        return TokenId(id) in self._known
+        return TokenId(id) in self._store.tokens
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -384,22 +380,19 @@ class Tokens:
         if found is None:
             return None, _NOBODYS
         sha256 = digest_of(derived_secret(found["secret"], client_id).encode())
-        return self._known.get(TokenId(found["id"])), sha256
+        return self._store.tokens.get(TokenId(found["id"])), sha256
 
     def _caller(self, token: StoredToken) -> Caller:
-        known = self._callers.get(token.id)
-        if known is None:
-            known = self._callers[token.id] = Caller(
-                username=token.username,
-                display_name=token.display_name,
-                access="token",
-                token=TokenRef(id=token.id, label=token.label),
-                grants=Grants.parse(token.scopes),
-                approval=token.approval and current_mode(token.approval),
-                edits=token.edits,
-                caps=token.caps,
-            )
-        return known
+        return Caller(
+            username=token.username,
+            display_name=token.display_name,
+            access="token",
+            token=TokenRef(id=token.id, label=token.label),
+            grants=Grants.parse(token.scopes),
+            approval=token.approval and current_mode(token.approval),
+            edits=token.edits,
+            caps=token.caps,
+        )
 
     def _answer(self, token: StoredToken) -> Token:
         return derive(
@@ -426,24 +419,8 @@ class Tokens:
                 tokens[token.id] = replace(token, revoked_at=known.revoked_at)
 
         await self._in_thread(partial(self._store.change, change))
-        self._take()
         self._used = {id: at for id, at in self._used.items() if used.get(id) != at}
         self._revoked = {id: at for id, at in self._revoked.items() if id not in revoked}
-
-    def _take(self) -> None:
-        if self._store.unminted != self._unminted:
-            self._unminted = self._store.unminted
-            if self._unminted:
-                self._log.warning(
-                    "Agent tokens that no ledger of this history minted as they are are refused: "
-                    "%s",
-                    ", ".join(sorted(self._unminted)),
-                )
-        stored = self._store.tokens
-        if stored is self._known:
-            return
-        self._known = stored
-        self._callers = {id: caller for id, caller in self._callers.items() if id in stored}
 
     def _note_use(self, id: TokenId) -> None:
         self._used[id] = timestamp()

@@ -36,7 +36,7 @@ from starlette.responses import Response
 from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn, TokenRefused
 from ..types import TokenId
-from .endpoint import Message, Scope
+from .exchange import Message, Scope
 from .redirect_uris import is_allowed, is_registered
 from .sign_in import SignIn, SignInRequest
 

@@ -15,17 +15,16 @@ from ..text import images
 from ..types import ExecutionId, SessionId
 from . import budget
 from .call import Call
-from .results import (
+from .resource_uris import (
     EXECUTION_TEMPLATE,
     IMAGE_TEMPLATE,
     NOTEBOOK_TEMPLATE,
-    cut,
     execution_uri,
     image_uri,
     named,
     notebook_uri,
-    read_on,
 )
+from .results import cut, read_on
 
 NOTEBOOK_TYPE: Final = "application/x-ipynb+json"
 

@@ -44,7 +44,8 @@ from . import (
     tools_sessions,
 )
 from .call import Call, ClientGone, Elicited, LogLevel, Managers, RequestSender
-from .endpoint import Application, Exchange, Options
+from .endpoint import Application, Options
+from .exchange import Exchange
 from .tool import (
     CANCELLED,
     INTERNAL,

@@ -30,7 +30,8 @@ from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn
 from ..models import Token
 from ..types import TokenId, is_made_up
-from .endpoint import asgi_scope, check_installed
+from .endpoint import check_installed
+from .exchange import asgi_scope
 
 T = TypeVar("T")
 

@@ -10,8 +10,9 @@ from tornado import web
 from tornado.httputil import url_concat
 
 from .. import errors
-from ..auth.handler import AgentExecHandler, Route
+from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
+from ..auth.routes import Route
 from ..auth.scopes import Grants, given_away
 from ..auth.tokens import TokenRefused
 from ..auth.validation import read_arguments

@@ -31,7 +31,8 @@ from ..sessions.answers import restored_note
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
-from .results import cut, execution_answer, fitting, notebook_uri
+from .resource_uris import notebook_uri
+from .results import cut, execution_answer, fitting
 from .tool import READS, Answered, Hints, Tool
 
 NAME_CHARACTERS: Final = 200

@@ -9,8 +9,9 @@ import pytest
 from tornado import web
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.auth.handler import AgentExecHandler, check_services, check_verbs
+from jupyter_agent_exec.auth.handler import AgentExecHandler
 from jupyter_agent_exec.auth.operations import requires
+from jupyter_agent_exec.auth.routes import check_services, check_verbs
 from tests.auth.unscoped_extension import UnscopedHandler
 
 

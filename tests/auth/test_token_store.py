@@ -42,7 +42,7 @@ FUTURE = "2999-11-21T17:00:00.000Z"
 
 
 def store_of(folder: Path) -> TokenStore:
-    return TokenStore(folder, TokenEntries(folder).read)
+    return TokenStore(folder, TokenEntries(folder).read, logging.getLogger())
 
 
 def token(number: int) -> StoredToken:
@@ -199,7 +199,7 @@ def test_a_token_that_no_ledger_minted_is_not_known(tmp_path: Path) -> None:
     assert store.unminted == {token(2).id}
     note(tmp_path, minted(token(2)))  # a network file system may show this later than the file
     assert labels(store) == ["Token 1", "Token 2"]
-    assert store.unminted == frozenset()
+    assert store.unminted == set()
 
 
 @pytest.mark.parametrize(

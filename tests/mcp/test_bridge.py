@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.inbound import decode_header_value
 
 from jupyter_agent_exec.cli.mcp import headers_of_message, with_id
-from jupyter_agent_exec.mcp.endpoint import only_answer
+from jupyter_agent_exec.mcp.exchange import only_answer
 from tests.mcp.raw_mcp import LATEST, request
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.mcp import resources
-from jupyter_agent_exec.mcp.results import execution_uri, image_uri, named, notebook_uri
+from jupyter_agent_exec.mcp.resource_uris import execution_uri, image_uri, named, notebook_uri
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import ExecutionId, SessionId, TokenId
 from tests.mcp.tools_bench import PERSON, Bench, size
