@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev demo lab wire docs test test-fast nightly test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench build mcpb lock clean
+.PHONY: help dev demo lab wire docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -75,13 +75,18 @@ test-python: $(TEST_SET_UP) ## test the Python package, with real servers and ke
 nightly: $(NIGHTLY_SET_UP) ## run the long variants of tests, which `make test` leaves out
 	python -m pytest --durations 20 -m nightly
 
+audit: .make/tools .make/audit/done ## look for known vulnerabilities in the locked packages of Python and Node
+	.make/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	for folder in labextension ui-tests tests/mcp/clients tests/hub; do \
+		(cd $$folder && jlpm npm audit --all --recursive --severity high) || exit; done
+
 # Files and folders whose tests start no server, kernel or browser.
-FAST := $(addprefix tests/,auth/test_grants.py client/test_client_sse.py \
+FAST := $(addprefix tests/,auth/test_grants.py \
 	$(patsubst %,executions/test_%.py,observers spec state) \
 	$(patsubst %,journal/test_%.py,amendments blobs chain commitments decisions formats history images \
 	index lists notebook verify verify_ledger) \
 	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs) \
-	mcp/test_charts.py mcp/test_tools_docs.py notebooks/test_cell_reads.py notebooks/test_edits.py \
+	mcp/test_tools_docs.py notebooks/test_cell_reads.py notebooks/test_edits.py \
 	notebooks/test_proposed_edits.py reruns/test_comparison.py test_client_pages.py \
 	test_code_blocks.py test_docs.py test_inert.py test_inert_copy.py test_json_pieces.py \
 	test_lookalikes.py test_tasks.py test_text.py)
@@ -229,6 +234,11 @@ clean: ## remove everything that make has made, including the demo's output
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet mcp==1.8.1 'pydantic<2.12'
 	.make/mcp-early/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
 		--target .make/mcp-early/1.6.0 mcp==1.6.0
+	@touch $@
+
+.make/audit/done: .make/venv
+	python -m venv .make/audit
+	.make/audit/bin/python -m pip --disable-pip-version-check install --quiet pip-audit
 	@touch $@
 
 # Apart from `.venv`, where nbdime's own extensions would load in each server.
