@@ -230,10 +230,15 @@ def test_a_refusal_names_the_request(server: RealServer, modern: bool) -> None:
     ("changed", "code", "said"),
     [
         ({"JUPYTER_AGENT_EXEC_TOKEN": "wrong"}, 4, "credential is needed"),
+        (
+            {"JUPYTER_AGENT_EXEC_URL": "", "JUPYTER_AGENT_EXEC_TOKEN": "wrong"},
+            3,
+            "credential is needed",
+        ),
         ({"JUPYTER_AGENT_EXEC_URL": "http://127.0.0.1:9"}, 3, "Cannot connect"),
         ({"JUPYTER_AGENT_EXEC_URL": "nonsense"}, 2, "Not the address"),
     ],
-    ids=["token", "nobody", "address"],
+    ids=["token", "token here", "nobody", "address"],
 )
 def test_a_server_that_cannot_be_used_is_told_of_on_standard_error(
     server: RealServer, changed: dict[str, str], code: int, said: str
