@@ -301,7 +301,7 @@ class CountingStore(TokenStore):
 
 async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Path) -> None:
     log, free = logging.getLogger("test"), threading.Event()
-    store = CountingStore(tmp_path, TokenEntries(tmp_path).read)
+    store = CountingStore(tmp_path, TokenEntries(tmp_path).read, log)
     history = History(tmp_path, version="1", log=log)
     with ThreadPoolExecutor(1) as thread:
         tokens = Tokens(
