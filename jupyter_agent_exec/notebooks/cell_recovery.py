@@ -11,9 +11,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Literal, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Final, Literal, NamedTuple
 
-from ..errors import AgentExecError, DocumentUnwritable, NotebookNotFound
+from ..errors import AgentExecError, DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..journal.history import History
 from ..journal.notebook import UnwrittenCells
 from ..models import Document, Placement
@@ -23,11 +24,10 @@ from ..sessions.session_history import SessionHistory
 from ..tasks import Tasks
 from ..types import CellId, SessionId, Via
 from .backends.contents import ContentsBackend
-from .cell_writer import GONE, NewCell
+from .cell_writer import GONE, NewCell, Shown
 from .changes import (
     Change,
     Expected,
-    Moved,
     Notebook,
     Position,
     PutCell,
@@ -42,9 +42,6 @@ from .finished_cells import LEFT_ALONE, FinishedCell, finished_cell
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last journal entry a killed server may still have saved a file."""
 
-TRIES: Final = 3
-"""How often to retry if a notebook changes at the same time."""
-
 SAVED_SINCE: Final = (
     "The server died before it was known whether the cell is in the notebook, which was saved "
     "since, so the cell may have been deleted. You can copy it from the session."
@@ -55,8 +52,6 @@ IN_A_TAB: Final = (
 )
 CHANGED: Final = "The server died before the cell was written, and the cell shows something else."
 MOVES: Final = "The server died before the cell was written, and the notebook keeps changing."
-
-What: TypeAlias = Literal["inert", "held", "accepted", "discarded"]
 
 
 class _Cell(NamedTuple):
@@ -189,28 +184,26 @@ class CellRecovery:
     ) -> list[tuple[_Cell, Document]]:
         """Write cells in one save; return the state of each."""
         shown = [await finished_cell(cell.record, "restored") for cell in cells]
-        why = MOVES
+        reasons: list[str | None] = []
+
+        def plan(notebook: Notebook, via: Via) -> tuple[list[Change], Expected]:
+            reasons[:] = [_reason(cell, notebook, via, may_put) for cell in cells]
+            changes = [
+                cell.changes(each)
+                for cell, each, reason in zip(cells, shown, reasons, strict=True)
+                if reason is None
+            ]
+            return [*chain.from_iterable(changes)], _as_is(notebook)
+
         try:
-            for _ in range(TRIES):
-                handle, notebook = await self._writer.documents.read(path)
-                reasons = [_reason(cell, notebook, handle.via, may_put) for cell in cells]
-                changes: list[Change] = []
-                for cell, each, reason in zip(cells, shown, reasons, strict=True):
-                    if reason is None:
-                        changes += cell.changes(each)
-                via = handle.via
-                try:
-                    if changes:
-                        via = await self._writer.documents.apply(path, changes, _as_is(notebook))
-                except Moved:
-                    continue
-                return [
-                    (cell, _document(path, cell, via, each.what, reason))
-                    for cell, each, reason in zip(cells, shown, reasons, strict=True)
-                ]
-        except (NotebookNotFound, DocumentUnwritable) as error:
-            why = error.message
-        return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
+            via = await self._writer.documents.revise(path, plan)
+        except (NotebookNotFound, DocumentUnwritable, DocumentChanged) as error:
+            why = MOVES if isinstance(error, DocumentChanged) else error.message
+            return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
+        return [
+            (cell, _document(path, cell, via, each.what, reason))
+            for cell, each, reason in zip(cells, shown, reasons, strict=True)
+        ]
 
 
 def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | None:
@@ -246,7 +239,7 @@ def _as_is(notebook: Notebook) -> Expected:
     )
 
 
-def _document(path: str, cell: _Cell, via: Via | None, what: What, reason: str | None) -> Document:
+def _document(path: str, cell: _Cell, via: Via | None, what: Shown, reason: str | None) -> Document:
     return Document(
         path=path,
         cell_id=cell.id if reason is None else None,

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from ..models import Document, OutputChange
 from ..records import ExecutionRecord
 from ..redaction import marks_in
 from ..tasks import settle
-from ..types import CellId, Via
+from ..types import FINAL_STATUSES, CellId, Via
 from .changes import (
     Change,
     Expected,
@@ -117,6 +117,10 @@ class ExistingCell(NamedTuple):
     """Its new source; None if the source stays."""
 
 
+Shown: TypeAlias = Literal["inert", "held", "accepted", "discarded"]
+"""Which outputs a cell shows: an inert copy of all, or without those held; the originals; none."""
+
+
 class CellState(Struct, frozen=True, kw_only=True):
     """The state of an execution that its cell shows, without outputs."""
 
@@ -128,33 +132,41 @@ class CellState(Struct, frozen=True, kw_only=True):
     has_begun: bool
     """Whether the execution was sent to the kernel."""
 
+    @classmethod
+    def of(cls, record: ExecutionRecord) -> CellState:
+        """Return the state of an execution.
 
-def state_metadata(record: ExecutionRecord) -> dict[str, Any]:
-    """Return what the `metadata.agent_exec` of a cell in a notebook says of its execution.
+        The cell has the source with its secrets. The record does not, so it has no hash of it.
+        """
+        metadata = execution_metadata(record)
+        if marks_in(record.source):
+            metadata = {**metadata, "source_sha256": None}
+        return cls(
+            agent_exec=metadata,
+            execution_count=record.execution_count,
+            ended=record.status in FINAL_STATUSES,
+            has_begun=record.started_at is not None,
+        )
 
-    The cell has the agent's source with its secrets. The record does not, so it has no hash of it.
-    """
-    metadata = execution_metadata(record)
-    return {**metadata, "source_sha256": None} if marks_in(record.source) else metadata
+    def shown_in(self, id: CellId, outputs: Shown, held: Sequence[str]) -> SetCell:
+        """Return the change that makes a cell show it.
 
+        The cell has another execution count in itself than in `metadata.agent_exec` after the user
+        runs it again.
 
-def cell_metadata(
-    agent_exec: dict[str, Any],
-    execution_count: int | None,
-    what: Literal["inert", "held", "accepted", "discarded"],
-    held: Sequence[str],
-) -> dict[str, Any]:
-    """Return the `metadata.agent_exec` of a cell in a notebook.
-
-    Parameters
-    ----------
-    execution_count
-        The execution's count. The cell has another one after the user runs it again.
-    held
-        MIME types of the outputs that are held back.
-    """
-    told = {**agent_exec, "execution_count": execution_count, "outputs": what}
-    return {**told, "held": list(held)} if held else told
+        Parameters
+        ----------
+        held
+            MIME types of the outputs that are held back.
+        """
+        told = {**self.agent_exec, "execution_count": self.execution_count, "outputs": outputs}
+        return SetCell(
+            cell_id=id,
+            agent_exec={**told, "held": list(held)} if held else told,
+            execution_count=self.execution_count,
+            execution_state="idle" if self.ended else "running",
+            trusted=True,
+        )
 
 
 MERGE_DELAY = 0.1
@@ -493,18 +505,7 @@ class CellWriter:
         return Expected()
 
     def _state_change(self) -> SetCell:
-        return SetCell(
-            cell_id=self.cell_id,
-            agent_exec=cell_metadata(
-                self._state.agent_exec,
-                self._state.execution_count,
-                self._outputs_shown(),
-                self._copy.held,
-            ),
-            execution_count=self._state.execution_count,
-            execution_state="idle" if self._state.ended else "running",
-            trusted=True,
-        )
+        return self._state.shown_in(self.cell_id, self._outputs_shown(), self._copy.held)
 
     def _outputs_shown(self) -> Literal["inert", "held"]:
         return "held" if self._copy.held else "inert"

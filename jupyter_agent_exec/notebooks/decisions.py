@@ -38,13 +38,9 @@ from ..records import (
 )
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId
-from .changes import Expected, Moved, Notebook, id_of, joined
+from ..types import FINAL_STATUSES, ExecutionId, SessionId
 from .execution_cells import NotebookWriter
-from .finished_cells import Decision, FinishedCell, cell_to_decide_on, finished_cell
-
-TRIES: Final = 3
-"""How often to retry if a notebook changes at the same time."""
+from .finished_cells import Decision, cell_to_decide_on, finished_cell
 
 PAGE: Final = 100
 """How many executions of a session to read at once."""
@@ -217,43 +213,25 @@ class OutputDecisions(DecisionsBase):
         async with self._writer.lock(record.id):  # no write to the cell is under way
             record = await self._sessions.execution(id)
             session = await self._sessions.session(record.session_id)
-            if record.document is None or session.path is None:
+            document = record.document
+            if document is None or session.path is None:
                 raise no_cell(record)
-            document = replace(record.document, path=session.path, reason=None)
-            cell_id, notebook = await self._look(session.path, record)
+            _, notebook = await self._writer.documents.read(session.path)
+            cell_to_decide_on(notebook, record)
             entry = _ENTRIES[what](at=timestamp(), by=by, execution_id=record.id)
             await self._record(session.id, [entry])
             if what == "restored":  # to the previous decision, if there is one
                 record = await self._sessions.execution(id)
-            as_decided = await finished_cell(record, _decision(what, record))
-            await self._write(document, cell_id, notebook, record, as_decided)
+            shown = await finished_cell(record, _decision(what, record))
+            via = await self._writer.documents.revise(
+                session.path,
+                lambda notebook, _: shown.changes_of(cell_to_decide_on(notebook, record)),
+            )
+            document = replace(
+                document, path=session.path, via=via, outputs=shown.what, reason=None
+            )
+            await self._tell(record, document)
             return await self._sessions.execution(id)
-
-    async def _look(self, path: str, record: ExecutionRecord) -> tuple[CellId, Notebook]:
-        _, notebook = await self._writer.documents.read(path)
-        return cell_to_decide_on(notebook, record), notebook
-
-    async def _write(
-        self,
-        document: Document,
-        id: CellId,
-        notebook: Notebook,
-        record: ExecutionRecord,
-        as_decided: FinishedCell,
-    ) -> None:
-        """Change the cell. Retry if the user changes it at the same time."""
-        for _ in range(TRIES):
-            expected = Expected(cells={id: ("code", _source(notebook, id))})
-            try:
-                via = await self._writer.documents.apply(
-                    document.path, as_decided.changes(id), expected
-                )
-            except Moved:
-                _, notebook = await self._look(document.path, record)
-                continue
-            await self._tell(record, replace(document, via=via, outputs=as_decided.what))
-            return
-        raise DocumentChanged("The cell is being changed; try again.", cell_id=id)
 
 
 def _decision(what: Decision, record: ExecutionRecord) -> Decision:
@@ -262,7 +240,3 @@ def _decision(what: Decision, record: ExecutionRecord) -> Decision:
     if what == "restored" and (before == "accepted" or before == "discarded"):
         return before
     return what
-
-
-def _source(notebook: Notebook, id: CellId) -> str:
-    return next(joined(cell["source"]) for cell in notebook.cells if id_of(cell) == id)

@@ -36,7 +36,6 @@ from .changes import (
     Change,
     DeleteCell,
     Expected,
-    Moved,
     Notebook,
     Position,
     PutCell,
@@ -46,7 +45,7 @@ from .changes import (
     joined,
     order_of,
 )
-from .decisions import PAGE, TRIES, DecisionsBase, no_cell
+from .decisions import PAGE, DecisionsBase, no_cell
 from .execution_cells import TabCell
 from .finished_cells import check_untouched
 
@@ -167,19 +166,19 @@ class CellDecisions(DecisionsBase):
 
         Returns how the notebook was reached, and the deleted cells.
         """
-        for _ in range(TRIES):
-            changes = [DeleteCell(cell_id=each.id) for each in standing]
-            try:
-                via = await self._writer.documents.apply(path, changes, _as_they_are(standing))
-            except Moved:
-                _, notebook = await self._writer.documents.read(path)
-                records = [each.record for each in standing]
-                standing = _standing(notebook, records, single=single)
-                continue
-            return via, standing
-        if single:
-            raise DocumentChanged("The cell is being changed; try again.")
-        return None, []
+        taken: list[_AgentCell] = []
+
+        def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
+            taken[:] = _standing(notebook, [each.record for each in standing], single=single)
+            return [DeleteCell(cell_id=each.id) for each in taken], _as_they_are(taken)
+
+        try:
+            via = await self._writer.documents.revise(path, plan)
+        except DocumentChanged:
+            if single:
+                raise
+            return None, []
+        return via, taken
 
     async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
         """Record that cells were not deleted."""
@@ -210,7 +209,7 @@ class CellDecisions(DecisionsBase):
         entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
         await self._record(record.session_id, [entry])
         try:
-            via = await self._put_back(path, notebook, kept)
+            via = await self._put_back(path, kept)
         except AgentExecError:
             await self._tell(record, document)
             raise
@@ -221,15 +220,13 @@ class CellDecisions(DecisionsBase):
             cell = NewCell(record.source, Position(after=kept.entry.after))
             self._writer.on_unsaved(TabCell(record.id, id, path, cell, at=None))
 
-    async def _put_back(self, path: str, notebook: Notebook, kept: _DiscardedCell) -> Via:
-        for _ in range(TRIES):
+    async def _put_back(self, path: str, kept: _DiscardedCell) -> Via:
+        def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
             order = order_of(notebook.cells)
-            changes = [] if kept.entry.cell_id in order else kept.changes(order)
-            try:
-                return await self._writer.documents.apply(path, changes, Expected(order=order))
-            except Moved:
-                _, notebook = await self._writer.documents.read(path)
-        raise DocumentChanged("The notebook is being changed; try again.", path=path)
+            is_there = kept.entry.cell_id in order
+            return [] if is_there else kept.changes(order), Expected(order=order)
+
+        return await self._writer.documents.revise(path, plan)
 
 
 def _standing(

@@ -82,6 +82,32 @@ class Notebooks:
             return handle.via
         raise _nowhere(path)
 
+    async def revise(
+        self, path: str, plan: Callable[[Notebook, Via], tuple[Sequence[Change], Expected]]
+    ) -> Via:
+        """Make planned changes as `apply` does, and return how the notebook was reached.
+
+        Parameters
+        ----------
+        plan
+            Returns changes of a notebook that was reached in some way, and what they expect. Called
+            again if the notebook has changed meanwhile.
+
+        Raises
+        ------
+        NotebookNotFound, DocumentUnwritable, DocumentChanged
+        """
+        for _ in range(MAX_PLANS):
+            handle, notebook = await self.read(path)
+            changes, expected = plan(notebook, handle.via)
+            if not changes:
+                return handle.via
+            try:
+                return await self.apply(path, changes, expected)
+            except Moved:
+                continue
+        raise DocumentChanged("The notebook is being changed; try again.", path=path)
+
     async def edit(
         self,
         path: str,

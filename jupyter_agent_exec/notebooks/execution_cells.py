@@ -38,7 +38,6 @@ from .cell_writer import (
     ExistingCell,
     NewCell,
     SaveBatches,
-    state_metadata,
 )
 from .changes import Notebook, Position, find_cell, id_of, joined
 from .documents import Notebooks
@@ -316,7 +315,7 @@ class NotebookWriter:
             id,
             found.cell,
             path=path,
-            state=cell_state(execution.standing()),
+            state=CellState.of(execution.standing()),
             changes=execution.changes,
             join_batch=self.save_batches.join,
             turn=turn or self.recovered,
@@ -401,7 +400,7 @@ class SessionCells(ExecutionCells):
         status = execution.status
         if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
             self._shown[execution.id] = status
-            writer.update(cell_state(execution.standing()))
+            writer.update(CellState.of(execution.standing()))
         else:
             writer.request_update()
 
@@ -413,7 +412,7 @@ class SessionCells(ExecutionCells):
         """Show the end of an execution in its cell, if it has one."""
         writer = self._writers.get(record.id)
         if writer is not None:
-            writer.update(cell_state(record))
+            writer.update(CellState.of(record))
         elif self._proposed.pop(record.id, None) is not None:
             self._tasks.start(self._left_alone(record.id), f"cell of {record.id}")
 
@@ -548,13 +547,3 @@ def _place(execution: LiveExecution) -> CellPlace:
 
 async def _nothing(_: LiveExecution) -> None:
     """Do nothing: sessions propose no edits."""
-
-
-def cell_state(record: ExecutionRecord) -> CellState:
-    """Return the state of an execution for its cell."""
-    return CellState(
-        agent_exec=state_metadata(record),
-        execution_count=record.execution_count,
-        ended=record.status in FINAL_STATUSES,
-        has_begun=record.started_at is not None,
-    )

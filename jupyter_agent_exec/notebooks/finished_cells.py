@@ -14,14 +14,13 @@ from ..journal.ids import is_execution_id
 from ..models import Document
 from ..records import ExecutionRecord
 from ..redaction import may_be
-from ..types import CellId, Output
-from .cell_writer import cell_metadata, state_metadata
+from ..types import CellId, Output, Via
+from .cell_writer import CellState, Shown
 from .changes import (
+    Cell,
     Change,
     Expected,
-    Moved,
     Notebook,
-    SetCell,
     SetOutputs,
     find_cell,
     id_of,
@@ -31,29 +30,25 @@ from .documents import Notebooks
 
 Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
 
-_DECIDED: Final = ("accepted", "discarded")
-
 
 class FinishedCell(NamedTuple):
     """The outputs that the cell of a finished execution should show."""
 
     record: ExecutionRecord
-    what: Literal["inert", "held", "accepted", "discarded"]
+    what: Shown
     outputs: Sequence[Output]
     held: Sequence[str] = ()
 
     def changes(self, id: CellId) -> list[Change]:
         """Return the changes that make a cell show the outputs."""
-        record = self.record
-        metadata = state_metadata(record)
-        told = SetCell(
-            cell_id=id,
-            agent_exec=cell_metadata(metadata, record.execution_count, self.what, self.held),
-            execution_count=record.execution_count,
-            execution_state="idle",
-            trusted=True,
-        )
+        told = CellState.of(self.record).shown_in(id, self.what, self.held)
         return [told, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
+
+    def changes_of(self, cell: Cell) -> tuple[list[Change], Expected]:
+        """Return the changes of a cell, expecting that nobody has edited it."""
+        id = id_of(cell)
+        assert id is not None
+        return self.changes(id), Expected(cells={id: ("code", joined(cell["source"]))})
 
 
 async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell:
@@ -75,24 +70,25 @@ async def show_late_outputs(
     again or deleted.
     """
     document = record.document
-    if document is None or document.cell_id is None or document.outputs in _DECIDED:
+    if document is None or document.outputs in ("accepted", "discarded"):
         return None
+    late = await finished_cell(record, "restored")
+
+    def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
+        cell = cell_to_decide_on(notebook, record)
+        if not may_be(joined(cell["source"]), record.source):
+            raise DocumentChanged("The cell was edited since.")
+        return late.changes_of(cell)
+
     try:
-        _, notebook = await documents.read(path)
-        cell = find_cell(notebook.cells, document.cell_id)
-        source = "" if cell is None else joined(cell["source"])
-        if cell is None or not _shows(cell, record) or not may_be(source, record.source):
-            return None
-        late = await finished_cell(record, "restored")
-        expected = Expected(cells={document.cell_id: ("code", source)})
-        via = await documents.apply(path, late.changes(document.cell_id), expected)
-    except (Moved, NotebookNotFound, DocumentUnwritable):
+        via = await documents.revise(path, plan)
+    except (CellNotFound, DocumentChanged, NotebookNotFound, DocumentUnwritable):
         return None
     return replace(document, path=path, via=via, outputs=late.what, reason=None)
 
 
-def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
-    """Return the id of an execution's cell, for a decision about its outputs.
+def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
+    """Return the cell that shows an execution, for a decision about its outputs.
 
     Raises
     ------
@@ -103,7 +99,7 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
     """
     id = None if record.document is None else record.document.cell_id
     cell = None if id is None else find_cell(notebook.cells, id)
-    if id is None or cell is None:
+    if cell is None:
         raise CellNotFound(
             "The execution has no cell in the notebook, or it is gone.",
             execution_id=record.id,
@@ -115,7 +111,7 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> CellId:
             execution_id=record.id,
             cell_id=id,
         )
-    return id
+    return cell
 
 
 def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
