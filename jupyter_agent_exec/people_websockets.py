@@ -85,7 +85,7 @@ class RecordingConnection(BaseKernelWebsocketConnection):
 
     people: People
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         super().__init__(**options)
         self._waiting: deque[_Forwarded] = deque()
         self._forwarding: asyncio.Task[None] | None = None

@@ -130,10 +130,10 @@ def write_ro_crate(
     session = told.session
     crate = ROCrate()
 
-    def add(id: str, type: str | list[str], **properties: Any) -> Any:
+    def add(id: str, type: str | list[str], **properties: object) -> Any:
         return crate.add(ContextEntity(crate, id, properties={"@type": type, **properties}))
 
-    def add_file(dest: str, data: bytes, mimetype: str, **properties: Any) -> Any:
+    def add_file(dest: str, data: bytes, mimetype: str, **properties: object) -> Any:
         said = {"encodingFormat": mimetype, "contentSize": str(len(data)), **properties}
         return crate.add_file(BytesIO(data), dest, properties=said)
 

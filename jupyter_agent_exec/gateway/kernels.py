@@ -38,7 +38,7 @@ def server_kernels(manager: Any) -> ServerKernels:
 
 
 @contextmanager
-def told(**detail: Any) -> Iterator[None]:
+def told(**detail: object) -> Iterator[None]:
     """Make a gateway that cannot be asked a `KernelUnavailable` that names the cause."""
     try:
         yield

@@ -26,7 +26,7 @@ class FolderProvisioner(LocalProvisioner):
     folder: Folder | None = Instance(Folder, allow_none=True)  # type: ignore[assignment]
     """The folder to start in, checked at each start; None: Jupyter's choice."""
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+    async def launch_kernel(self, cmd: list[str], **kwargs: object) -> KernelConnectionInfo:
         """Start the process.
 
         Raises

@@ -37,7 +37,7 @@ def keep_all(patience: float | None) -> None:
         send = socket.send_multipart
         socket.sndtimeo = int(patience * 1000)
 
-        def send_patiently(*args: Any, **kwargs: Any) -> Any:
+        def send_patiently(*args: Any, **kwargs: object) -> Any:
             try:
                 return send(*args, **kwargs)
             except Again:

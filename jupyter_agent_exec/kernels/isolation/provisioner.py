@@ -131,7 +131,7 @@ class IsolatedProvisioner(FolderProvisioner):
                 f"An isolated kernel may not work in {str(cwd)!r}: it would reach {found}."
             )
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+    async def launch_kernel(self, cmd: list[str], **kwargs: object) -> KernelConnectionInfo:
         """Start the kernel's process."""
         assert self.sandbox is not None
         assert self._files is not None

@@ -367,7 +367,7 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
     return {"reply": reply, "before": before, "after": after, "refused": denials.told(error)}
 
 
-def start(command: str, **_: Any) -> None:
+def start(command: str, **_: object) -> None:
     """Refuse a line with `!`, which would fail at something else first."""
     sys.audit("os.system", command)
     raise PermissionError("a trial cannot start programs")
@@ -387,7 +387,9 @@ def listed(shell: Any, expression: str) -> Any:
 def redirect(shell: Any, connection: Connection) -> None:
     """Send what the kernel would publish on its sockets to the server."""
 
-    def send(stream: Any, msg_or_type: Any, content: Any = None, *more: Any, **others: Any) -> Any:
+    def send(
+        stream: Any, msg_or_type: Any, content: Any = None, *more: Any, **others: object
+    ) -> Any:
         msg_type = msg_or_type
         if isinstance(msg_or_type, dict):
             msg_type, content = msg_or_type["header"]["msg_type"], msg_or_type["content"]
