@@ -451,6 +451,7 @@ class Services:
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
         await self.manager.stop()
+        await self._writer.stop()
         if self._signer is not None:
             await asyncio.to_thread(self._signer.stop)
         if self._timestamper is not None:

@@ -29,8 +29,8 @@ from .changes import (
     Change,
     Expected,
     Notebook,
+    NotebookHandle,
     Position,
-    PutCell,
     find_cell,
     id_of,
     joined,
@@ -81,15 +81,14 @@ class _Cell(NamedTuple):
         changes = shown.changes(self.id)
         if self.record.status == "lost":
             changes = changes[:1]
-        return [self._put(), *changes] if self.is_new else changes
-
-    def _put(self) -> PutCell:
+        if not self.is_new:
+            return changes
         at = Position()
         if self.placement != "end":
             at = Position(
                 after=self.placement.after, before=self.placement.before, follows=self.follows
             )
-        return PutCell(cell=NewCell(self.record.source, at).made(self.id), at=at)
+        return [*NewCell(self.record.source, at).put(self.id), *changes]
 
 
 class CellRecovery:
@@ -186,8 +185,8 @@ class CellRecovery:
         shown = [await finished_cell(cell.record, "restored") for cell in cells]
         reasons: list[str | None] = []
 
-        def plan(notebook: Notebook, via: Via) -> tuple[list[Change], Expected]:
-            reasons[:] = [_reason(cell, notebook, via, may_put) for cell in cells]
+        def plan(notebook: Notebook, handle: NotebookHandle) -> tuple[list[Change], Expected]:
+            reasons[:] = [_reason(cell, notebook, handle.via, may_put) for cell in cells]
             changes = [
                 cell.changes(each)
                 for cell, each, reason in zip(cells, shown, reasons, strict=True)
@@ -196,12 +195,12 @@ class CellRecovery:
             return [*chain.from_iterable(changes)], _as_is(notebook)
 
         try:
-            via = await self._writer.documents.revise(path, plan)
+            handle = await self._writer.documents.revise(path, plan)
         except (NotebookNotFound, DocumentUnwritable, DocumentChanged) as error:
             why = MOVES if isinstance(error, DocumentChanged) else error.message
             return [(cell, _document(path, cell, None, "inert", why)) for cell in cells]
         return [
-            (cell, _document(path, cell, via, each.what, reason))
+            (cell, _document(path, cell, handle.via, each.what, reason))
             for cell, each, reason in zip(cells, shown, reasons, strict=True)
         ]
 

@@ -1,16 +1,16 @@
-"""Keeps the cell of one execution in a notebook up to date.
+"""Keeps the cells of executions in a notebook up to date.
 
-A `CellWriter` holds the desired state of the cell. The handle of its last write gets only later
-changes; any other handle gets the whole cell. So if a tab reloads, closes or opens during the
-execution, no cell is written twice and none is lost.
+A `CellWriter` holds the desired state of one cell, and what the notebook has of it. A `WriteLoop`
+writes all that are due in one notebook, one round at a time. The handle of a cell's last write gets
+only later changes; any other handle gets the whole cell. So if a tab reloads, closes or opens
+during the execution, no cell is written twice and none is lost.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -22,11 +22,12 @@ from ..models import Document, OutputChange
 from ..records import ExecutionRecord
 from ..redaction import marks_in
 from ..tasks import settle
-from ..types import FINAL_STATUSES, CellId, Via
+from ..types import FINAL_STATUSES, CellId, Status, Via
 from .changes import (
     Change,
     Expected,
     Moved,
+    Notebook,
     NotebookHandle,
     Position,
     PutCell,
@@ -41,60 +42,15 @@ from .changes import (
 from .documents import Notebooks
 
 BATCH_DELAY = 1.0
-"""Seconds for which writes to one file are collected."""
-
-
-class SaveBatches:
-    """Collects writes to one file, because each write saves the whole file.
-
-    Parameters
-    ----------
-    delay
-        Seconds from the first writer that joins a batch until the batch is written.
-    """
-
-    def __init__(self, delay: float = BATCH_DELAY) -> None:
-        self._delay = delay
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._hurried: Counter[str] = Counter()
-
-    def join(self, path: str) -> asyncio.Future[None]:
-        """Return a future that is done when it is time to write. Writers keep their order."""
-        loop = asyncio.get_running_loop()
-        time: asyncio.Future[None] = loop.create_future()
-        waiting = self._waiting.setdefault(path, [])
-        waiting.append(time)
-        if self._hurried[path]:
-            self._end_batch(path)
-        elif len(waiting) == 1:
-            self._timers[path] = loop.call_later(self._delay, self._end_batch, path)
-        return time
-
-    @contextmanager
-    def hurrying(self, path: str) -> Iterator[None]:
-        """Write to a path without delay while the context is open."""
-        self._hurried[path] += 1
-        self._end_batch(path)
-        try:
-            yield
-        finally:
-            self._hurried[path] -= 1
-            if not self._hurried[path]:
-                del self._hurried[path]
-
-    def _end_batch(self, path: str) -> None:
-        timer = self._timers.pop(path, None)
-        if timer is not None:
-            timer.cancel()
-        for time in self._waiting.pop(path, []):
-            if not time.done():
-                time.set_result(None)
-
+"""Seconds for which writes to one file are collected, because each write saves the whole file."""
 
 Changes = Callable[[int], tuple[int, list[OutputChange]]]
 """Takes a version of the outputs; 0 means no outputs. Returns the current version and the changes
 since."""
+
+
+Planned: TypeAlias = tuple[list[Change], dict[CellId, str]]
+"""Changes of a cell, and the sources that code cells must have for them."""
 
 
 class NewCell(NamedTuple):
@@ -103,9 +59,9 @@ class NewCell(NamedTuple):
     source: str
     at: Position
 
-    def made(self, id: CellId) -> dict[str, Any]:
-        """Return the cell to insert."""
-        return new_cell(id, "code", self.source)
+    def put(self, id: CellId, at: Position | None = None) -> list[Change]:
+        """Return the change that inserts it, here or elsewhere."""
+        return [PutCell(cell=new_cell(id, "code", self.source), at=at or self.at)]
 
 
 class ExistingCell(NamedTuple):
@@ -115,6 +71,10 @@ class ExistingCell(NamedTuple):
     """Its source when it was read, or the source that has replaced it since."""
     source: str | None
     """Its new source; None if the source stays."""
+
+    def put(self, id: CellId) -> list[Change]:
+        """Return the change that gives it its new source, if it has one."""
+        return [] if self.source is None else [SetSource(cell_id=id, source=self.source)]
 
 
 Shown: TypeAlias = Literal["inert", "held", "accepted", "discarded"]
@@ -180,8 +140,171 @@ CHANGED = "The cell's source was changed before its code ran, so it was left as 
 BROKEN_OFF = "Writing the cell was broken off."
 
 
+class WriteLoop:
+    """Brings the cells of one notebook up to date, in the order in which they were added.
+
+    Parameters
+    ----------
+    ready
+        Done when cells may be written.
+    merge_delay
+        Seconds between two rounds, and before the first write of a new cell, so that the cell of a
+        short execution is written only once. The end of an execution does not wait.
+    batch_delay
+        Seconds that a round waits before it saves a file. Other cells may join it meanwhile.
+    """
+
+    def __init__(
+        self,
+        documents: Notebooks,
+        *,
+        ready: asyncio.Future[Any] | None = None,
+        merge_delay: float = MERGE_DELAY,
+        batch_delay: float = BATCH_DELAY,
+    ) -> None:
+        self._documents = documents
+        self._ready = ready
+        self._merge_delay = merge_delay
+        self._batch_delay = batch_delay
+        self._cells: list[CellWriter] = []
+        self._changed = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._not_before = 0.0  # by the event loop's clock
+        self._file: NotebookHandle | None = None  # while it is written
+
+    def add(self, writer: CellWriter) -> CellWriter:
+        """Begin to write a cell."""
+        if writer.is_at_end:
+            before = next((each for each in reversed(self._cells) if each.is_at_end), None)
+            if before is not None:
+                before.again_at = Position(before=writer.cell_id)
+                writer.again_at = Position(after=before.cell_id)
+        if isinstance(writer.first, NewCell) and not self._changed.is_set():
+            self._delay()
+        if self._file is not None:
+            writer.reach(self._file)
+        self._cells.append(writer)
+        self._changed.set()
+        return writer
+
+    def wake(self, *, urgent: bool) -> None:
+        """Start a round, after the delay unless it is `urgent`."""
+        self._changed.set()
+        if urgent:
+            self._urgent.set()
+
+    def hurry(self, path: str) -> list[asyncio.Future[Any]]:
+        """Write what is due at a path without delay; return futures that are done when it is."""
+        pending = [
+            cell.written if cell.ended else cell.there
+            for cell in self._cells
+            if cell.path() == path and (cell.ended or not cell.there.done())
+        ]
+        if pending:
+            self._hurried.set()
+        return pending
+
+    async def run(self) -> None:
+        """Write until all cells are written or broken off."""
+        try:
+            if self._ready is not None:
+                await asyncio.wait({self._ready})
+            while self._cells:
+                await self._changed.wait()
+                await _first(self._urgent, self._not_before - asyncio.get_running_loop().time())
+                self._changed.clear()
+                self._urgent.clear()
+                for path in dict.fromkeys(cell.path() for cell in self._cells):
+                    await self._write(path)
+                self._file = None
+                self._delay()
+                left = [cell for cell in self._cells if not cell.written.done()]
+                if len(left) < len(self._cells):
+                    self._changed.set()  # another may run the same cell
+                self._cells = left
+        finally:
+            for cell in self._cells:
+                cell.break_off()
+
+    def _delay(self) -> None:
+        self._not_before = asyncio.get_running_loop().time() + self._merge_delay
+
+    def _due(self, path: str) -> list[CellWriter]:
+        """Return the cells to write; of those that run the same cell, only the first may."""
+        first: dict[CellId, CellWriter] = {}
+        for cell in self._cells:
+            if not cell.written.done():
+                first.setdefault(cell.cell_id, cell)
+        return [cell for cell in first.values() if cell.is_due and cell.path() == path]
+
+    async def _write(self, path: str) -> None:
+        """Write the cells that are due. A file gets only the start and the end of an execution."""
+        due = self._due(path)
+        if not due:
+            return
+        try:
+            handle = await self._documents.find(path)
+            for cell in due:
+                cell.reach(handle)
+            if not handle.streams:
+                self._file = handle
+                await _first(self._hurried, self._batch_delay)
+                self._hurried.clear()
+                handle = await self._documents.find(path)
+                due = [cell for cell in self._due(path) if handle.streams or cell.is_due_in_file]
+        except (NotebookNotFound, DocumentUnwritable) as error:
+            for cell in due:
+                cell.fail(error)
+            return
+        for cell in due:
+            await cell.take(handle)
+        await self._send(path, handle, due)
+
+    async def _send(self, path: str, handle: NotebookHandle, cells: Sequence[CellWriter]) -> None:
+        """Write cells through this handle, or if that fails, through any other."""
+        try:
+            try:
+                if any(cell.is_unclear(handle) for cell in cells):
+                    raise Moved
+                changes, expected = _together(cell.changes(handle) for cell in cells)
+                if changes:
+                    await handle.apply(changes, expected)
+            except (Moved, Unreachable):
+                handle = await self._documents.revise(
+                    path,
+                    lambda notebook, handle: _together(
+                        cell.plan(notebook, handle) for cell in cells
+                    ),
+                )
+        except (NotebookNotFound, DocumentUnwritable, DocumentChanged) as error:
+            if len(cells) == 1:
+                cells[0].fail(error)
+                return
+            for cell in cells:  # one may be at fault for all
+                await self._send(path, handle, [cell])
+        else:
+            for cell in cells:
+                cell.sent(handle)
+
+
+async def _first(event: asyncio.Event, timeout: float) -> None:
+    """Wait until an event is set, but no longer than `timeout` seconds."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), timeout)
+
+
+def _together(planned: Iterable[Planned]) -> tuple[list[Change], Expected]:
+    changes: list[Change] = []
+    cells: dict[CellId, tuple[str, str]] = {}
+    for some, expected in planned:
+        changes += some
+        cells |= {id: ("code", source) for id, source in expected.items()}
+    return changes, Expected(cells=cells)
+
+
 class CellWriter:
-    """Keeps one cell up to date with its execution, one write at a time.
+    """What the cell of an execution shall show, and what the notebook has of it.
 
     Parameters
     ----------
@@ -191,74 +314,58 @@ class CellWriter:
         The state that the cell shows first; see `update`.
     changes
         Returns changes of the execution's outputs. Call `request_update` after each change.
-    join_batch
-        Returns a future that is done when it is time to write the file at a path.
-    turn
-        Done when the cell may be inserted, after the previous cell or in the same batch.
-    previous
-        `handed_over` of the previous cell. A batch inserts the cells in their order.
-    merge_delay
-        Seconds between two writes, and before the first of a new cell, so the cell of a short
-        execution is written only once.
     """
 
     def __init__(
         self,
-        documents: Notebooks,
+        loop: WriteLoop,
         cell_id: CellId,
         cell: NewCell | ExistingCell,
         *,
         path: Callable[[], str],
         state: CellState,
         changes: Changes,
-        join_batch: Callable[[str], asyncio.Future[None]],
-        turn: asyncio.Future[Any] | None = None,
-        previous: asyncio.Future[Any] | None = None,
-        merge_delay: float = MERGE_DELAY,
     ) -> None:
-        self._documents = documents
+        self._loop = loop
+        self.cell_id = cell_id
         self._cell = cell
         self.first = cell
         """The cell before the first write."""
-        self._path = path
+        self.path = path
         self._state = state
+        self._taken = state  # what the current write shows
         self._changes = changes
-        self._join_batch = join_batch
-        self._turn = turn
-        self._previous = previous
-        self._merge_delay = merge_delay
         self._copy = InertCopy()
         self._version = 0
-        self._handle: NotebookHandle | None = None  # has everything up to `_version`
+        self._steps: list[OutputChange] = []  # of the copy, to send next
+        self._handle: NotebookHandle | None = None  # has everything before `_steps`
         self._sent_state: SetCell | None = None
         self._via: Via | None = None
-        self._batch: asyncio.Future[None] | None = None  # when to write a file
-        self._uncertain = False
+        self._in_file = False  # the last attempt was to write the file
+        self._is_tried = False  # it may be in the notebook
         self._gone = False
-        self._missing = False
+        self._looks = RENAME_LOOKS
         self._problem: str | None = None
         self._claimed = False  # the cell had the right source when the execution began
-        self._claims = False  # the current write ensures that
-        self._update_requested = asyncio.Event()
-        self._update_requested.set()
-        loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = loop.create_future()
-        self.cell_id = cell_id
+        self._requested = True
         self.again_at: Position | None = None
         """Where to insert the cell again if it was lost, or if the next cell overtook it.
 
         None stands for its first place.
         """
-        self.reached: asyncio.Future[None] = loop.create_future()
+        create_future = asyncio.get_running_loop().create_future
+        self.reached: asyncio.Future[None] = create_future()
         """Done after the first attempt to reach the notebook."""
-        self.placed: asyncio.Future[None] = loop.create_future()
-        """Done when the cell was inserted, could not be inserted, or joined the file's batch."""
-        self.handed_over: asyncio.Future[None] = loop.create_future()
-        """Done when the first write was handed to a backend, or failed."""
-        self.there: asyncio.Future[None] = loop.create_future()
+        self.there: asyncio.Future[None] = create_future()
         """Done when the cell is in the notebook, or could not be written."""
-        self.written: asyncio.Future[Document] = loop.create_future()
+        self.written: asyncio.Future[Document] = create_future()
         """Done when the cell shows the end of its execution, or never will."""
+
+    @property
+    def status(self) -> Status:
+        """The status that the cell shows."""
+        status: Status = self._state.agent_exec["status"]
+        return status
 
     @property
     def streams(self) -> bool:
@@ -268,7 +375,22 @@ class CellWriter:
     @property
     def ended(self) -> bool:
         """Whether the execution has ended."""
-        return self._ended.done()
+        return self._state.ended
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it is a new cell at the end of the notebook."""
+        return isinstance(self.first, NewCell) and self.first.at == Position()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to write."""
+        return self._requested and not self._gone and not self.written.done()
+
+    @property
+    def is_due_in_file(self) -> bool:
+        """Whether it is to be saved in a file."""
+        return self.ended or not self._in_file
 
     def document(self) -> Document:
         """Return the current state of the cell."""
@@ -279,260 +401,158 @@ class CellWriter:
     def update(self, state: CellState) -> None:
         """Show another state of the execution."""
         self._state = state
-        if state.ended:
-            settle(self._ended)
         self.request_update()
 
     def request_update(self) -> None:
         """Bring the cell up to date soon."""
-        self._update_requested.set()
+        self._requested = True
+        self._loop.wake(urgent=self.ended)
+        if self.ended and self._gone:
+            self._end()
 
-    async def run(self) -> None:
-        """Keep the cell up to date until it shows the end of its execution."""
-        try:
-            if isinstance(self._cell, NewCell):
-                await asyncio.wait({self._ended}, timeout=self._merge_delay)
-            if self._turn is not None:
-                await asyncio.wait({self._turn})
-            while not self.written.done():
-                await self._update_requested.wait()
-                self._update_requested.clear()
-                if self._state.ended:
-                    await self._finish()
-                else:
-                    await self._flush(ended=False)
-                    settle(self.placed)
-                    if self._sent_state is not None or self._problem is not None:
-                        settle(self.there)
-                    await asyncio.wait({self._ended}, timeout=self._merge_delay)
-        finally:
-            for future in (self.reached, self.placed, self.handed_over, self.there):
-                settle(future)
-            if not self.written.done():
-                self._problem = self._problem or BROKEN_OFF
-                self.written.set_result(self._document(final=True))
+    def break_off(self) -> None:
+        """Write no more, if the cell does not show the end of its execution yet."""
+        if not self.written.done():
+            self._problem = self._problem or BROKEN_OFF
+            self._end()
+            self._loop.wake(urgent=True)
 
     # -- write -------------------------------------------------------------------------------------
 
-    async def _finish(self) -> None:
-        """Write the end of the execution. Retry if the notebook is being renamed."""
-        for _ in range(RENAME_LOOKS):
-            await self._flush(ended=True)
-            if not self._missing:
-                break
-            await asyncio.sleep(self._merge_delay)
-        self.written.set_result(self._document(final=True))
-
-    async def _flush(self, *, ended: bool) -> None:
-        """Bring the cell up to date. A file is written only at the start and at the end."""
-        if self._gone:
-            return
-        try:
-            handle = await self._documents.find(self._path())
-            first = self._via != handle.via
-            if (
-                not handle.streams
-                and (ended or first)
-                and await self._batch_is_due(handle, ended=ended)
-            ):
-                handle = await self._documents.find(self._path())
-                await self._update_cell(handle)
-            elif handle.streams:
-                await self._update_cell(handle)
-            self._problem, self._missing = None, False
-        except Moved:
-            self._gone, self._problem = True, GONE
-        except DocumentChanged as error:
-            self._gone, self._problem = True, error.message
-            await self._release()
-        except (NotebookNotFound, DocumentUnwritable) as error:
-            self._handle, self._problem = None, error.message
-            self._missing = isinstance(error, NotebookNotFound)
-        finally:
-            settle(self.reached)
-            if self._sent_state is not None or self._problem is not None:
-                settle(self.handed_over)
-
-    async def _batch_is_due(self, handle: NotebookHandle, *, ended: bool) -> bool:
-        """Wait until it is time to write the file; False if the execution ends first."""
-        self._via = handle.via
-        if self._batch is None:
-            self._batch = self._join_batch(self._path())
-        for future in (self.reached, self.placed):
-            settle(future)
-        until = {self._batch} if ended else {self._batch, self._ended}
-        await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
-        if self.ended != ended or not self._batch.done():
-            return False
-        self._batch = None
-        if self._previous is not None:
-            await asyncio.wait({self._previous})
-        return True
-
-    async def _update_cell(self, handle: NotebookHandle) -> None:
-        """Bring the cell up to date through this handle, or if it fails, through any other.
-
-        Raises
-        ------
-        Moved
-            The cell is gone.
-        DocumentChanged
-            The cell has another source than its execution.
-        NotebookNotFound, DocumentUnwritable
-        """
-        whole = handle != self._handle or not handle.streams
-        self._claims = self._state.has_begun and not self._claimed
-        may_be_there = self._sent_state is not None or self._uncertain
-        if whole and self._claims and may_be_there:
-            await self._check_new_source()
-        try:
-            await self._send(handle, whole=whole)
-        except Unreachable:
-            self._uncertain = True
-        except Moved:
-            await self._check_source()
-            await self._send_whole(put=False)
-        else:
-            return
-        try:
-            if self._claims:
-                await self._check_new_source()
-            await self._send_whole(put=True)
-        except Moved:
-            await self._check_source()
-            await self._send_whole(put=False)
-
-    async def _send(self, handle: NotebookHandle, *, whole: bool) -> None:
-        """Send unsent changes through one handle, or the whole cell."""
-        seen = self._sent_state
+    def reach(self, handle: NotebookHandle) -> None:
+        """Note through which handle the cell will be written."""
         self._via = handle.via
         settle(self.reached)
-        steps = await self._take_outputs()
-        told = self._state_change()
-        settle(self.handed_over)  # who waits for this goes on after `apply` has taken the changes
-        if whole:
-            await handle.apply(self._whole_cell(told, put=True), self._expected(put=True))
-        else:
-            changes: list[Change] = [] if told == seen else [told]
-            if steps:
-                changes.append(SetOutputs(cell_id=self.cell_id, changes=steps))
-            if changes:
-                await handle.apply(changes, self._expected(put=False))
-        self._handle = handle
-        self._mark_sent(told)
 
-    async def _send_whole(self, *, put: bool) -> None:
-        """Send the whole cell through the first backend that works."""
-        self._handle = None
-        await self._take_outputs()
-        told = self._state_change()
-        changes = self._whole_cell(told, put=put)
-        self._via = await self._documents.apply(self._path(), changes, self._expected(put=put))
-        self._mark_sent(told)
+    async def take(self, handle: NotebookHandle) -> None:
+        """Take the state and new outputs for a write through this handle."""
+        self.reach(handle)
+        self._requested, self._in_file, self._taken = False, not handle.streams, self._state
+        self._version, steps = self._changes(self._version)
+        self._steps = await self._copy.feed_without_blocking(steps)
 
-    async def _check_new_source(self) -> None:
-        """Check that a new cell that is already in the notebook has its execution's source.
+    def is_unclear(self, handle: NotebookHandle) -> bool:
+        """Whether a new cell may have another source, now that its execution has begun with it."""
+        is_new = isinstance(self._cell, NewCell) and self._claims and self._is_tried
+        return self._gone or (is_new and not self._is_current(handle))
 
-        Raises
-        ------
-        DocumentChanged
-            The user has edited its source.
-        NotebookNotFound, DocumentUnwritable
+    def changes(self, handle: NotebookHandle) -> Planned:
+        """Return what to send through a handle."""
+        is_current = self._is_current(handle)
+        expected = self._expected(is_there=is_current)
+        if not is_current:
+            return self._whole(put=True), expected
+        told = self._told()
+        changes: list[Change] = [] if told == self._sent_state else [told]
+        if self._steps:
+            changes.append(SetOutputs(cell_id=self.cell_id, changes=self._steps))
+        return changes, expected
+
+    def plan(self, notebook: Notebook, handle: NotebookHandle) -> Planned:
+        """Return what to send through a handle that has read the notebook.
+
+        A cell that the user deleted stays deleted. One that the user changed before its code ran is
+        left alone, without our metadata.
         """
-        if not isinstance(self._cell, NewCell):
-            return
-        _, notebook = await self._documents.read(self._path())
-        cell = find_cell(notebook.cells, self.cell_id)
-        if cell is not None and joined(cell["source"]) != self._cell.source:
-            raise DocumentChanged(CHANGED)
-
-    async def _check_source(self) -> None:
-        """Check that the cell has the source of its execution after an expectation failed.
-
-        Raises
-        ------
-        Moved
-            The cell is gone.
-        DocumentChanged
-            It has another source.
-        """
-        if isinstance(self._cell, NewCell):
-            if self._claims:
-                await self._check_new_source()
-            return
-        if self._claimed:
-            return
-        _, notebook = await self._documents.read(self._path())
+        self._gone, self._problem = False, None
         cell = find_cell(notebook.cells, self.cell_id)
         if cell is None:
-            raise Moved(GONE)
-        source = self._cell.before if self._cell.source is None else self._cell.source
-        if cell["cell_type"] != "code" or joined(cell["source"]) != source:
-            raise DocumentChanged(CHANGED)
-        self._cell = ExistingCell(before=source, source=None)
+            if isinstance(self._cell, NewCell) and not self._is_current(handle):
+                return self._whole(put=True), {}
+            self._gone, self._problem = True, GONE
+            return [], {}
+        source = joined(cell["source"])
+        if source == self._cell.source:
+            self._set_source()
+        expected = self._expected(is_there=True)
+        is_as_expected = source == expected.get(self.cell_id, source)
+        if is_as_expected and cell["cell_type"] == "code":
+            return self._whole(put=False), expected
+        self._gone, self._problem = True, GONE if is_as_expected else CHANGED
+        return [released_cell(self.cell_id, cell)] if self._is_tried else [], {}
 
-    async def _release(self) -> None:
-        """Remove our metadata from a cell that the user has changed."""
-        if self._sent_state is None and not self._uncertain:
-            return
-        with suppress(Moved, NotebookNotFound, DocumentUnwritable):
-            _, notebook = await self._documents.read(self._path())
-            cell = find_cell(notebook.cells, self.cell_id)
-            if cell is not None:
-                await self._documents.apply(
-                    self._path(), [released_cell(self.cell_id, cell)], Expected()
-                )
+    def sent(self, handle: NotebookHandle) -> None:
+        """Note that what was returned last is in the notebook."""
+        if not self._gone:
+            self._handle, self._via, self._problem = handle, handle.via, None
+            self._sent_state = self._told()
+            self._claimed = self._claimed or self._claims
+            self._set_source()
+        settle(self.there)
+        if self._taken.ended or (self.ended and self._gone):
+            self._end()
+
+    def fail(self, error: NotebookNotFound | DocumentUnwritable | DocumentChanged) -> None:
+        """Note that the notebook cannot be written. Try again at the end, and if it is renamed."""
+        self._handle = None
+        self._problem = self._problem if self._gone else error.message
+        settle(self.reached)
+        settle(self.there)
+        if self.ended:
+            self._looks -= 1
+            if self._looks and isinstance(error, NotebookNotFound):
+                self._requested = True
+                self._loop.wake(urgent=False)
+            else:
+                self._end()
+
+    def _end(self) -> None:
+        if not self.written.done():
+            settle(self.reached)
+            settle(self.there)
+            self.written.set_result(self._document(final=True))
 
     # -- content -----------------------------------------------------------------------------------
 
-    async def _take_outputs(self) -> list[OutputChange]:
-        """Feed new outputs to the inert copy, and return the changes of the copy."""
-        self._version, steps = self._changes(self._version)
-        return await self._copy.feed_without_blocking(steps)
+    @property
+    def _claims(self) -> bool:
+        """Whether the current write ensures that the cell has the source that runs."""
+        return self._taken.has_begun and not self._claimed
 
-    def _expected(self, *, put: bool) -> Expected:
-        """Return the expected source of the cell, until the execution has begun with it.
+    def _set_source(self) -> None:
+        """Note that an existing cell has its new source."""
+        if isinstance(self._cell, ExistingCell) and self._cell.source is not None:
+            self._cell = ExistingCell(before=self._cell.source, source=None)
+
+    def _expected(self, *, is_there: bool) -> dict[CellId, str]:
+        """Return the source that the cell must have, until the execution has begun with it.
 
         Parameters
         ----------
-        put
-            Whether a missing cell is inserted. A new cell then has no expected source.
+        is_there
+            Whether a new cell is in the notebook already.
         """
-        if isinstance(self._cell, ExistingCell) and not self._claimed:
-            return Expected(cells={self.cell_id: ("code", self._cell.before)})
-        if isinstance(self._cell, NewCell) and self._claims and not put:
-            return Expected(cells={self.cell_id: ("code", self._cell.source)})
-        return Expected()
+        if isinstance(self._cell, ExistingCell):
+            return {} if self._claimed else {self.cell_id: self._cell.before}
+        return {self.cell_id: self._cell.source} if self._claims and is_there else {}
 
-    def _state_change(self) -> SetCell:
-        return self._state.shown_in(self.cell_id, self._outputs_shown(), self._copy.held)
+    def _is_current(self, handle: NotebookHandle) -> bool:
+        """Whether a handle needs only what is new."""
+        return handle == self._handle and handle.streams
+
+    def _told(self) -> SetCell:
+        return self._taken.shown_in(self.cell_id, self._outputs_shown(), self._copy.held)
 
     def _outputs_shown(self) -> Literal["inert", "held"]:
         return "held" if self._copy.held else "inert"
 
-    def _whole_cell(self, told: SetCell, *, put: bool) -> list[Change]:
+    def _whole(self, *, put: bool) -> list[Change]:
         """Return the changes that write the whole cell, whatever the notebook has now."""
         changes: list[Change] = []
         if isinstance(self._cell, ExistingCell):
-            if self._cell.source is not None:
-                changes.append(SetSource(cell_id=self.cell_id, source=self._cell.source))
+            changes = self._cell.put(self.cell_id)
         elif put:
-            is_first = self._sent_state is None
             overtaken = self.again_at is not None and self.again_at.before is not None
-            at = self._cell.at if is_first and not overtaken else (self.again_at or self._cell.at)
-            changes.append(PutCell(cell=self._cell.made(self.cell_id), at=at))
-        return [*changes, told, SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())]
-
-    def _mark_sent(self, told: SetCell) -> None:
-        self._sent_state = told
-        self._claimed = self._claimed or self._claims
-        if isinstance(self._cell, ExistingCell) and self._cell.source is not None:
-            self._cell = ExistingCell(before=self._cell.source, source=None)
+            is_again = self._sent_state is not None or overtaken
+            changes = self._cell.put(self.cell_id, self.again_at if is_again else None)
+        self._is_tried = True
+        outputs = SetOutputs(cell_id=self.cell_id, changes=self._copy.whole())
+        return [*changes, self._told(), outputs]
 
     def _document(self, *, final: bool) -> Document:
         missing = self._problem is not None
         return Document(
-            path=self._path(),
+            path=self.path(),
             cell_id=None if missing else self.cell_id,
             via=self._via,
             status="not_written" if missing else status_in(self._via) if final else "writing",

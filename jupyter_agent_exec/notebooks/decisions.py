@@ -223,12 +223,12 @@ class OutputDecisions(DecisionsBase):
             if what == "restored":  # to the previous decision, if there is one
                 record = await self._sessions.execution(id)
             shown = await finished_cell(record, _decision(what, record))
-            via = await self._writer.documents.revise(
+            handle = await self._writer.documents.revise(
                 session.path,
                 lambda notebook, _: shown.changes_of(cell_to_decide_on(notebook, record)),
             )
             document = replace(
-                document, path=session.path, via=via, outputs=shown.what, reason=None
+                document, path=session.path, via=handle.via, outputs=shown.what, reason=None
             )
             await self._tell(record, document)
             return await self._sessions.execution(id)

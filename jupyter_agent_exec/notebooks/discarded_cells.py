@@ -37,6 +37,7 @@ from .changes import (
     DeleteCell,
     Expected,
     Notebook,
+    NotebookHandle,
     Position,
     PutCell,
     SetCell,
@@ -168,17 +169,17 @@ class CellDecisions(DecisionsBase):
         """
         taken: list[_AgentCell] = []
 
-        def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
+        def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
             taken[:] = _standing(notebook, [each.record for each in standing], single=single)
             return [DeleteCell(cell_id=each.id) for each in taken], _as_they_are(taken)
 
         try:
-            via = await self._writer.documents.revise(path, plan)
+            handle = await self._writer.documents.revise(path, plan)
         except DocumentChanged:
             if single:
                 raise
             return None, []
-        return via, taken
+        return handle.via, taken
 
     async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
         """Record that cells were not deleted."""
@@ -221,12 +222,12 @@ class CellDecisions(DecisionsBase):
             self._writer.on_unsaved(TabCell(record.id, id, path, cell, at=None))
 
     async def _put_back(self, path: str, kept: _DiscardedCell) -> Via:
-        def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
+        def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
             order = order_of(notebook.cells)
             is_there = kept.entry.cell_id in order
             return [] if is_there else kept.changes(order), Expected(order=order)
 
-        return await self._writer.documents.revise(path, plan)
+        return (await self._writer.documents.revise(path, plan)).via
 
 
 def _standing(

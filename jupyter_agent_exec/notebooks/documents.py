@@ -64,48 +64,39 @@ class Notebooks:
         _, handle, notebook = await self._read(path, ())
         return handle, notebook
 
-    async def apply(self, path: str, changes: Sequence[Change], expected: Expected) -> Via:
-        """Make changes, all or none, and return how the notebook was reached.
+    async def revise(
+        self,
+        path: str,
+        plan: Callable[[Notebook, NotebookHandle], tuple[Sequence[Change], Expected]],
+    ) -> NotebookHandle:
+        """Make planned changes, all or none, and return the handle that made them.
 
         If a backend fails in the middle, changes may be made twice. So they must not append to
         outputs; see `Unreachable`.
 
-        Raises
-        ------
-        Moved, NotebookNotFound, DocumentUnwritable
-        """
-        async for _, handle in self._handles(path):
-            try:
-                await handle.apply(changes, expected)
-            except Unreachable:
-                continue
-            return handle.via
-        raise _nowhere(path)
-
-    async def revise(
-        self, path: str, plan: Callable[[Notebook, Via], tuple[Sequence[Change], Expected]]
-    ) -> Via:
-        """Make planned changes as `apply` does, and return how the notebook was reached.
-
         Parameters
         ----------
         plan
-            Returns changes of a notebook that was reached in some way, and what they expect. Called
-            again if the notebook has changed meanwhile.
+            Returns changes of the notebook that a handle has read, and what they expect. Called
+            again if the notebook has changed meanwhile, or the handle fails.
 
         Raises
         ------
         NotebookNotFound, DocumentUnwritable, DocumentChanged
         """
+        broken: list[Backend] = []
         for _ in range(MAX_PLANS):
-            handle, notebook = await self.read(path)
-            changes, expected = plan(notebook, handle.via)
-            if not changes:
-                return handle.via
+            backend, handle, notebook = await self._read(path, broken)
+            changes, expected = plan(notebook, handle)
             try:
-                return await self.apply(path, changes, expected)
+                if changes:
+                    await handle.apply(changes, expected)
             except Moved:
                 continue
+            except Unreachable:
+                broken.append(backend)
+                continue
+            return handle
         raise DocumentChanged("The notebook is being changed; try again.", path=path)
 
     async def edit(

@@ -12,14 +12,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
-from msgspec import structs
-
 from ..errors import (
     CellBusy,
-    CellNotFound,
-    DocumentChanged,
     DocumentUnwritable,
-    InvalidRequest,
     NotebookNotFound,
 )
 from ..executions.execution import LiveExecution
@@ -29,7 +24,7 @@ from ..models import Document, Placement
 from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
-from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Status, Via
+from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Via
 from .cell_writer import (
     BATCH_DELAY,
     MERGE_DELAY,
@@ -37,12 +32,12 @@ from .cell_writer import (
     CellWriter,
     ExistingCell,
     NewCell,
-    SaveBatches,
+    WriteLoop,
 )
-from .changes import Notebook, Position, find_cell, id_of, joined
+from .changes import Position
 from .documents import Notebooks
-from .edits import source_hash
 from .finished_cells import LEFT_ALONE, show_late_outputs
+from .placements import CellPlace, at_end, check, named
 
 
 class TabCell(NamedTuple):
@@ -56,128 +51,6 @@ class TabCell(NamedTuple):
     at: Position | None
     """Where to insert a new cell again; None stands for its first place."""
     is_saved: bool = False
-
-
-class CellPlace(NamedTuple):
-    """The place of an execution's cell, and the source that runs there."""
-
-    source: str
-    cell: NewCell | ExistingCell
-    cell_id: CellId | None
-    """Id of the existing cell to run; None for a new cell."""
-
-    @property
-    def replaces(self) -> str | None:
-        """The source of an existing cell that the execution replaces; None if there is none."""
-        cell = self.cell
-        return cell.before if isinstance(cell, ExistingCell) and cell.source is not None else None
-
-    def approved(self, source: str) -> CellPlace:
-        """Return the place with the source that the user approved. The user may have edited it."""
-        if isinstance(self.cell, NewCell):
-            return self._replace(source=source, cell=self.cell._replace(source=source))
-        becomes = None if source == self.cell.before else source
-        return self._replace(source=source, cell=self.cell._replace(source=becomes))
-
-    def following(self, ids: tuple[CellId, ...]) -> CellPlace:
-        """Return the place with the cells that a new one follows."""
-        if not ids or not isinstance(self.cell, NewCell):
-            return self
-        at = structs.replace(self.cell.at, follows=ids)
-        return self._replace(cell=self.cell._replace(at=at))
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether a new cell goes to the end of the notebook."""
-        return isinstance(self.cell, NewCell) and self.cell.at == Position()
-
-
-def check(placement: Placement) -> None:
-    """Raise InvalidRequest for a placement that contradicts itself."""
-    named = [name for name in ("after", "before", "cell") if getattr(placement, name) is not None]
-    if len(named) != 1:
-        raise InvalidRequest(
-            "placement: one of after, before and cell; or 'end', or 'none'.", field="placement"
-        )
-    if placement.source_sha256 is not None and placement.cell is None:
-        raise InvalidRequest(
-            "placement.source_sha256: only together with cell.", field="placement.source_sha256"
-        )
-
-
-def at_end(source: str | None) -> CellPlace:
-    """Return the place of a new cell at the notebook's end. Raise InvalidRequest without source."""
-    return CellPlace(_given(source), NewCell(_given(source), Position()), None)
-
-
-def named(notebook: Notebook | None, placement: Placement, source: str | None) -> CellPlace:
-    """Return the place that a checked placement names.
-
-    Parameters
-    ----------
-    notebook
-        None if it cannot be read. Then the placement is used unchecked.
-
-    Raises
-    ------
-    CellNotFound, DocumentChanged, InvalidRequest
-        The notebook has no such cell, the cell has changed, or there is nothing to run.
-    """
-    if placement.cell is not None:
-        return _cell_to_run(notebook, placement, placement.cell, source)
-    for field, id in (("after", placement.after), ("before", placement.before)):
-        if id is not None and notebook is not None:
-            _cell(notebook, id, field)
-    at = Position(after=placement.after, before=placement.before)
-    return CellPlace(_given(source), NewCell(_given(source), at), None)
-
-
-def _given(source: str | None) -> str:
-    if source is None:
-        raise InvalidRequest(
-            "source: it may be left out only if placement.cell names a cell to run.",
-            field="source",
-        )
-    return source
-
-
-def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
-    cell = find_cell(notebook.cells, id)
-    if cell is None:
-        raise CellNotFound(
-            f"placement.{field}: the notebook has no cell {id!r}. A proposed cell is there once "
-            "the user has kept it.",
-            field=f"placement.{field}",
-            cell_ids=[id_of(cell) for cell in notebook.cells],
-        )
-    return cell
-
-
-def _cell_to_run(
-    notebook: Notebook | None, placement: Placement, id: CellId, source: str | None
-) -> CellPlace:
-    """Return the place of an existing cell that has not changed."""
-    if notebook is None:
-        return CellPlace(_given(source), ExistingCell("", _given(source)), id)
-    cell = _cell(notebook, id, "cell")
-    if cell["cell_type"] != "code":
-        raise InvalidRequest(
-            f"placement.cell: {id!r} is a {cell['cell_type']} cell; only code cells can be run.",
-            field="placement.cell",
-        )
-    current = joined(cell["source"])
-    sha256 = source_hash(current)
-    if placement.source_sha256 not in (None, sha256):
-        raise DocumentChanged(
-            "placement.source_sha256: the cell's source is another now.",
-            field="placement.source_sha256",
-            cell_id=id,
-            source=current,
-            source_sha256=sha256,
-        )
-    if source is None or source == current:
-        return CellPlace(current, ExistingCell(current, None), id)
-    return CellPlace(source, ExistingCell(current, source), id)
 
 
 FLUSH_TIMEOUT = 2.0
@@ -213,7 +86,9 @@ class NotebookWriter:
         self._settle = settle
         self.log = log
         self.merge_delay = merge_delay
-        self.save_batches = SaveBatches(batch_delay)
+        self._batch_delay = batch_delay
+        self._tasks = Tasks(log)
+        self._loops: dict[str, WriteLoop] = {}
         self.accept_held: Callable[[ExecutionId, By], Awaitable[None]] | None = None
         """Accepts held outputs on a user's behalf; None until it is wired."""
         self.replace_edit: Callable[[LiveExecution], Coroutine[Any, Any, None]] = _nothing
@@ -222,9 +97,6 @@ class NotebookWriter:
         """Done when `CellRecovery` has written or given up the cells of a killed server."""
         self.on_unsaved: Callable[[TabCell], None] = lambda _: None
         """Called with each finished cell that a tab has, but not yet its file."""
-        # By path: the writer of the last cell at the end, and of each cell, until they end.
-        self._last_at_end: WeakValueDictionary[str, CellWriter] = WeakValueDictionary()
-        self._by_cell: WeakValueDictionary[tuple[str, CellId], CellWriter] = WeakValueDictionary()
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
@@ -255,17 +127,11 @@ class NotebookWriter:
 
     async def flush(self, path: str) -> None:
         """Wait up to `FLUSH_TIMEOUT` until agents' cells are written to a notebook."""
-        pending = {
-            future
-            for cells in self._sessions.values()
-            if cells.owner.path == path
-            for future in cells.pending()
-        }
+        pending = self.hurry(path)
         if self.recovered is not None and not self.recovered.done():
-            pending.add(self.recovered)
+            pending.append(self.recovered)
         if pending:
-            with self.save_batches.hurrying(path):
-                await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
+            await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
 
     def busy(self, path: str) -> dict[CellId, ExecutionId]:
         """Return the cells of a notebook in which agents' executions wait or run, by cell id."""
@@ -296,39 +162,44 @@ class NotebookWriter:
         """Return the lock for writing the cell of an execution."""
         return self._locks.setdefault(id, asyncio.Lock())
 
-    def writer(
-        self, path: Callable[[], str], execution: LiveExecution, found: CellPlace
+    def hurry(self, path: str) -> list[asyncio.Future[Any]]:
+        """Write a notebook without delay; return futures that are done when it is up to date."""
+        return [future for loop in self._loops.values() for future in loop.hurry(path)]
+
+    def write(
+        self, path: Callable[[], str], execution: LiveExecution, place: CellPlace
     ) -> CellWriter:
-        """Return the writer of an execution's cell. It starts after the writers before it."""
+        """Begin to write an execution's cell, after those before it in the same notebook."""
         now = path()
-        id = found.cell_id or CellId(execution.id)
-        before: CellWriter | None
-        turn: asyncio.Future[Any] | None = None
-        if found.cell_id is not None:
-            before = self._by_cell.get((now, id))
-            turn = before.written if before is not None else None
-        else:
-            before = self._last_at_end.get(now) if found.is_at_end else None
-            turn = before.placed if before is not None else None
-        writer = CellWriter(
-            self.documents,
-            id,
-            found.cell,
-            path=path,
-            state=CellState.of(execution.standing()),
-            changes=execution.changes,
-            join_batch=self.save_batches.join,
-            turn=turn or self.recovered,
-            previous=before.handed_over if before is not None else None,
-            merge_delay=self.merge_delay,
+        loop = self._loops.get(now)
+        if loop is None:
+            loop = self._loops[now] = WriteLoop(
+                self.documents,
+                ready=self.recovered,
+                merge_delay=self.merge_delay,
+                batch_delay=self._batch_delay,
+            )
+            self._tasks.start(self._run(now, loop), f"cells of {now}")
+        return loop.add(
+            CellWriter(
+                loop,
+                place.cell_id or CellId(execution.id),
+                place.cell,
+                path=path,
+                state=CellState.of(execution.standing()),
+                changes=execution.changes,
+            )
         )
-        if found.is_at_end:
-            if before is not None:
-                before.again_at = Position(before=id)
-                writer.again_at = Position(after=before.cell_id)
-            self._last_at_end[now] = writer
-        self._by_cell[now, id] = writer
-        return writer
+
+    async def _run(self, path: str, loop: WriteLoop) -> None:
+        try:
+            await loop.run()
+        finally:
+            del self._loops[path]
+
+    async def stop(self) -> None:
+        """Wait up to `CLOSE_TIMEOUT` until the cells of closed sessions are written."""
+        await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
 
 class SessionCells(ExecutionCells):
@@ -339,8 +210,7 @@ class SessionCells(ExecutionCells):
         self._writer = writer
         self._tasks = Tasks(writer.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
-        self._shown: dict[ExecutionId, Status] = {}
-        self._late: dict[ExecutionId, bool] = {}
+        self._late: set[ExecutionId] = set()  # not read from the record yet
         self._proposed: dict[ExecutionId, LiveExecution] = {}  # not in the notebook yet
         self._placements: dict[ExecutionId, Placement] = {}  # of new cells after another
         self.closing = False
@@ -385,9 +255,7 @@ class SessionCells(ExecutionCells):
             self._proposed[execution.id] = execution
             return
         place = _place(execution).approved(execution.source).following(self._follows(execution.id))
-        writer = self._writer.writer(self._path, execution, place)
-        self._writers[execution.id] = writer
-        self._shown[execution.id] = execution.status
+        writer = self._writers[execution.id] = self._writer.write(self._path, execution, place)
         self._tasks.start(self._write(execution.id, writer), f"cell of {execution.id}")
 
     def changed(self, execution: LiveExecution) -> None:
@@ -398,8 +266,7 @@ class SessionCells(ExecutionCells):
         if writer is None:
             return
         status = execution.status
-        if status != self._shown.get(execution.id) and status not in FINAL_STATUSES:
-            self._shown[execution.id] = status
+        if status != writer.status and status not in FINAL_STATUSES:
             writer.update(CellState.of(execution.standing()))
         else:
             writer.request_update()
@@ -418,10 +285,8 @@ class SessionCells(ExecutionCells):
 
     def late(self, execution_id: ExecutionId) -> None:
         """Show late outputs of a finished execution in its cell."""
-        if execution_id in self._late:
-            self._late[execution_id] = True  # again, after the current write
-        elif not self.closing:
-            self._late[execution_id] = False
+        if execution_id not in self._late and not self.closing:
+            self._late.add(execution_id)
             self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
 
     def document(self, execution_id: ExecutionId) -> Document | None:
@@ -440,14 +305,6 @@ class SessionCells(ExecutionCells):
             if writer.streams:
                 await asyncio.wait({writer.written})
 
-    def pending(self) -> list[asyncio.Future[Any]]:
-        """Return futures that are done when cells are up to date."""
-        return [
-            writer.written if writer.ended else writer.there
-            for writer in self._writers.values()
-            if writer.ended or not writer.there.done()
-        ]
-
     def busy(self) -> dict[CellId, ExecutionId]:
         """Return the cells in which executions wait or run, or are still being written."""
         proposed = ((_place(each).cell_id, id) for id, each in self._proposed.items())
@@ -461,8 +318,8 @@ class SessionCells(ExecutionCells):
     async def close(self) -> None:
         """Wait up to `CLOSE_TIMEOUT` until the remaining cells are written."""
         self.closing = True
-        with self._writer.save_batches.hurrying(self._path()):
-            await self._tasks.end(timeout=CLOSE_TIMEOUT)
+        self._writer.hurry(self._path())
+        await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -474,15 +331,15 @@ class SessionCells(ExecutionCells):
     async def _write(self, id: ExecutionId, writer: CellWriter) -> None:
         async with self._writer.lock(id):
             try:
-                await writer.run()
+                await asyncio.wait({writer.written})
             finally:
+                writer.break_off()
                 document = writer.document()
                 if document.status == "unsaved":
                     first, at = writer.first, writer.again_at
                     self._writer.on_unsaved(TabCell(id, writer.cell_id, document.path, first, at))
-                await self._note(id, document)
-                del self._writers[id], self._shown[id]
-                self._writer.changed(self.owner.id, id, document)
+                await self._tell(id, document)
+                del self._writers[id]
         by = self.owner.shows_outputs
         if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
             await self._writer.accept_held(id, by)
@@ -514,30 +371,23 @@ class SessionCells(ExecutionCells):
             outputs="inert",
             reason=LEFT_ALONE,
         )
-        await self._note(id, document)
-        self._writer.changed(self.owner.id, id, document)
+        await self._tell(id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
-        """Write late outputs into a cell, including outputs that arrive meanwhile."""
-        again: bool | None = True
-        try:
-            while again:
-                await asyncio.sleep(self._writer.merge_delay)
-                async with self._writer.lock(id):
-                    self._late[id] = False
-                    record = await self.owner.recorded(id)
-                    document = await show_late_outputs(self._writer.documents, self._path(), record)
-                    if document is not None and document != record.document:
-                        await self._note(id, document)
-                        self._writer.changed(self.owner.id, id, document)
-                again = self._late[id]
-        finally:
-            del self._late[id]
+        """Write late outputs into a cell."""
+        await asyncio.sleep(self._writer.merge_delay)
+        async with self._writer.lock(id):
+            self._late.discard(id)
+            record = await self.owner.recorded(id)
+            document = await show_late_outputs(self._writer.documents, self._path(), record)
+            if document is not None and document != record.document:
+                await self._tell(id, document)
 
-    async def _note(self, id: ExecutionId, document: Document) -> None:
-        await self.owner.note(
-            CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
-        )
+    async def _tell(self, id: ExecutionId, document: Document) -> None:
+        """Record and publish the state of a cell."""
+        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
+        await self.owner.note(entry)
+        self._writer.changed(self.owner.id, id, document)
 
 
 def _place(execution: LiveExecution) -> CellPlace:

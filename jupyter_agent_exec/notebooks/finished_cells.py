@@ -14,13 +14,14 @@ from ..journal.ids import is_execution_id
 from ..models import Document
 from ..records import ExecutionRecord
 from ..redaction import may_be
-from ..types import CellId, Output, Via
+from ..types import CellId, Output
 from .cell_writer import CellState, Shown
 from .changes import (
     Cell,
     Change,
     Expected,
     Notebook,
+    NotebookHandle,
     SetOutputs,
     find_cell,
     id_of,
@@ -74,17 +75,17 @@ async def show_late_outputs(
         return None
     late = await finished_cell(record, "restored")
 
-    def plan(notebook: Notebook, _: Via) -> tuple[list[Change], Expected]:
+    def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
         cell = cell_to_decide_on(notebook, record)
         if not may_be(joined(cell["source"]), record.source):
             raise DocumentChanged("The cell was edited since.")
         return late.changes_of(cell)
 
     try:
-        via = await documents.revise(path, plan)
+        handle = await documents.revise(path, plan)
     except (CellNotFound, DocumentChanged, NotebookNotFound, DocumentUnwritable):
         return None
-    return replace(document, path=path, via=via, outputs=late.what, reason=None)
+    return replace(document, path=path, via=handle.via, outputs=late.what, reason=None)
 
 
 def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:

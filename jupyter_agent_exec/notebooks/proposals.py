@@ -58,7 +58,8 @@ from ..types import (
 from .changes import Change, Notebook, find_cell, id_of, order_of
 from .documents import EditPlanner, Notebooks, check_hash
 from .edits import EditPlan, as_json, as_told_edits, content_of, plan_of, state_of
-from .execution_cells import CellPlace, NotebookWriter
+from .execution_cells import NotebookWriter
+from .placements import CellPlace
 from .proposed_edits import (
     DoesNotFit,
     Step,

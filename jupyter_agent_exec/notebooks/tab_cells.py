@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from ..errors import AgentExecError
 from ..journal.history import History
-from ..records import ExecutionRecord
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..tasks import Tasks
@@ -26,11 +25,8 @@ from .changes import (
     Change,
     Expected,
     Moved,
-    PutCell,
-    SetSource,
     Unreachable,
     find_cell,
-    new_cell,
 )
 from .decisions import DecisionsBase
 from .execution_cells import NotebookWriter, TabCell
@@ -133,7 +129,7 @@ class TabCells(DecisionsBase):
         shown = await finished_cell(
             record, decided if decided in ("accepted", "discarded") else "restored"
         )
-        changes, expected = _again(cell, record)
+        changes, expected = _again(cell)
         self._cells[id] = cell._replace(is_saved=False)
         try:
             await tab.handle.apply([*changes, *shown.changes(cell.cell_id)], expected)
@@ -157,13 +153,8 @@ def _shows(cell: dict[str, Any], id: ExecutionId) -> bool:
     return isinstance(ours, dict) and ours.get("execution_id") == id
 
 
-def _again(cell: TabCell, record: ExecutionRecord) -> tuple[list[Change], Expected]:
+def _again(cell: TabCell) -> tuple[list[Change], Expected]:
     """Return the changes that bring a cell back without its outputs, and what must hold."""
-    id = cell.cell_id
     if isinstance(cell.cell, NewCell):
-        made = new_cell(id, "code", cell.cell.source)
-        return [PutCell(cell=made, at=cell.at or cell.cell.at)], Expected()
-    changes: list[Change] = []
-    if cell.cell.source is not None:
-        changes.append(SetSource(cell_id=id, source=cell.cell.source))
-    return changes, Expected(cells={id: ("code", cell.cell.before)})
+        return cell.cell.put(cell.cell_id, cell.at), Expected()
+    return cell.cell.put(cell.cell_id), Expected(cells={cell.cell_id: ("code", cell.cell.before)})

@@ -18,9 +18,9 @@ from jupyter_agent_exec.notebooks.cell_writer import (
     CellWriter,
     ExistingCell,
     NewCell,
-    SaveBatches,
+    WriteLoop,
 )
-from jupyter_agent_exec.notebooks.changes import Position, SetOutputs, Unreachable
+from jupyter_agent_exec.notebooks.changes import Position, PutCell, SetOutputs, Unreachable
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
 from tests.notebooks.ways import DictWay, Switch, code, notebook
@@ -64,23 +64,24 @@ class Kept:
         self,
         *reaches: Any,
         cell: NewCell | ExistingCell | None = None,
-        turn: Any = None,
+        ready: Any = None,
         state: CellState = RUNNING,
         merge_delay: float = 0,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
+        self.loop = WriteLoop(
+            Notebooks(reaches), ready=ready, merge_delay=merge_delay, batch_delay=0
+        )
         self.writer = CellWriter(
-            Notebooks(reaches),
-            "x" if turn is None else "y",
+            self.loop,
+            "x",
             cell or NewCell("print()", Position()),
             path=lambda: self.path,
             state=state,
             changes=self.printing.changes,
-            join_batch=SaveBatches(delay=0).join,
-            turn=turn,
-            merge_delay=merge_delay,
         )
+        self.loop.add(self.writer)
 
     async def prints(self, text: str) -> None:
         """Print, and wait until all is written that was."""
@@ -101,11 +102,11 @@ class Kept:
 async def kept(
     *reaches: Any,
     cell: NewCell | ExistingCell | None = None,
-    turn: Any = None,
+    ready: Any = None,
     state: CellState = RUNNING,
 ) -> AsyncIterator[Kept]:
-    it = Kept(*reaches, cell=cell, turn=turn, state=state)
-    task = asyncio.create_task(it.writer.run())
+    it = Kept(*reaches, cell=cell, ready=ready, state=state)
+    task = asyncio.create_task(it.loop.run())
     await it.rest()
     yield it
     task.cancel()
@@ -244,7 +245,7 @@ async def test_an_end_that_comes_with_the_beginning_is_written_once():
     file = DictWay(notebook(), via="contents", streams=False)
     it = Kept(file)
     it.writer.update(OK)
-    await it.writer.run()
+    await it.loop.run()
     assert len(file.applied) == 1
     assert file.cells["x"]["execution_count"] == 7
 
@@ -259,15 +260,15 @@ async def test_a_file_that_somebody_saved_without_the_cell_gets_it_again():
     assert text(file) == "1\n"
 
 
-async def test_a_cell_waits_for_the_one_that_goes_before_it():
+async def test_a_cell_waits_until_cells_may_be_written():
     tab = DictWay(notebook())
-    first = Kept(tab)
-    async with kept(tab, turn=first.writer.placed) as second:
+    ready = asyncio.get_running_loop().create_future()
+    async with kept(tab, ready=ready) as it:
         assert tab.order == []
-        task = asyncio.create_task(first.writer.run())
-        await second.rest()
-        assert tab.order == ["x", "y"]
-        await asyncio.gather(first.ends(), task)
+        ready.set_result(None)
+        await it.rest()
+        assert tab.order == ["x"]
+        await it.ends()
 
 
 async def test_outputs_that_a_person_cleared_come_back_with_the_next():
@@ -415,7 +416,7 @@ async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
     second.writer.cell_id = "y"
     first.writer.again_at = Position(before="y")
     second.writer.again_at = Position(after="x")
-    tasks = [asyncio.create_task(kept.writer.run()) for kept in (first, second)]
+    tasks = [asyncio.create_task(kept.loop.run()) for kept in (first, second)]
     await first.rest()
     switch.way = new = DictWay(notebook())
     await second.prints("2")
@@ -428,7 +429,7 @@ async def test_a_cell_at_the_end_keeps_its_place_when_the_next_one_was_put_first
     document = DictWay(notebook(code("a", "1"), code("y", "2")))
     it = Kept(document)
     it.writer.again_at = Position(before="y")
-    task = asyncio.create_task(it.writer.run())
+    task = asyncio.create_task(it.loop.run())
     await it.ends()
     assert document.order == ["a", "x", "y"]
     await task
@@ -451,7 +452,7 @@ async def test_whole_outputs_are_sent_only_to_a_way_that_has_none():
 async def test_a_new_cell_of_a_short_execution_is_written_once_with_its_end():
     tab = DictWay(notebook(code("a")))
     short = Kept(tab, merge_delay=3600)
-    task = asyncio.create_task(short.writer.run())
+    task = asyncio.create_task(short.loop.run())
     await short.rest()
     assert tab.attempts == 0
     short.printing.prints("1\n")
@@ -468,46 +469,71 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
         pass
     document = it.writer.document()
     assert (document.status, document.reason) == ("not_written", "Writing the cell was broken off.")
-    assert it.writer.placed.done()
+    assert it.writer.there.done()
 
 
 @pytest.mark.parametrize("late", ["x", "y", "z", "none"])
 async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order(late):
     """One may end just when the batch is written; it does not overtake the others."""
     file = DictWay(notebook(code("a")), via="contents", streams=False)
-    save_batches = SaveBatches(delay=3600)
+    loop = WriteLoop(Notebooks([file]), merge_delay=0, batch_delay=3600)
     writers: dict[str, CellWriter] = {}
-    tasks = []
-    before: CellWriter | None = None
+    task: asyncio.Task[None] | None = None
     for id in ("x", "y", "z"):
-        writer = CellWriter(
-            Notebooks([file]),
+        writers[id] = CellWriter(
+            loop,
             CellId(id),
             NewCell("print()", Position()),
             path=lambda: "a.ipynb",
             state=RUNNING,
             changes=Printing().changes,
-            join_batch=save_batches.join,
-            turn=before.placed if before else None,
-            previous=before.handed_over if before else None,
-            merge_delay=0,
         )
-        writers[id] = before = writer
-        tasks.append(asyncio.create_task(writer.run()))
-        await asyncio.wait_for(writer.placed, 10)
+        loop.add(writers[id])
+        task = task or asyncio.create_task(loop.run())
         if id != late:
-            writer.update(OK)
+            writers[id].update(OK)
         for _ in range(5):
             await asyncio.sleep(0)
     assert file.attempts == 0
     if late in writers:
         writers[late].update(OK)
-    with save_batches.hurrying("a.ipynb"):
-        await asyncio.wait_for(asyncio.gather(*tasks), 10)
-    assert [change.cell["id"] for changes in file.applied for change in changes[:1]] == [*writers]
+    loop.hurry("a.ipynb")
+    await asyncio.wait_for(task, 10)
+    assert [change.cell["id"] for change in file.applied[0] if isinstance(change, PutCell)] == [
+        *writers
+    ]
     assert file.order == ["a", "x", "y", "z"]
-    assert file.attempts == len(writers)  # each with the whole cell, once
+    assert file.attempts == 1
     assert [writer.document().status for writer in writers.values()] == ["written"] * 3
+
+
+async def test_a_cell_that_cannot_be_written_does_not_keep_others_from_being_written():
+    class Choosy(DictWay):
+        async def apply(self, changes: Any, expected: Any) -> None:
+            if any(isinstance(each, PutCell) and each.cell["id"] == "bad" for each in changes):
+                raise DocumentUnwritable("A cell would not be valid.")
+            await super().apply(changes, expected)
+
+    file = Choosy(notebook(), via="contents", streams=False)
+    loop = WriteLoop(Notebooks([file]), merge_delay=0, batch_delay=0)
+    writers = []
+    for id in ("x", "bad", "y"):
+        writer = CellWriter(
+            loop,
+            CellId(id),
+            NewCell("print()", Position()),
+            path=lambda: "a.ipynb",
+            state=OK,
+            changes=Printing().changes,
+        )
+        writers.append(loop.add(writer))
+    await asyncio.wait_for(loop.run(), 10)
+    assert file.order == ["x", "y"]
+    assert [writer.document().reason for writer in writers] == [
+        None,
+        "A cell would not be valid.",
+        None,
+    ]
 
 
 @pytest.mark.parametrize("way", [{}, {"streams": False, "via": "contents"}])

@@ -254,6 +254,12 @@ async def test_what_is_done_while_nobody_looks_is_saved_at_once(
     assert sources_in(file) == ["x = 1", "before", "after"]
 
 
+async def put_in(notebooks: Notebooks, n: int) -> str:
+    """Put a cell into the notebook; return how it was reached."""
+    handle = await notebooks.revise("a.ipynb", lambda *_: ([put(f"n{n}", str(n))], ANY))
+    return handle.via
+
+
 @pytest.mark.parametrize("cleanup_delay", [0.3])
 async def test_a_room_that_is_closed_is_not_reached_and_nothing_is_lost(
     ways: CollaborationBackend,
@@ -266,13 +272,13 @@ async def test_a_room_that_is_closed_is_not_reached_and_nothing_is_lost(
     notebooks = Notebooks([ways, stored])
     async with open_page("a.ipynb"):
         way = await reached(ways)
-        assert await notebooks.apply("a.ipynb", [put("n0", "0")], ANY) == "collaboration"
+        assert await put_in(notebooks, 0) == "collaboration"
     (room,) = rooms.values()
     await until(lambda: not room.clients)
     written, via = 0, "collaboration"
     while via == "collaboration":
         written += 1
-        via = await notebooks.apply("a.ipynb", [put(f"n{written}", str(written))], ANY)
+        via = await put_in(notebooks, written)
     assert rooms == {}
     with pytest.raises(Unreachable):
         await way.apply([put("late")], ANY)
@@ -295,7 +301,7 @@ async def test_a_notebook_that_is_opened_while_an_agent_works_has_each_cell_once
 
     async def work() -> None:
         for n in range(1000):
-            vias.append(await notebooks.apply("a.ipynb", [put(f"n{n}", str(n))], ANY))
+            vias.append(await put_in(notebooks, n))
             if vias.count("collaboration") == 5:
                 return
 

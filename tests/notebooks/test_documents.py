@@ -137,7 +137,8 @@ async def test_a_way_that_breaks_off_is_followed_by_the_next(ways: Ways) -> None
     assert (way.via, order_of(notebook.cells)) == ("tab", ["a", "b"])
     ways.tab.breaks_off = "after"
     ways.live.breaks_off = "before"
-    assert await ways.notebooks.apply(PATH, [put()], ANY) == "contents"
+    handle = await ways.notebooks.revise(PATH, lambda *_: ([put()], ANY))
+    assert handle.via == "contents"
     assert ways.document.order == ["a", "b", "new"]
 
 
@@ -145,7 +146,7 @@ async def test_no_way_is_no_notebook(ways: Ways) -> None:
     for call in (
         ways.notebooks.find("b.ipynb"),
         ways.notebooks.read("b.ipynb"),
-        ways.notebooks.apply("b.ipynb", [], ANY),
+        ways.notebooks.revise("b.ipynb", lambda *_: ([], ANY)),
     ):
         with pytest.raises(NotebookNotFound):
             await call
