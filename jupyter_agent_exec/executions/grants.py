@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from .. import models
 from ..kernels.kernel import Kernel
 from ..records import By, timestamp
 from ..types import ApprovalMode, GrantSpan
+
+if TYPE_CHECKING:
+    from .approval_gate import ApprovalGate
 
 Agent = tuple[str, str]
 """By what an agent is known: its token, or the user and the name that it gives."""
@@ -56,21 +59,14 @@ class Grant:
         )
 
 
-class FollowingGate(Protocol):
-    """Where a session of an agent asks."""
-
-    def follow(self, by: By) -> None:
-        """Approve what need not ask any more."""
-
-
 class Grants:
     """The grants in force. They are kept in memory: a new server knows none of them."""
 
     def __init__(self) -> None:
         self._lives: WeakKeyDictionary[object, dict[Agent, Grant]] = WeakKeyDictionary()
-        self._gates: WeakSet[FollowingGate] = WeakSet()
+        self._gates: WeakSet[ApprovalGate] = WeakSet()
 
-    def join(self, gate: FollowingGate) -> None:
+    def join(self, gate: ApprovalGate) -> None:
         """Have a session's gate told of new grants."""
         self._gates.add(gate)
 
