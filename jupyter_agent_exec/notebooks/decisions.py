@@ -112,13 +112,18 @@ class DecisionsBase:
 
     async def _tell(self, record: ExecutionRecord, document: Document) -> None:
         """Record and publish the state of a cell."""
-        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=record.id, document=document)
+        cells = self._writer.of(record.session_id)
         try:
-            if not await self._writer.note(record.session_id, entry):
+            if cells is not None:
+                await cells.tell(record.id, document)
+            else:
+                entry = CellWritten(
+                    at=timestamp(), by=SERVER, execution_id=record.id, document=document
+                )
+                self._writer.settle(document.path, document.via)
                 await self._record(record.session_id, [entry])
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
-        self._writer.changed(record.session_id, record.id, document)
         session = await self._sessions.session(record.session_id)
         self._activity.publish(
             "execution", session, record.id, status=record.status, seq=record.seq
@@ -167,15 +172,15 @@ class OutputDecisions(DecisionsBase):
         SessionNotFound, SessionClosed, HistoryUnavailable
         """
         session = await self._sessions.session(session_id)
-        live = self._writer.owner(session.id)
-        if live is None:
+        cells = self._writer.of(session.id)
+        if cells is None:
             raise SessionClosed(
                 "Only the outputs of an open session in a notebook can be accepted as they come.",
                 session_id=session.id,
             )
         by = caller.by()
         await self._record(session.id, [OutputsShown(at=timestamp(), by=by, always=always)])
-        live.shows_outputs = by if always else None
+        cells.owner.shows_outputs = by if always else None
         self._activity.publish("session", session)
 
     async def accept_held(self, id: ExecutionId, by: By) -> None:

@@ -105,21 +105,6 @@ class NotebookWriter:
         cells = self._sessions[owner.id] = SessionCells(owner, self)
         return cells
 
-    async def note(self, session_id: SessionId, entry: CellWritten) -> bool:
-        """Record the state of a cell in a session's journal; False if the session is closed."""
-        cells = self._sessions.get(session_id)
-        if cells is None or cells.closing:
-            return False
-        await cells.owner.note(entry)
-        return True
-
-    def changed(self, session_id: SessionId, id: ExecutionId, document: Document) -> None:
-        """Publish the state of a cell."""
-        self.settle(document.path, document.via)
-        cells = self._sessions.get(session_id)
-        if cells is not None and not cells.closing:
-            cells.owner.document_changed(id)
-
     def settle(self, path: str, via: Via | None) -> None:
         """Bring what was changed in one tab to the other tabs of the notebook."""
         if via == "tab":
@@ -153,10 +138,10 @@ class NotebookWriter:
                     execution_id=busy[id],
                 )
 
-    def owner(self, session_id: SessionId) -> LiveSession | None:
-        """Return a session that is open in a notebook; None if there is none."""
+    def of(self, session_id: SessionId) -> SessionCells | None:
+        """Return the cells of a session that is open in a notebook; None if there is none."""
         cells = self._sessions.get(session_id)
-        return None if cells is None or cells.closing else cells.owner
+        return None if cells is None or cells.closing else cells
 
     def lock(self, id: ExecutionId) -> asyncio.Lock:
         """Return the lock for writing the cell of an execution."""
@@ -321,6 +306,16 @@ class SessionCells(ExecutionCells):
         self._writer.hurry(self._path())
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
+    async def tell(self, id: ExecutionId, document: Document) -> None:
+        """Record and publish the state of a cell."""
+        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
+        try:
+            await self.owner.note(entry)
+        finally:
+            self._writer.settle(document.path, document.via)
+            if not self.closing:
+                self.owner.document_changed(id)
+
     # -- helpers -----------------------------------------------------------------------------------
 
     def _path(self) -> str:
@@ -338,7 +333,7 @@ class SessionCells(ExecutionCells):
                 if document.status == "unsaved":
                     first, at = writer.first, writer.again_at
                     self._writer.on_unsaved(TabCell(id, writer.cell_id, document.path, first, at))
-                await self._tell(id, document)
+                await self.tell(id, document)
                 del self._writers[id]
         by = self.owner.shows_outputs
         if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
@@ -371,7 +366,7 @@ class SessionCells(ExecutionCells):
             outputs="inert",
             reason=LEFT_ALONE,
         )
-        await self._tell(id, document)
+        await self.tell(id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
         """Write late outputs into a cell."""
@@ -381,13 +376,7 @@ class SessionCells(ExecutionCells):
             record = await self.owner.recorded(id)
             document = await show_late_outputs(self._writer.documents, self._path(), record)
             if document is not None and document != record.document:
-                await self._tell(id, document)
-
-    async def _tell(self, id: ExecutionId, document: Document) -> None:
-        """Record and publish the state of a cell."""
-        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
-        await self.owner.note(entry)
-        self._writer.changed(self.owner.id, id, document)
+                await self.tell(id, document)
 
 
 def _place(execution: LiveExecution) -> CellPlace:
