@@ -37,7 +37,7 @@ from .changes import (
     order_of,
 )
 from .execution_cells import CLOSE_TIMEOUT, NotebookWriter
-from .finished_cells import LEFT_ALONE, FinishedCell, finished_cell
+from .finished_cells import LEFT_ALONE, FinishedCell, finished_cell, shows
 
 SAVE_TIME: Final = timedelta(seconds=10)
 """How long after its last journal entry a killed server may still have saved a file."""
@@ -212,8 +212,7 @@ def _reason(cell: _Cell, notebook: Notebook, via: Via, may_put: bool) -> str | N
     there = find_cell(notebook.cells, cell.id)
     if there is None and not cell.is_new:
         return GONE
-    ours = {} if there is None else there["metadata"].get("agent_exec")
-    is_shown = isinstance(ours, dict) and ours.get("execution_id") == cell.record.id
+    is_shown = there is not None and shows(there, cell.record.id)
     if there is not None and (
         (cell.is_new and not is_shown)
         or there["cell_type"] != "code"

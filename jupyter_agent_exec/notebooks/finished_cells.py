@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from ..journal.ids import is_execution_id
 from ..models import Document
 from ..records import ExecutionRecord
 from ..redaction import may_be
-from ..types import CellId, Output
+from ..types import CellId, ExecutionId, Output
 from .cell_writer import CellState, Shown
 from .changes import (
     Cell,
@@ -106,7 +106,7 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
             execution_id=record.id,
             cell_ids=[id_of(cell) for cell in notebook.cells],
         )
-    if not _shows(cell, record):
+    if not _shows_still(cell, record):
         raise DocumentChanged(
             "The cell was run again since; its outputs are not this execution's any more.",
             execution_id=record.id,
@@ -115,7 +115,7 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
     return cell
 
 
-def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
+def check_untouched(cell: Cell, record: ExecutionRecord) -> None:
     """Raise DocumentChanged unless a cell is exactly as an agent inserted it.
 
     Also raises for a user's cell that the agent only ran.
@@ -124,7 +124,7 @@ def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
     why: str | None = None
     if id is None or not is_execution_id(id):
         why = "was there before the agent ran it"
-    elif not _shows(cell, record):
+    elif not _shows_still(cell, record):
         why = "was run again since"
     elif not may_be(joined(cell["source"]), record.source):
         why = "was edited since"
@@ -136,13 +136,17 @@ def check_untouched(cell: dict[str, Any], record: ExecutionRecord) -> None:
         )
 
 
-def _shows(cell: dict[str, Any], record: ExecutionRecord) -> bool:
-    """Return whether a cell still shows this execution and was not run again."""
+def shows(cell: Cell, id: ExecutionId) -> bool:
+    """Return whether a cell shows an execution, which may have been run again since."""
     ours = cell.get("metadata", {}).get("agent_exec")
+    return isinstance(ours, dict) and ours.get("execution_id") == id
+
+
+def _shows_still(cell: Cell, record: ExecutionRecord) -> bool:
+    """Return whether a cell still shows this execution and was not run again."""
     return (
         cell["cell_type"] == "code"
-        and isinstance(ours, dict)
-        and ours.get("execution_id") == record.id
+        and shows(cell, record.id)
         and cell.get("execution_count") == record.execution_count
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from .changes import (
 )
 from .decisions import DecisionsBase
 from .execution_cells import NotebookWriter, TabCell
-from .finished_cells import finished_cell
+from .finished_cells import finished_cell, shows
 
 KEPT: Final = 2000
 """How many cells to remember."""
@@ -123,7 +123,7 @@ class TabCells(DecisionsBase):
         found = find_cell((await tab.handle.read()).cells, cell.cell_id)
         if id not in self._cells or document is None or document.cell_id is None:
             return  # the user has deleted it meanwhile
-        if found is not None and (isinstance(cell.cell, NewCell) or _shows(found, id)):
+        if found is not None and (isinstance(cell.cell, NewCell) or shows(found, id)):
             return
         decided = document.outputs
         shown = await finished_cell(
@@ -146,11 +146,6 @@ class TabCells(DecisionsBase):
                 reason=None,
             )
         await self._tell(record, document)
-
-
-def _shows(cell: dict[str, Any], id: ExecutionId) -> bool:
-    ours = cell["metadata"].get("agent_exec")
-    return isinstance(ours, dict) and ours.get("execution_id") == id
 
 
 def _again(cell: TabCell) -> tuple[list[Change], Expected]:
