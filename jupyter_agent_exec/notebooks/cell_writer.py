@@ -171,7 +171,6 @@ class WriteLoop:
         self._urgent = asyncio.Event()
         self._hurried = asyncio.Event()
         self._not_before = 0.0  # by the event loop's clock
-        self._file: NotebookHandle | None = None  # while it is written
 
     def add(self, writer: CellWriter) -> CellWriter:
         """Begin to write a cell."""
@@ -182,8 +181,6 @@ class WriteLoop:
                 writer.again_at = Position(after=before.cell_id)
         if isinstance(writer.first, NewCell) and not self._changed.is_set():
             self._delay()
-        if self._file is not None:
-            writer.reach(self._file)
         self._cells.append(writer)
         self._changed.set()
         return writer
@@ -217,7 +214,6 @@ class WriteLoop:
                 self._urgent.clear()
                 for path in dict.fromkeys(cell.path() for cell in self._cells):
                     await self._write(path)
-                self._file = None
                 self._delay()
                 left = [cell for cell in self._cells if not cell.written.done()]
                 if len(left) < len(self._cells):
@@ -245,10 +241,7 @@ class WriteLoop:
             return
         try:
             handle = await self._documents.find(path)
-            for cell in due:
-                cell.reach(handle)
             if not handle.streams:
-                self._file = handle
                 await _first(self._hurried, self._batch_delay)
                 self._hurried.clear()
                 handle = await self._documents.find(path)
@@ -354,8 +347,6 @@ class CellWriter:
         None stands for its first place.
         """
         create_future = asyncio.get_running_loop().create_future
-        self.reached: asyncio.Future[None] = create_future()
-        """Done after the first attempt to reach the notebook."""
         self.there: asyncio.Future[None] = create_future()
         """Done when the cell is in the notebook, or could not be written."""
         self.written: asyncio.Future[Document] = create_future()
@@ -366,11 +357,6 @@ class CellWriter:
         """The status that the cell shows."""
         status: Status = self._state.agent_exec["status"]
         return status
-
-    @property
-    def streams(self) -> bool:
-        """Whether the notebook gets outputs as they arrive. A file does not."""
-        return self._via not in (None, "contents")
 
     @property
     def ended(self) -> bool:
@@ -419,15 +405,10 @@ class CellWriter:
 
     # -- write -------------------------------------------------------------------------------------
 
-    def reach(self, handle: NotebookHandle) -> None:
-        """Note through which handle the cell will be written."""
-        self._via = handle.via
-        settle(self.reached)
-
     async def take(self, handle: NotebookHandle) -> None:
         """Take the state and new outputs for a write through this handle."""
-        self.reach(handle)
-        self._requested, self._in_file, self._taken = False, not handle.streams, self._state
+        self._via, self._in_file = handle.via, not handle.streams
+        self._requested, self._taken = False, self._state
         self._version, steps = self._changes(self._version)
         self._steps = await self._copy.feed_without_blocking(steps)
 
@@ -486,7 +467,6 @@ class CellWriter:
         """Note that the notebook cannot be written. Try again at the end, and if it is renamed."""
         self._handle = None
         self._problem = self._problem if self._gone else error.message
-        settle(self.reached)
         settle(self.there)
         if self.ended:
             self._looks -= 1
@@ -498,7 +478,6 @@ class CellWriter:
 
     def _end(self) -> None:
         if not self.written.done():
-            settle(self.reached)
             settle(self.there)
             self.written.set_result(self._document(final=True))
 

@@ -145,11 +145,20 @@ class CellDecisions(DecisionsBase):
                 _recorded, session.path, standing, caller.by()
             )
             await self._record(session.id, entries, payloads)
+            taken: list[_AgentCell] = []
+            via: Via | None = None
+
+            def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
+                taken[:] = _standing(notebook, [each.record for each in standing], single=single)
+                return [DeleteCell(cell_id=each.id) for each in taken], _as_they_are(taken)
+
             try:
-                via, taken = await self._take_out(session.path, standing, single=single)
-            except AgentExecError:
-                await self._leave(session.path, standing)
-                raise
+                via = (await self._writer.documents.revise(session.path, plan)).via
+            except AgentExecError as error:
+                taken = []
+                if single or not isinstance(error, DocumentChanged):
+                    await self._leave(session.path, standing)
+                    raise
             gone = {each.id for each in taken}
             await self._leave(session.path, [each for each in standing if each.id not in gone])
             for record in (each.record for each in taken):
@@ -159,27 +168,6 @@ class CellDecisions(DecisionsBase):
                 )
                 await self._tell(record, replace(document, status="discarded"))
             return [each.record for each in taken]
-
-    async def _take_out(
-        self, path: str, standing: Sequence[_AgentCell], *, single: bool
-    ) -> tuple[Via | None, Sequence[_AgentCell]]:
-        """Delete cells. Skip those that the user changes at the same time.
-
-        Returns how the notebook was reached, and the deleted cells.
-        """
-        taken: list[_AgentCell] = []
-
-        def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
-            taken[:] = _standing(notebook, [each.record for each in standing], single=single)
-            return [DeleteCell(cell_id=each.id) for each in taken], _as_they_are(taken)
-
-        try:
-            handle = await self._writer.documents.revise(path, plan)
-        except DocumentChanged:
-            if single:
-                raise
-            return None, []
-        return handle.via, taken
 
     async def _leave(self, path: str, standing: Iterable[_AgentCell]) -> None:
         """Record that cells were not deleted."""
@@ -209,8 +197,14 @@ class CellDecisions(DecisionsBase):
             return
         entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
         await self._record(record.session_id, [entry])
+
+        def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
+            order = order_of(notebook.cells)
+            is_there = kept.entry.cell_id in order
+            return [] if is_there else kept.changes(order), Expected(order=order)
+
         try:
-            via = await self._put_back(path, kept)
+            via = (await self._writer.documents.revise(path, plan)).via
         except AgentExecError:
             await self._tell(record, document)
             raise
@@ -220,14 +214,6 @@ class CellDecisions(DecisionsBase):
         if status == "unsaved":
             cell = NewCell(record.source, Position(after=kept.entry.after))
             self._writer.on_unsaved(TabCell(record.id, id, path, cell, at=None))
-
-    async def _put_back(self, path: str, kept: _DiscardedCell) -> Via:
-        def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
-            order = order_of(notebook.cells)
-            is_there = kept.entry.cell_id in order
-            return [] if is_there else kept.changes(order), Expected(order=order)
-
-        return (await self._writer.documents.revise(path, plan)).via
 
 
 def _standing(

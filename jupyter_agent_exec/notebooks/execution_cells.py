@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -285,9 +286,10 @@ class SessionCells(ExecutionCells):
     async def written(self, execution_id: ExecutionId) -> None:
         """Wait until a cell is completely written. Does not wait for batched writes of files."""
         writer = self._writers.get(execution_id)
-        if writer is not None:
-            await asyncio.wait({writer.reached})
-            if writer.streams:
+        if writer is None:
+            return
+        with suppress(NotebookNotFound, DocumentUnwritable):
+            if (await self._writer.documents.find(self._path())).streams:
                 await asyncio.wait({writer.written})
 
     def busy(self) -> dict[CellId, ExecutionId]:
