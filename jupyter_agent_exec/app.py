@@ -15,6 +15,7 @@ from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
 from .auth.routes import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
+from .auth.token_page import ROUTES as PAGE_ROUTES
 from .files.handlers import ROUTES as FILE_ROUTES
 from .mcp.endpoint import McpHandler
 from .mcp.sign_in_handlers import ROOT_ROUTE, MetadataHandler
@@ -55,9 +56,10 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         ("/notebooks/channel", ChannelHandler),
         ("/mcp", McpHandler),
         *SIGN_IN_ROUTES,
+        *PAGE_ROUTES,
     )
-    """The WebSocket of JupyterLab's pages, which is for them alone, and MCP and its sign-in, which
-    describe themselves to each client."""
+    """The WebSocket of JupyterLab's pages, which is for them alone, MCP and its sign-in, which
+    describe themselves to each client, and the page of agent tokens, which is for people."""
     services: Services | None = None
     """None if the extension could not be loaded."""
 

@@ -1,4 +1,4 @@
-"""Find letters that look like ASCII letters. Pure.
+"""Find letters that look like ASCII letters, and show text as it is. Pure.
 
 `\u0440assword` begins with a Cyrillic letter, and Python reads `\uff45val` as `eval`. Text in one
 script is not reported, such as a comment in Russian or a variable with one Greek letter as its
@@ -43,6 +43,14 @@ LOOKALIKES: Final = {
     letter: like for letters, likes in _TABLE for letter, like in zip(letters, likes, strict=True)
 }
 """The ASCII letter that each letter looks like."""
+
+_TURNING: Final = ("R", "AL", "AN")
+"""Bidirectional classes of right-to-left letters, which reorder the text around them."""
+
+_BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
+    map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
+)
+"""Invisible letters and marks."""
 
 _RUN: Final = re.compile(r"[\w\x80-\U0010ffff]+")
 _PART: Final = re.compile(r"[^_]+")
@@ -96,6 +104,31 @@ def lookalike_words(*texts: str | None) -> dict[str, dict[str, str]]:
             if letters:
                 found.setdefault(word, {}).update(letters)
     return found
+
+
+def exact(text: str, *, isolated: bool = False) -> str:
+    """Return `text` with visible escapes for characters that hide, reorder or imitate text.
+
+    An escape is the character's number. Spaces, tabs and line feeds stay. No character is removed.
+
+    Parameters
+    ----------
+    isolated
+        Whether the text stands where right-to-left letters reorder no other text, as in HTML's
+        `<bdi>`. They stay then.
+    """
+    alike = lookalikes(text)
+    return "".join(
+        char if _is_seen(char, isolated) and at not in alike else f"<U+{ord(char):04X}>"
+        for at, char in enumerate(text)
+    )
+
+
+def _is_seen(char: str, isolated: bool) -> bool:
+    if char.isascii():
+        return char.isprintable() or char in "\t\n"
+    hidden = unicodedata.category(char)[0] in "CZ" or char in _BLANK
+    return not hidden and (isolated or unicodedata.bidirectional(char) not in _TURNING)
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,8 @@ from typing import Final, get_args
 
 from .. import models
 from ..client import AgentExecClient, Session
-from ..client.display import credential, exact, person, quoted
+from ..client.display import credential, person, quoted
+from ..lookalikes import exact
 from ..models import Approvals, Execution, Proposal, Review
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
 from . import exit_codes

@@ -7,10 +7,9 @@ change the window's title or, in some terminals, enter text as if the user had t
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
-from ..lookalikes import lookalikes
+from ..lookalikes import exact
 from ..models import Document, TokenRef, WaitingFor
 from ..types import Via, is_made_up
 
@@ -34,15 +33,6 @@ _SHOWN: Final[dict[int, str]] = {
     0x2029: "\n",
 }
 
-
-_TURNING: Final = ("R", "AL", "AN")
-"""Bidirectional classes of right-to-left letters, which reorder the text around them."""
-
-_BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(
-    map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
-)
-"""Invisible letters and marks."""
-
 _THROUGH: Final[dict[Via, str]] = {
     "collaboration": "through the live document",
     "tab": "through a JupyterLab tab",
@@ -63,25 +53,6 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def exact(text: str) -> str:
-    """Return `text` with visible escapes for characters that hide, reorder or imitate text.
-
-    An escape is the character's number. Spaces, tabs and line feeds stay. No character is removed.
-    """
-    alike = lookalikes(text)
-    return "".join(
-        char if _is_seen(char) and at not in alike else f"<U+{ord(char):04X}>"
-        for at, char in enumerate(text)
-    )
-
-
-def _is_seen(char: str) -> bool:
-    if char.isascii():
-        return char.isprintable() or char in "\t\n"
-    hidden = unicodedata.category(char)[0] in "CZ" or char in _BLANK
-    return not hidden and unicodedata.bidirectional(char) not in _TURNING
 
 
 def one_line(text: str, width: int) -> str:

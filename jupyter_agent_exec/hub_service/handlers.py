@@ -16,9 +16,9 @@ from tornado.httputil import url_concat
 from .. import errors
 from ..auth.handler import error_in, status_of
 from ..auth.scopes import Caller
-from ..auth.validation import read_arguments, read_body
+from ..auth.token_form import TokenRow, requested
+from ..auth.validation import read_body
 from ..mcp.sign_in import (
-    PAGES,
     AuthorizationRoute,
     ConsentPage,
     Grant,
@@ -26,10 +26,10 @@ from ..mcp.sign_in import (
     SignInPage,
     SignInRequest,
     documents,
-    requested,
 )
-from ..models import MintToken, Problem, SetPause
+from ..models import Problem, SetPause
 from ..types import TokenId
+from .grants import Grant as StoredGrant
 from .grants import Grants
 from .user_servers import PassphraseNeeded, ServerUnavailable, UserServers
 
@@ -153,7 +153,8 @@ class PageHandler(SignInPage, HubOAuthenticated, ServiceHandler):  # type: ignor
     def write_error(self, status_code: int, **kwargs: object) -> None:
         """Show an error to the person."""
         if isinstance(error_in(kwargs), web.HTTPError) and status_code == HTTPStatus.FORBIDDEN:
-            self.show(status_code, "You may not do this here, or the page is too old.")
+            message = "You may not do this here, or the page is too old."
+            self.show(status_code, "auth/page.html", message=message)
         else:
             super().write_error(status_code, **kwargs)
 
@@ -198,7 +199,7 @@ class ConsentHandler(ConsentPage, PageHandler):
 
     async def grant(self, asked: SignInRequest) -> Grant:
         """Mint the agent token at the person's server, with their own hub token."""
-        token = read_arguments(requested(self.get_body_arguments), MintToken)
+        token = requested(self.get_body_arguments)
         passphrase = self.get_body_argument("passphrase", "")
         name = self.named_server(asked.resource)
         url = self.servers.url(asked.username, name)
@@ -221,7 +222,7 @@ class GrantsHandler(PageHandler):
     @web.authenticated
     async def post(self) -> None:
         """Revoke a grant. Nobody can use its token from then on, whether or not its server runs."""
-        id = TokenId(self.get_body_argument("id", ""))
+        id = TokenId(self.get_body_argument("revoke", ""))
         grant = next((each for each in await self._mine() if each.token.id == id), None)
         if grant is None:
             raise errors.NotFound("You have granted no such access, or it has ended.")
@@ -235,19 +236,22 @@ class GrantsHandler(PageHandler):
             "still lists the token, which nobody can use."
         )
 
-    async def _mine(self) -> Sequence[Any]:
+    async def _mine(self) -> Sequence[StoredGrant]:
         return await self.grants.of(self.caller.username)
 
     async def _list(self, message: str = "") -> None:
-        page = partial(
-            PAGES.load("hub_service/grants.html").generate,
-            grants=await self._mine(),
+        self.show(
+            HTTPStatus.OK,
+            "auth/tokens.html",
+            active=[TokenRow(grant.token, grant.server_name) for grant in await self._mine()],
+            ended=[],
+            form=None,
             message=message,
+            minted=None,
             person=self.caller.display_name,
             mcp_url=self.mcp_url(""),
             xsrf=self.xsrf_form_html(),
         )
-        self.finish_page(HTTPStatus.OK, page)
 
 
 ROUTES: Final[list[tuple[str, type[web.RequestHandler]]]] = [

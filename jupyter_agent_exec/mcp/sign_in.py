@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from tornado import web
 from tornado.httputil import url_concat
-from tornado.template import Loader
 
 from .. import errors
-from ..auth.handler import error_in, status_of
+from ..auth.handler import status_of
+from ..auth.pages import Page
 from ..auth.scopes import Caller
+from ..auth.token_form import LIFETIMES, TokenForm, Values, filled_in
 from ..auth.tokens import SignedIn
 from ..models import Token
 from ..types import TokenId, is_made_up
@@ -44,23 +44,12 @@ MAX_BODY_BYTES: Final = 16 * 1024
 SIGNED_AS: Final = "request"
 """What a signature of a client's request is for."""
 
-LIFETIMES: Final = {
-    3600: "1 hour",
-    28_800: "8 hours",
-    86_400: "1 day",
-    604_800: "7 days",
-    2_592_000: "30 days",
-}
-DEFAULTS: Final[Mapping[str, list[str]]] = {
-    "scope": [],
+SUGGESTED: Final[Values] = {
     "rights": ["look"],
     "expires_in": ["28800"],
-    "approval": [""],
     "patterns": ["**"],
 }
-"""What a page of consent shows first."""
-
-PAGES: Final = Loader(str(Path(__file__).parents[1]))
+"""What the form suggests."""
 
 
 class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +79,6 @@ class Question:
     """The request, signed."""
     name: str
     """What the client calls itself."""
-    given: Mapping[str, Sequence[str]]
-    """The form's fields, as the person filled them in or as they are first."""
-    lifetimes: Mapping[int, str]
-    """Seconds, and what they are called."""
-    passphrase: bool
-    """Whether the answer needs the server's passphrase."""
     person: str
     """The person's display name; empty if Jupyter made it up."""
     server: str
@@ -112,10 +95,6 @@ class Question:
         """The address of the client's own document; empty if it has none."""
         client_id = self.asked.client_id
         return client_id if client_id.startswith("https://") else ""
-
-    def values(self, field: str) -> Sequence[str]:
-        """Return the values of a field; an empty one if the form lacks it."""
-        return self.given.get(field, [""])
 
 
 Grant: TypeAlias = Callable[[str], Awaitable[SignedIn]]
@@ -295,51 +274,11 @@ class AuthorizationRoute(web.RequestHandler):
         await self.finish(response.body)
 
 
-class SignInPage(AuthorizationRoute):
+class SignInPage(Page, AuthorizationRoute):
     """Base of what a person sees."""
 
     caller: Caller
     """The person."""
-
-    def show(self, status: int, message: str = "", question: Question | None = None) -> None:
-        """Show the page: a question, or only a message."""
-        redirect_uri = "" if question is None else question.asked.redirect_uri
-        page = partial(PAGES.load("mcp/consent.html").generate, question=question, message=message)
-        self.finish_page(status, page, redirect_uri)
-
-    def finish_page(
-        self, status: int, page: Callable[..., bytes], redirect_uri: str | None = None
-    ) -> None:
-        """Send a page.
-
-        Parameters
-        ----------
-        page
-            Makes it with the `nonce` of its style.
-        redirect_uri
-            Where the redirect after its form leads; None: to this server.
-        """
-        nonce = secrets.token_urlsafe(16)
-        targets = "'self'" if redirect_uri is None else _form_targets(redirect_uri)
-        policy = (
-            f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; "
-            f"frame-ancestors 'none'; form-action {targets}"
-        )
-        self.set_status(status)
-        self.set_header("Content-Type", "text/html; charset=UTF-8")
-        self.set_header("Content-Security-Policy", policy)
-        self.set_header("X-Frame-Options", "DENY")
-        self.set_header("Cache-Control", "no-store")
-        self.set_header("Referrer-Policy", "same-origin")
-        self.finish(page(nonce=nonce))
-
-    def write_error(self, status_code: int, **kwargs: object) -> None:
-        """Show an error to the person."""
-        error = error_in(kwargs)
-        message = "Something went wrong."
-        if isinstance(error, errors.AgentExecError):
-            message = error.message
-        self.show(status_code, message)
 
     async def begin(self) -> None:
         """Check what the client asks for, and go on to the page of consent.
@@ -423,46 +362,27 @@ class ConsentPage(SignInPage):
         """Ask the person; with what they filled in, and what is wrong with it."""
         asked = self._asked(key)
         label = "".join(filter(str.isprintable, asked.client_name)).strip()[:200]
-        given = {name: [value.decode() for value in values] for name, values in form.items()}
-        given = given or dict(DEFAULTS) | {"label": [label or "AI agent"]}
-        longest = self.longest
         question = Question(
             asked=asked,
             key=key,
-            name=label,
-            given=given,
-            lifetimes={each: text for each, text in LIFETIMES.items() if each <= longest}
-            or {int(longest): f"{longest / 60:.0f} minutes"},
-            passphrase=self.needs_passphrase,
+            name=asked.client_name[:200],
             person="" if is_made_up(self.caller.display_name) else self.caller.display_name,
             server=self.server_name,
             xsrf=self.xsrf_form_html(),
         )
-        status = HTTPStatus.OK if error is None else status_of(type(error))
-        self.show(status, "" if error is None else error.message, question)
-
-
-def requested(values: Callable[[str], list[str]]) -> dict[str, object]:
-    """Return the token that a form describes, as `POST /tokens` takes it.
-
-    Parameters
-    ----------
-    values
-        Returns the values of a field.
-    """
-    patterns = [line.strip() for text in values("patterns") for line in text.splitlines()]
-    rights = [right for field in values("rights") for right in field.split()]
-    notebooks = [f"{right}:notebook:{each}" for right in rights for each in patterns if each]
-    scopes = values("scope") + notebooks
-    if not scopes:
-        raise errors.InvalidRequest("Choose what the agent may do.", field="scopes")
-    lifetime = "".join(values("expires_in"))
-    return {
-        "label": "".join(values("label")).strip(),
-        "scopes": scopes,
-        "expires_in": float(lifetime) if lifetime.isdecimal() else None,
-        "approval": "".join(values("approval")) or None,
-    }
+        token_form = TokenForm(
+            given=filled_in(form) or {**SUGGESTED, "label": [label or "AI agent"]},
+            max_lifetime=self.longest,
+            passphrase=self.needs_passphrase,
+            error=error,
+        )
+        self.show(
+            HTTPStatus.OK if error is None else status_of(type(error)),
+            "mcp/consent.html",
+            form_action=_form_targets(asked.redirect_uri),
+            question=question,
+            form=token_form,
+        )
 
 
 def _form_targets(redirect_uri: str) -> str:

@@ -7,16 +7,13 @@ from typing import Final
 
 from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado import web
-from tornado.httputil import url_concat
 
 from .. import errors
+from ..auth import pages
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..auth.routes import Route
-from ..auth.scopes import Grants, given_away
-from ..auth.tokens import TokenRefused
-from ..auth.validation import read_arguments
-from ..models import MintToken, Request
+from ..models import Request
 from .endpoint import check_installed
 from .sign_in import (
     AuthorizationRoute,
@@ -26,7 +23,6 @@ from .sign_in import (
     SignInPage,
     SignInRequest,
     documents,
-    requested,
 )
 
 
@@ -74,21 +70,8 @@ class Query(Request, frozen=True, kw_only=True, forbid_unknown_fields=False):
     key: str = ""
 
 
-class PageHandler(SignInPage, SignInHandler):
-    """Base of what a person sees. It sends them to Jupyter's login first."""
-
-    async def prepare(self) -> None:  # type: ignore[override]
-        """Redirect to the login if there is no person."""
-        try:
-            await super().prepare()
-        except errors.Unauthenticated as error:
-            if self.request.method != "GET" or isinstance(error, TokenRefused):
-                raise
-            login = self.get_login_url()
-            if "?" not in login:  # a hub's has a query, and is complete
-                here = self.public(self.request.uri or "")
-                login = url_concat(self.public(login), {"next": here})
-            self.redirect(login)
+class PageHandler(SignInPage, pages.PageHandler, SignInHandler):
+    """Base of what a person sees."""
 
 
 class AuthorizeHandler(PageHandler):
@@ -128,14 +111,7 @@ class ConsentHandler(ConsentPage, PageHandler):
 
     async def grant(self, asked: SignInRequest) -> Grant:
         """Return the token that the form describes, if this person may grant it."""
-        if self.unlocks.needed:
-            passphrase = self.get_body_argument("passphrase", "")
-            await self.unlocks.unlock(passphrase, self.caller)
-        token = read_arguments(requested(self.get_body_arguments), MintToken)
-        self.tokens.check_request(token)
-        for scope in given_away(Grants.parse(token.scopes)):
-            await self.ask_authorizer(scope)
-        return partial(self.tokens.sign_in, token, self.caller)
+        return partial(self.tokens.sign_in, await self.allowed(), self.caller)
 
 
 ROUTES: Final[list[Route]] = [

@@ -103,7 +103,7 @@ def test_what_was_recorded_of_rules_is_read_as_first() -> None:
         "docs/explanation/overview.md",
         "docs/how-to/lab.md",
         "jupyter_agent_exec/traits.py",
-        "jupyter_agent_exec/mcp/consent.html",
+        "jupyter_agent_exec/auth/token_form.py",
         "labextension/schema/approvals.json",
         "labextension/src/widgets/tokenwording.ts",
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,6 +11,7 @@ from jupyter_server.auth import passwd
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.operations import operations
+from tests.asking import Answered
 
 PASSWORD = "a-password-of-the-tests"
 HASHED = passwd(PASSWORD)
@@ -62,6 +65,12 @@ VERBS = [
     for verb in operations(handler)
     if verb != "head"  # answers as GET does, without a body
 ]
+
+
+def alert(answered: Answered) -> str:
+    """Return what a page says is wrong."""
+    [found] = re.findall(r'role="alert">(.*?)</p>', answered.body.decode(), re.DOTALL)
+    return html.unescape(found)
 
 
 class LoggedIn(NamedTuple):

@@ -235,3 +235,20 @@ async def test_an_authorizer_that_fails_lets_nobody_in_and_tells_only_the_log(
             "detail": {},
         }
     assert "the password of the directory is 100%s secret" in caplog.text
+
+
+async def test_the_page_of_tokens_asks_as_the_routes_do(
+    agent: Agent, ask: Send, authorizer: Selective, with_token: dict[str, str]
+) -> None:
+    headers = {**with_token, "Content-Type": "application/x-www-form-urlencoded"}
+    fields = "label=a&expires_in=3600&rights=edit&patterns=a.ipynb"
+    authorizer.allowed = {"read"}
+    for method, body in (("GET", None), ("POST", fields), ("POST", "revoke=t_1")):
+        authorizer.asked.clear()
+        assert (await ask(method, "access", headers=headers, body=body)).status == 403
+        assert authorizer.asked == [EXECUTE]
+    authorizer.allowed = {"read", "execute"}
+    refused = await ask("POST", "access", headers=headers, body=fields)
+    assert refused.status == 403
+    assert b"may not write contents on this server" in refused.body
+    assert (await agent.get("tokens")).json["tokens"] == []

@@ -20,7 +20,7 @@ from jupyter_agent_exec.mcp.sign_in import MAX_WAITING, Pending, SignIn
 from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, TokenRevoked
 from tests.asking import Agent, Answered, Send
-from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn
+from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert
 from tests.auth.minting import MINTED, bearer, ledger, mint
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -246,7 +246,7 @@ async def test_the_page_says_who_asks_and_cannot_be_framed(browser: Browser, ask
     name = "<script>alert(1)</script>\u202egood"
     page = await browser.page(await browser.asked(client_id=made_id(name)))
     text = page.body.decode()
-    assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;good</bdi>" in text
+    assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&lt;U+202E&gt;good</bdi>" in text
     assert "<strong>localhost:3000</strong>" in text
     assert "<script" not in text
     policy = page.headers["Content-Security-Policy"]
@@ -587,13 +587,16 @@ async def test_an_answer_comes_from_the_page_and_from_a_person(
 
 
 BAD_FORMS = [
-    ({"scope": ""}, "scope"),
-    ({"scope": "everything"}, "there is no scope"),
-    ({"patterns": "../x"}, "not a pattern of contents paths"),
-    ({"label": " "}, "label"),
-    ({"expires_in": "99999999"}, "expires_in"),
-    ({"expires_in": "soon"}, "expires_in"),
-    ({"approval": "never"}, "approval"),
+    ({"scope": ""}, "What it may do: Choose"),
+    ({"scope": "everything"}, "What it may do: there is no scope"),
+    ({"patterns": "../x"}, "What it may do: '../x' is not a pattern"),
+    ({"label": " "}, "Name: "),
+    ({"expires_in": "99999999"}, "How long: "),
+    ({"expires_in": "soon"}, "How long: "),
+    ({"caps.kernels": "0"}, "Sessions open at once: "),
+    ({"caps.kernels": "many"}, "Sessions open at once: "),
+    ({"approval": "never"}, "What needs your approval before it runs: "),
+    ({"edits": "never"}, "Edits of notebooks: "),
 ]
 
 
@@ -602,9 +605,8 @@ async def test_a_form_that_is_wrong_is_shown_again(browser: Browser) -> None:
     for changed, message in BAD_FORMS:
         answered = await browser.answer(key, **changed)
         assert answered.status == 400, changed
-        text = answered.body.decode()
-        assert message in text
-        assert 'value="My agent"' in text or "label" in changed
+        assert alert(answered).startswith(message), changed
+        assert b'value="My agent"' in answered.body or "label" in changed
     assert (await browser.answer(key)).status == 303
 
 

@@ -118,7 +118,7 @@ class Person:
         return self.browser.post(page.url.join("consent"), data=form, follow_redirects=False)
 
     def revoke(self, page: httpx2.Response, token_id: str) -> httpx2.Response:
-        form = {**hidden_fields(page.text), "id": token_id}
+        form = {**hidden_fields(page.text), "revoke": token_id}
         return self.browser.post(page.url, data=form)
 
 

@@ -136,7 +136,7 @@ async function agree(
   await page.locator('#password_input').fill(TOKEN);
   await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await expect(page.getByRole('heading')).toHaveText('Give an agent access?');
-  await page.getByLabel('Name in the list of tokens').fill(name);
+  await page.getByLabel('Name', { exact: true }).fill(name);
   const answered = page.waitForRequest(request =>
     request.url().includes('code=')
   );

@@ -91,10 +91,12 @@ test('a person gives a program access on a page that cannot be framed', async ({
   // What is wrong is said on the page, and what was typed stays.
   const notebooks = page.getByLabel('Notebooks it may use');
   await notebooks.fill('../secrets.ipynb');
-  await page.getByLabel('Name in the list of tokens').fill('My Claude');
+  await page.getByLabel('Name', { exact: true }).fill('My Claude');
   await page.getByRole('button', { name: 'Give access' }).click();
   await expect(page.getByRole('alert')).toContainText('is not a pattern');
-  await expect(page.getByLabel('Name in the list')).toHaveValue('My Claude');
+  await expect(page.getByLabel('Name', { exact: true })).toHaveValue(
+    'My Claude'
+  );
   await notebooks.fill('reports/*.ipynb');
   await page.getByLabel('How long').selectOption('1 hour');
   await page.getByRole('button', { name: 'Give access' }).click();

@@ -1,0 +1,95 @@
+"""Pages for people. They need no scripts, and no other page can frame them."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tornado import web
+from tornado.httputil import url_concat
+from tornado.template import Loader
+
+from .. import errors
+from ..lookalikes import exact
+from ..models import MintToken
+from .handler import AgentExecHandler, error_in
+from .scopes import Grants, given_away
+from .token_form import requested
+from .tokens import TokenRefused
+
+TEMPLATES: Final = Loader(
+    str(Path(__file__).parents[1]), namespace={"exact": partial(exact, isolated=True)}
+)
+"""Templates by their path in this package. `exact` is for names that somebody else chose."""
+
+
+class Page(web.RequestHandler):
+    """Base of all pages."""
+
+    def show(
+        self, status: int, template: str, *, form_action: str = "'self'", **values: object
+    ) -> None:
+        """Send a page.
+
+        Parameters
+        ----------
+        form_action
+            Where its forms may lead, with their redirects. Source: CSP, form-action.
+        values
+            What its template needs.
+        """
+        nonce = secrets.token_urlsafe(16)
+        policy = (
+            f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; "
+            f"frame-ancestors 'none'; form-action {form_action}"
+        )
+        self.set_status(status)
+        self.set_header("Content-Type", "text/html; charset=UTF-8")
+        self.set_header("Content-Security-Policy", policy)
+        self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.finish(TEMPLATES.load(template).generate(nonce=nonce, **values))
+
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        """Show an error to the person."""
+        error = error_in(kwargs)
+        message = "Something went wrong."
+        if isinstance(error, errors.AgentExecError):
+            message = error.message
+        self.show(status_code, "auth/page.html", message=message)
+
+
+class PageHandler(Page, AgentExecHandler):
+    """Base of the pages of a person's own server. Jupyter's login tells who the person is."""
+
+    async def prepare(self) -> None:  # type: ignore[override]
+        """Redirect to the login if there is no person."""
+        try:
+            await super().prepare()
+        except errors.Unauthenticated as error:
+            if self.request.method != "GET" or isinstance(error, TokenRefused):
+                raise
+            login = self.get_login_url()
+            if "?" not in login:  # a hub's has a query, and is complete
+                here = self.public(self.request.uri or "")
+                login = url_concat(self.public(login), {"next": here})
+            self.redirect(login)
+
+    async def allowed(self) -> MintToken:
+        """Return the token that the form describes, if this person may create it.
+
+        Raises
+        ------
+        InvalidRequest, Forbidden, TooManyRequests
+        """
+        if self.unlocks.needed:
+            passphrase = self.get_body_argument("passphrase", "")
+            await self.unlocks.unlock(passphrase, self.caller)
+        asked = requested(self.get_body_arguments)
+        self.tokens.check_request(asked)
+        for scope in given_away(Grants.parse(asked.scopes)):
+            await self.ask_authorizer(scope)
+        return asked

@@ -1,0 +1,131 @@
+"""The page on which a person gives agents tokens, sees their tokens, and revokes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from tornado import web
+
+from ..errors import AgentExecError, NotFound
+from ..models import MintedToken, Request
+from ..types import is_made_up
+from .handler import status_of
+from .operations import requires
+from .pages import PageHandler
+from .routes import Route
+from .scopes import plain_path
+from .token_form import TokenForm, TokenRow, Values, filled_in
+from .token_handlers import configurations
+
+SUGGESTED: Final[Values] = {
+    "label": ["AI agent"],
+    "scope": ["exec:scratch"],
+    "rights": ["exec edit"],
+    "expires_in": ["28800"],
+}
+"""What the form suggests."""
+
+
+class Query(Request, frozen=True, kw_only=True):
+    """What the page is opened for."""
+
+    notebook: str | None = None
+    """Contents path of a notebook that the form ticks. Not null: the form is open."""
+
+
+class TokenPageHandler(PageHandler):
+    """The page of a person's tokens."""
+
+    namespace: str
+    mcp_installed: Callable[[], bool]
+
+    @web.authenticated
+    @requires("tokens", answers={200: "text/html"}, query=Query)
+    async def get(self, query: Query) -> None:
+        """Show the person's tokens and the form."""
+        await self._page(query)
+
+    @web.authenticated
+    @requires("tokens", answers={200: "text/html"}, query=Query, without_passphrase=True)
+    async def post(self, query: Query) -> None:
+        """Revoke a token, or create one and show its secret."""
+        revoked = self.get_body_argument("revoke", "")
+        if revoked:
+            await self._revoke(revoked, query)
+            return
+        try:
+            minted = await self._mint()
+        except AgentExecError as error:
+            await self._page(query, error=error)
+            return
+        await self._page(Query(), minted=minted)
+
+    async def _mint(self) -> MintedToken:
+        """Create the token that the form describes."""
+        token, secret = await self.tokens.mint(await self.allowed(), self.caller)
+        return MintedToken(
+            token=token,
+            secret=secret,
+            configurations=configurations(self.public_url, self.namespace, secret),
+            mcp_installed=self.mcp_installed(),
+        )
+
+    async def _revoke(self, id: str, query: Query) -> None:
+        row = next((each for each in await self._mine() if each.token.id == id), None)
+        if row is None:
+            raise NotFound("You have no such token.", token_id=id)
+        await self.tokens.revoke(id, self.caller)
+        await self._page(query, message=f"{row.name} has no access any more.")
+
+    async def _mine(self) -> list[TokenRow]:
+        """Return the person's tokens, the newest first.
+
+        Where Jupyter makes names up, each login has another one: there, they are all the same
+        person.
+        """
+        me = self.caller.username
+        return [
+            TokenRow(token)
+            for token in await self.tokens.all()
+            if token.username == me or (is_made_up(token.username) and is_made_up(me))
+        ]
+
+    async def _page(
+        self,
+        query: Query,
+        *,
+        message: str = "",
+        error: AgentExecError | None = None,
+        minted: MintedToken | None = None,
+    ) -> None:
+        rows = await self._mine()
+        path = plain_path(query.notebook or "")
+        # As a pattern, a name with an asterisk would match other notebooks too.
+        notebooks = [path] if path is not None and "*" not in path else []
+        given: Values = {**SUGGESTED, "notebook": notebooks}
+        form = TokenForm(
+            given=given if error is None else filled_in(self.request.body_arguments),
+            max_lifetime=self.tokens.max_lifetime,
+            passphrase=self.unlocks.needed,
+            notebooks=notebooks,
+            error=error,
+        )
+        self.show(
+            HTTPStatus.OK if error is None else status_of(type(error)),
+            "auth/tokens.html",
+            active=[row for row in rows if row.token.status == "active"],
+            ended=[row for row in rows if row.token.status != "active"],
+            form=form,
+            is_open=error is not None or query.notebook is not None,
+            message=message,
+            minted=minted,
+            person="",
+            mcp_url=f"{self.public_url}{self.namespace}/mcp",
+            xsrf=self.xsrf_form_html(),
+        )
+
+
+ROUTES: Final[list[Route]] = [("/access", TokenPageHandler)]
+"""A page, which no client reads: OpenAPI does not describe it."""

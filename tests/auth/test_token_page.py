@@ -1,0 +1,231 @@
+"""The page on which a person gives agents tokens, sees them, and revokes them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from jupyter_agent_exec.auth.scopes import Caller
+from jupyter_agent_exec.models import MintToken
+from tests.asking import Agent, Answered, Send
+from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert
+from tests.auth.minting import MINTED, PAST, bearer, change_kept, mint
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+FILLED_IN = {
+    "label": "My agent",
+    "scope": "exec:scratch",
+    "rights": "exec edit",
+    "patterns": "",
+    "expires_in": "28800",
+}
+
+
+class Browser:
+    """A person's browser with the page."""
+
+    def __init__(self, ask: Send, log_in: Callable[[], Awaitable[LoggedIn]]) -> None:
+        self._ask = ask
+        self._log_in = log_in
+        self._known: LoggedIn | None = None
+
+    async def _person(self) -> LoggedIn:
+        """Return what the browser holds; the person logs in once."""
+        self._known = self._known or await self._log_in()
+        return self._known
+
+    async def open(self, **query: str) -> Answered:
+        cookie = {"Cookie": (await self._person()).cookie}
+        return await self._ask("GET", "access", query=query, headers=cookie)
+
+    async def send(self, headers: dict[str, str] | None = None, **fields: str) -> Answered:
+        person = await self._person()
+        headers = {"Cookie": person.cookie, **FORM, **(headers or {})}
+        body = urlencode({"_xsrf": person.xsrf, **fields})
+        return await self._ask("POST", "access", headers=headers, body=body)
+
+    async def give(self, headers: dict[str, str] | None = None, **changed: str) -> Answered:
+        answered = await self.send(headers, **FILLED_IN | changed)
+        MINTED.extend(secret.rpartition("_")[2] for secret in secrets(answered))
+        return answered
+
+
+def secrets(answered: Answered) -> set[str]:
+    """Return the tokens that a page shows."""
+    return set(re.findall(r"jaex_t_[0-9A-Z]{26}_[0-9a-f]{64}", answered.body.decode()))
+
+
+def text(answered: Answered) -> str:
+    """Return what a person reads."""
+    return html.unescape(" ".join(re.sub("<[^>]*>", "", answered.body.decode()).split()))
+
+
+@pytest.fixture
+def browser(ask: Send, log_in: Callable[[str], Awaitable[LoggedIn]], jp_serverapp: Any) -> Browser:
+    return Browser(ask, lambda: log_in(jp_serverapp.identity_provider.token))
+
+
+@pytest.fixture
+def tokens(jp_serverapp: Any) -> Any:
+    [app] = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    return app.services.tokens
+
+
+async def works(ask: Send, secret: str) -> bool:
+    return (await ask("GET", "status", headers=bearer(secret))).status == 200
+
+
+async def test_a_person_gives_a_token_sees_it_once_and_revokes_it(
+    agent: Agent, ask: Send, browser: Browser
+) -> None:
+    first = await browser.open()
+    assert first.status == 200
+    assert "No agent has access" in text(first)
+    given = await browser.give(**{"patterns": "reports/*.ipynb", "caps.kernels": "3"})
+    assert given.status == 200
+    assert given.headers["Cache-Control"] == "no-store"
+    [secret] = secrets(given)
+    assert "claude mcp add --transport http jupyter" in text(given)
+    assert "pip install" not in text(given)
+    [token] = (await agent.get("tokens")).json["tokens"]
+    assert token["label"] == "My agent"
+    assert token["scopes"] == [
+        "exec:scratch",
+        "exec:notebook:reports/*.ipynb",
+        "edit:notebook:reports/*.ipynb",
+    ]
+    assert token["caps"]["kernels"] == 3
+    assert await works(ask, secret)
+
+    listed = await browser.open()
+    assert secrets(listed) == set()
+    for line in ("My agent", "Run code: reports/*.ipynb", "Sessions open at once: at most 3"):
+        assert line in text(listed)
+    revoked = await browser.send(revoke=token["id"])
+    assert "My agent has no access any more." in text(revoked)
+    assert "1 expired or revoked" in text(revoked)
+    assert not await works(ask, secret)
+
+
+async def test_a_notebook_is_ticked_and_the_form_open(agent: Agent, browser: Browser) -> None:
+    await mint(agent)
+    closed, opened = await browser.open(), await browser.open(notebook="a & b.ipynb")
+    assert b"<details open>" not in b" ".join(closed.body.split())
+    assert b"<details open>" in b" ".join(opened.body.split())
+    assert b'value="a &amp; b.ipynb"\nchecked' in opened.body
+    for other in ("every*.ipynb", "../a.ipynb", ""):
+        assert b'name="notebook"' not in (await browser.open(notebook=other)).body, other
+    await browser.give(notebook="a.ipynb")
+    [token, _] = (await agent.get("tokens")).json["tokens"]
+    assert token["scopes"][1:] == ["exec:notebook:a.ipynb", "edit:notebook:a.ipynb"]
+
+
+async def test_a_form_that_is_wrong_is_shown_again_with_what_was_typed(
+    agent: Agent, browser: Browser
+) -> None:
+    refused = await browser.give(label='"My" agent', patterns="../secrets.ipynb")
+    assert refused.status == 400
+    assert alert(refused).startswith("What it may do: '../secrets.ipynb' is not a pattern")
+    assert b'value="&quot;My&quot; agent"' in refused.body
+    assert b">../secrets.ipynb</textarea>" in refused.body
+    assert (await agent.get("tokens")).json["tokens"] == []
+
+
+async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> None:
+    for page in (await browser.open(), await browser.give(), await browser.send(revoke="t_1")):
+        policy = page.headers["Content-Security-Policy"]
+        for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+            assert part in policy
+        assert page.headers["X-Frame-Options"] == "DENY"
+        assert page.headers["Cache-Control"] == "no-store"
+        assert b"<script" not in page.body
+
+
+async def test_a_request_that_is_not_from_the_page_gets_no_token_and_revokes_none(
+    agent: Agent, ask: Send, browser: Browser
+) -> None:
+    id, secret = await mint(agent)
+    foreign = {"Origin": "https://elsewhere.example"}
+    for refused in (
+        await browser.give(_xsrf="wrong"),
+        await browser.give(_xsrf=""),
+        await browser.give(foreign),
+        await browser.send(_xsrf="wrong", revoke=id),
+        await browser.send(foreign, revoke=id),
+    ):
+        assert refused.status == 403
+        assert secrets(refused) == set()
+    assert len((await agent.get("tokens")).json["tokens"]) == 1
+    assert await works(ask, secret)
+
+
+async def test_only_people_open_the_page(agent: Agent, ask: Send, browser: Browser) -> None:
+    query = {"notebook": "a.ipynb"}
+    answered = await ask("GET", "access", query=query)
+    assert answered.status == 302
+    login = urlsplit(answered.headers["Location"])
+    assert login.path.endswith("/login")
+    assert dict(parse_qsl(login.query))["next"].endswith("/access?notebook=a.ipynb")
+    assert (await ask("POST", "access", headers=FORM, body="")).status == 401
+    id, secret = await mint(agent, "history:read:all", "exec:scratch")
+    for headers, status in ((bearer(secret), 403), (bearer(secret[:-1] + "x"), 401)):
+        assert (await ask("GET", "access", headers=headers)).status == status
+        assert (await browser.give(headers)).status == status
+        assert (await browser.send(headers, revoke=id)).status == status
+    assert (await browser.give(token=secret)).status == 400, "a token does not belong in a form"
+    assert len((await agent.get("tokens")).json["tokens"]) == 1
+
+
+async def test_another_users_token_is_neither_shown_nor_revoked(
+    ask: Send, browser: Browser, tokens: Any
+) -> None:
+    asked = MintToken(label="Of Ada's", scopes=["exec:scratch"])
+    ada = Caller(username="ada", display_name="Ada", access="full")
+    token, secret = await tokens.mint(asked, ada)
+    MINTED.append(secret.rpartition("_")[2])
+    assert "Of Ada's" not in text(await browser.open())
+    refused = await browser.send(revoke=token.id)
+    assert (refused.status, alert(refused)) == (404, "You have no such token.")
+    assert await works(ask, secret)
+
+
+async def test_a_name_cannot_pass_for_another_or_for_the_page(
+    agent: Agent, browser: Browser
+) -> None:
+    await mint(agent, label="<b>\u202e\u0440ay</b>")
+    page = (await browser.open()).body.decode()
+    shown = "&lt;b&gt;&lt;U+202E&gt;&lt;U+0440&gt;ay&lt;/b&gt;"
+    assert f"<h2><bdi>{shown}</bdi></h2>" in page
+    given = (await browser.give(label="<i>\u202e")).body.decode()
+    assert "Access for <bdi>&lt;i&gt;&lt;U+202E&gt;</bdi>" in given
+
+
+async def test_a_token_that_has_expired_is_listed_apart(
+    agent: Agent, browser: Browser, history_dir: Any
+) -> None:
+    id, _ = await mint(agent)
+    assert f'value="{id}"'.encode() in (await browser.open()).body
+    change_kept(history_dir, id, expires_at=PAST)
+    page = await browser.open()
+    assert "1 expired or revoked" in text(page)
+    assert id.encode() not in page.body, "there is nothing to revoke"
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"decision_passphrase_hash": HASHED}])
+async def test_the_passphrase_is_needed_to_give_but_not_to_revoke(
+    ask: Send, browser: Browser
+) -> None:
+    assert b'name="passphrase"' in (await browser.open()).body
+    for wrong in ({}, {"passphrase": "wrong"}):
+        refused = await browser.give(**wrong)
+        assert (refused.status, alert(refused)) == (403, "This is not the passphrase.")
+        assert b'value="My agent"' in refused.body
+    [secret] = secrets(await browser.give(passphrase=PASSWORD))
+    id = "_".join(secret.split("_")[1:3])
+    assert (await browser.send(revoke=id)).status == 200
+    assert not await works(ask, secret)
