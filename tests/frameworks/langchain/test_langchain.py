@@ -53,7 +53,7 @@ class TestUnit(Standard, ToolsUnitTests):
     @property
     def init_from_env_params(self) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
         # The client reads its environment itself, when it connects.
-        return {"JUPYTER_AGENT_EXEC_TOKEN": "secret"}, {}, {"token": None}
+        return {"JUPYTER_AGENT_EXEC_TOKEN": "secret"}, {}, {"target": Target()}
 
 
 @pytest.mark.anyio
