@@ -310,13 +310,10 @@ class Services:
             log=self._log,
         )
         self.inspection = KernelInspection(self.manager, may_run_code=traits.allow_completion)
-        self.output_decisions = OutputDecisions(
-            self.manager.history, self.history, self._writer, activity, log=self._log
-        )
+        about_cells = (self.manager.history, self.history, self._writer, activity)
+        self.output_decisions = OutputDecisions(*about_cells, log=self._log)
         self._writer.accept_held = self.output_decisions.accept_held
-        self.cell_decisions = CellDecisions(
-            self.manager.history, self.history, self._writer, activity, log=self._log
-        )
+        self.cell_decisions = CellDecisions(*about_cells, log=self._log)
         self.proposals = Proposals(
             self._documents,
             self.manager,
@@ -327,9 +324,7 @@ class Services:
             root_dir=self._serverapp.root_dir,
         )
         self._writer.replace_edit = self.proposals.replace
-        self._tab_cells = TabCells(
-            self.manager.history, self.history, self._writer, activity, log=self._log
-        )
+        self._tab_cells = TabCells(*about_cells, log=self._log)
         self._writer.on_unsaved = self._tab_cells.add
         self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
         self.proposals.on_kept_in_tab = self._tab_edits.add

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from ..models import JournalEvent, SearchHit, Session
-from ..queries import SearchQuery, SessionsQuery
+from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import KeptImage
 from ..types import ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
@@ -419,12 +419,7 @@ def place_of(session: Session) -> str:
 
 
 def executions(
-    connection: sqlite3.Connection,
-    session_id: SessionId,
-    *,
-    after: int | None,
-    before: int | None,
-    limit: int,
+    connection: sqlite3.Connection, session_id: SessionId, query: ExecutionsQuery
 ) -> Page:
     """Return the first executions after a `seq`, or the last ones before it.
 
@@ -433,13 +428,13 @@ def executions(
     SessionNotFound
         If no session has this id.
     """
-    condition, order, seq = ("seq > ?", "ASC", after or 0)
-    if before is not None:
-        condition, order, seq = ("seq < ?", "DESC", before)
+    condition, order, seq = "seq > ?", "ASC", query.after or 0
+    if query.before is not None:
+        condition, order, seq = "seq < ?", "DESC", query.before
     rows = connection.execute(
         f"SELECT seq, ranges, images FROM executions WHERE session_id = ? AND {condition}"  # noqa: S608
         f" ORDER BY seq {order} LIMIT ?",
-        (session_id, seq, limit),
+        (session_id, seq, query.limit),
     ).fetchall()
     rows.sort()
     (last,) = connection.execute(
@@ -454,9 +449,11 @@ def executions(
 
 
 def events(
-    connection: sqlite3.Connection, session_id: SessionId, after: int | None, limit: int
+    connection: sqlite3.Connection, session_id: SessionId, query: EventsQuery
 ) -> list[JournalEvent]:
     """Return a session's entries that are not part of an execution's cell, in order.
+
+    Return one more than the page holds if there are more.
 
     Raises
     ------
@@ -467,7 +464,7 @@ def events(
     rows = connection.execute(
         f"SELECT {', '.join(_EVENT)} FROM events WHERE session_id = ? AND n > ?"  # noqa: S608
         " ORDER BY n LIMIT ?",
-        (session_id, -1 if after is None else after, limit),
+        (session_id, -1 if query.after is None else query.after, query.limit + 1),
     )
     return [JournalEvent(**dict(zip(_EVENT, row, strict=True))) for row in rows]
 

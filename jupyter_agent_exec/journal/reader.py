@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
 from ..models import HeadSignature, Indexing, JournalEvent, SearchResults, Session, SessionList
-from ..queries import SearchQuery, SessionsQuery
+from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query
@@ -180,28 +180,11 @@ class HistoryReader:
         return self._index.ask(lambda connection: query.place_of_execution(connection, checked)[0])
 
     def executions(
-        self,
-        session_id: str,
-        *,
-        after: int | None = None,
-        before: int | None = None,
-        limit: int = 50,
-        brief: bool = False,
+        self, session_id: str, wanted: ExecutionsQuery
     ) -> tuple[list[ExecutionRecord], int | None]:
         """Return a session's executions in order, and where to go on, or None at the end.
 
-        Parameters
-        ----------
-        session_id
-            The session.
-        after
-            Return the first executions after this `seq`.
-        before
-            Return the last executions before this `seq`; `after` is then ignored.
-        limit
-            The maximum number of executions.
-        brief
-            Leave out the large parts of their outputs, and do not read them.
+        `outputs` says whether to leave out the large parts of their outputs, and not read them.
 
         Raises
         ------
@@ -209,11 +192,8 @@ class HistoryReader:
             If no session has this id.
         """
         checked = check_session_id(session_id)
-        page = self._index.ask(
-            lambda connection: query.executions(
-                connection, checked, after=after, before=before, limit=limit
-            )
-        )
+        page = self._index.ask(lambda connection: query.executions(connection, checked, wanted))
+        brief = wanted.outputs == "brief"
         records = self._records(page.state, page.places, brief=brief)
         if brief:
             records = [
@@ -235,29 +215,18 @@ class HistoryReader:
         checked = check_session_id(session_id)
         return self._index.ask(lambda connection: query.state(connection, checked)).last_seq
 
-    def events(
-        self, session_id: str, *, after: int | None = None, limit: int = 50
-    ) -> tuple[list[JournalEvent], int | None]:
+    def events(self, session_id: str, wanted: EventsQuery) -> tuple[list[JournalEvent], int | None]:
         """Return a session's entries that are not part of an execution's cell, in order.
 
-        Parameters
-        ----------
-        session_id
-            The session.
-        after
-            Return only entries after the entry with this `n`.
-        limit
-            The maximum number of entries.
+        Also return the `n` after which to go on, or None at the end.
 
         Raises
         ------
         SessionNotFound
             If no session has this id.
         """
-        checked = check_session_id(session_id)
-        events = self._index.ask(
-            lambda connection: query.events(connection, checked, after, limit + 1)
-        )
+        checked, limit = check_session_id(session_id), wanted.limit
+        events = self._index.ask(lambda connection: query.events(connection, checked, wanted))
         return events[:limit], events[limit - 1].n if len(events) > limit else None
 
     def find_by_key(
@@ -416,10 +385,8 @@ class HistoryReader:
             If its journal cannot be read.
         """
         path = self.journal_path(session_id)
-        try:
+        with _reading(session_id):
             return discarded_cells(path, self._blobs(session_id), wanted)
-        except OSError as error:
-            raise _unreadable(session_id, error) from error
 
     def unwritten_cells(self, root_dir: str) -> dict[SessionId, UnwrittenCells]:
         """Return the cells that may be missing from notebooks because a server was killed.
@@ -466,12 +433,8 @@ class HistoryReader:
             If its journal cannot be read.
         """
         path = self.journal_path(session_id)
-        try:
-            with self._reading_proposals:
-                known = self._proposals.setdefault(session_id, SessionProposals(path))
-                return known.read()
-        except OSError as error:
-            raise _unreadable(session_id, error) from error
+        with _reading(session_id), self._reading_proposals:
+            return self._proposals.setdefault(session_id, SessionProposals(path)).read()
 
     def sessions_with_proposals(self) -> list[Session]:
         """Return the sessions that have open proposed edits, the oldest first."""
@@ -487,10 +450,8 @@ class HistoryReader:
         """
         with self._reading_ledgers:
             if session_id not in self._is_below:
-                try:
+                with _reading(session_id):
                     below = sessions_below(self.folder, root_dir)
-                except OSError as error:
-                    raise _unreadable(session_id, error) from error
                 self._is_below.update(
                     {**dict.fromkeys(below, True), session_id: session_id in below}
                 )
@@ -527,11 +488,9 @@ class HistoryReader:
         return [record for record in records if record is not None]
 
     def _lines(self, session_id: SessionId, ranges: Sequence[Range]) -> list[Line]:
-        try:
-            with (self._session_folder(session_id) / "journal.jsonl").open("rb") as file:
-                return lines_at(file.fileno(), ranges)
-        except OSError as error:
-            raise _unreadable(session_id, error) from error
+        journal = self._session_folder(session_id) / "journal.jsonl"
+        with _reading(session_id), journal.open("rb") as file:
+            return lines_at(file.fileno(), ranges)
 
     def _session_folder(self, session_id: SessionId) -> Path:
         return self.folder / "sessions" / session_id
@@ -540,8 +499,13 @@ class HistoryReader:
         return BlobStore(self._session_folder(session_id) / "blobs")
 
 
-def _unreadable(session_id: SessionId, error: OSError) -> HistoryUnavailable:
-    return HistoryUnavailable(
-        f"The journal of this session cannot be read ({error.strerror or error}).",
-        session_id=session_id,
-    )
+@contextmanager
+def _reading(session_id: SessionId) -> Iterator[None]:
+    """Raise HistoryUnavailable if a session's journal cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise HistoryUnavailable(
+            f"The journal of this session cannot be read ({error.strerror or error}).",
+            session_id=session_id,
+        ) from error

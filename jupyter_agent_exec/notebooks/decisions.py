@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -41,9 +40,6 @@ from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId, SessionId
 from .execution_cells import NotebookWriter
 from .finished_cells import Decision, cell_to_decide_on, finished_cell
-
-PAGE: Final = 100
-"""How many executions of a session to read at once."""
 
 
 class DecisionsBase:
@@ -90,20 +86,13 @@ class DecisionsBase:
         self, session_id: str, concerned: Callable[[Document], bool]
     ) -> list[ExecutionRecord]:
         """Return the finished executions of a session whose document matches."""
-        found: list[ExecutionRecord] = []
-        after: int | None = 0
-        while after is not None:
-            records, after = await self._sessions.executions(
-                session_id, after=after, before=None, limit=PAGE
-            )
-            found += [
-                record
-                for record in records
-                if record.status in FINAL_STATUSES
-                and record.document is not None
-                and concerned(record.document)
-            ]
-        return found
+        return [
+            record
+            async for record in self._sessions.all_executions(session_id)
+            if record.status in FINAL_STATUSES
+            and record.document is not None
+            and concerned(record.document)
+        ]
 
     async def _record(
         self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()

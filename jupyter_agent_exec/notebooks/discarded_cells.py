@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -46,9 +46,12 @@ from .changes import (
     joined,
     order_of,
 )
-from .decisions import PAGE, DecisionsBase, no_cell
+from .decisions import DecisionsBase, no_cell
 from .execution_cells import TabCell
 from .finished_cells import check_untouched
+
+MOST_AT_ONCE: Final = 100
+"""How many cells to discard in one change."""
 
 
 class _AgentCell(NamedTuple):
@@ -98,8 +101,10 @@ class CellDecisions(DecisionsBase):
         """Discard all cells of a session that are as the agent left them."""
         there = await self._all(session_id, _is_there)
         discarded: list[ExecutionRecord] = []
-        for start in range(0, len(there), PAGE):
-            for record in await self._discard(there[start : start + PAGE], caller, single=False):
+        for start in range(0, len(there), MOST_AT_ONCE):
+            for record in await self._discard(
+                there[start : start + MOST_AT_ONCE], caller, single=False
+            ):
                 discarded.append(await self._sessions.execution(record.id))
         return discarded
 

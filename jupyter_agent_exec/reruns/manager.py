@@ -39,9 +39,6 @@ from ..types import FINAL_STATUSES, Digest, InputVerdict, RerunVerdict, Status
 from .cells import CellToRerun, cells_of_executions, cells_of_notebook
 from .comparison import Comparison, compare
 
-PAGE: Final = 100
-"""Executions that are read at a time."""
-
 _RAN: Final[frozenset[Status]] = frozenset({"ok", "error"})
 """Statuses of code that ran to its end."""
 
@@ -169,14 +166,11 @@ class Reruns:
 
     async def _of_session(self, session: Session) -> tuple[list[CellToRerun], ScratchTarget, str]:
         """Return a session's cells, where to run them, and what to call it."""
-        records: list[ExecutionRecord] = []
-        after: int | None = 0
-        while after is not None:
-            page, after = await self._sessions.history.executions(
-                session.id, after=after, before=None, limit=PAGE
-            )
-            records += page
-        records = [record for record in records if record.status in FINAL_STATUSES]
+        records = [
+            record
+            async for record in self._sessions.history.all_executions(session.id)
+            if record.status in FINAL_STATUSES
+        ]
         target = session.target
         if not isinstance(target, ScratchTarget):
             kernels = (record.kernel.name for record in records if record.kernel is not None)

@@ -38,9 +38,6 @@ from ..tasks import Tasks
 from ..types import FINAL_STATUSES, ExecutionId, Status
 from .restore_plan import CellToRestore, Plan, compared, first_line, life, plan, variables_after
 
-PAGE: Final = 100
-"""Executions that are read at a time."""
-
 NOT_OWNED: Final = (
     "The kernel is a person's, and only they may restore it: ask them to, or run yourself what you "
     "need."
@@ -191,14 +188,7 @@ class Restores:
         return variables
 
     async def _records(self, id: str) -> list[ExecutionRecord]:
-        records: list[ExecutionRecord] = []
-        after: int | None = 0
-        while after is not None:
-            page, after = await self._sessions.history.executions(
-                id, after=after, before=None, limit=PAGE
-            )
-            records += page
-        return records
+        return [record async for record in self._sessions.history.all_executions(id)]
 
 
 def _client_id(of: Session) -> str:

@@ -220,22 +220,9 @@ def _image(image: KeptImage, base_url: str) -> Image:
 
 def recorded_image(pictured: ExecutionImage, base_url: str) -> RecordedImage:
     """Answer with an image of the history."""
-    image = pictured.image
-    assert image.sha256 is not None
-    return RecordedImage(
-        execution_id=pictured.execution_id,
-        session_id=pictured.session_id,
-        seq=pictured.seq,
-        agent=pictured.agent,
-        title=pictured.title,
-        accepted_at=pictured.accepted_at,
-        output=image.output,
-        mimetype=image.mimetype,
-        width=image.width,
-        height=image.height,
-        bytes=image.bytes,
-        url=blob_url(image.sha256, base_url),
-    )
+    execution = pictured._asdict()
+    image = execution.pop("image")
+    return derive(RecordedImage, image, **execution, url=blob_url(image.sha256, base_url))
 
 
 def over_http(id: ExecutionId, base_url: str, offset: int) -> str:

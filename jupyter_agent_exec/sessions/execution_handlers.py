@@ -38,13 +38,7 @@ class ExecutionsHandler(SessionsBase):
         """List a session's executions in order."""
         if query.after is not None and query.before is not None:
             raise InvalidRequest("before: not together with after.", field="before")
-        records, next_after = await self.manager.history.executions(
-            session_id,
-            after=query.after,
-            before=query.before,
-            limit=query.limit,
-            leave_out=query.outputs == "brief",
-        )
+        records, next_after = await self.manager.history.executions(session_id, query)
         await self.answer_large(
             records,
             lambda told: ExecutionList(executions=told, next_after=next_after),

@@ -9,7 +9,7 @@ import asyncio
 import io
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from ..models import (
     Text,
     TextMatches,
 )
-from ..queries import EventsQuery, SearchQuery, SessionsQuery
+from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text import transcript
@@ -61,6 +61,9 @@ SETTLE_INTERVAL: Final = 60.0
 written before. A request for such a session checks at once."""
 
 LONG_READ_THREADS: Final = 2
+
+PAGE: Final = 100
+"""How many executions of a session to read at once."""
 
 
 class SessionHistory:
@@ -259,30 +262,11 @@ class SessionHistory:
         return self._with_document(record)
 
     async def executions(
-        self,
-        id: str,
-        *,
-        after: int | None,
-        before: int | None,
-        limit: int,
-        leave_out: bool = False,
+        self, id: str, query: ExecutionsQuery
     ) -> tuple[list[ExecutionRecord], int | None]:
-        """Return a session's executions in order, and where the next page begins.
-
-        Parameters
-        ----------
-        leave_out
-            Whether to leave out large values of their outputs.
-        """
+        """Return a session's executions in order, and where the next page begins."""
         records, next_after = await self._read_settled(
-            partial(
-                self._history.executions,
-                id,
-                after=after,
-                before=before,
-                limit=limit,
-                brief=leave_out,
-            ),
+            partial(self._history.executions, id, query),
             lambda page: any(map(self._is_orphan, page[0])),
         )
         live = self._open.get(SessionId(id))
@@ -293,7 +277,17 @@ class SessionHistory:
                 else self._with_document(record)
                 for record in records
             ]
-        return [brief(record) for record in records] if leave_out else records, next_after
+        if query.outputs == "brief":
+            records = [brief(record) for record in records]
+        return records, next_after
+
+    async def all_executions(self, id: str) -> AsyncIterator[ExecutionRecord]:
+        """Yield all executions of a session in order."""
+        after: int | None = 0
+        while after is not None:
+            records, after = await self.executions(id, ExecutionsQuery(after=after, limit=PAGE))
+            for record in records:
+                yield record
 
     async def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution; ExecutionNotFound if there is none."""
@@ -356,9 +350,7 @@ class SessionHistory:
 
     async def events(self, id: str, query: EventsQuery) -> JournalEventList:
         """Return the entries between a session's executions; SessionNotFound if there is none."""
-        events, next_after = await self.read(
-            partial(self._history.events, id, after=query.after, limit=query.limit)
-        )
+        events, next_after = await self.read(partial(self._history.events, id, query))
         return JournalEventList(events=events, next_after=next_after)
 
     async def blob(self, digest: str) -> tuple[Path, str, int]:

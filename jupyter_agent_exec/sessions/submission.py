@@ -16,6 +16,7 @@ from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
 from ..executions.observer import Place
 from ..models import Execute, Placement, RunSteps, derive
+from ..queries import ExecutionsQuery
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
 from .idempotency import IdempotencyKeys
@@ -244,7 +245,7 @@ class Submission:
             numbers = range(record.seq, record.seq + record.step.of)
             await until_finished([e for e in live.unfinished if e.seq in numbers], wait)
         records, _ = await self._sessions.history.executions(
-            record.session_id, after=record.seq - 1, before=None, limit=record.step.of
+            record.session_id, ExecutionsQuery(after=record.seq - 1, limit=record.step.of)
         )
         return records
 

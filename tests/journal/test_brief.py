@@ -8,6 +8,7 @@ import pytest
 
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
+from jupyter_agent_exec.queries import ExecutionsQuery
 from jupyter_agent_exec.records import DisplayUpdated, OutputRef
 from jupyter_agent_exec.text import images
 from tests.journal.recorded import (
@@ -42,7 +43,7 @@ def error(ename="E", evalue="v", traceback=("line",)):
 
 
 def listed(history, session):
-    records, _ = history.executions(session.session_id, brief=True)
+    records, _ = history.executions(session.session_id, ExecutionsQuery(outputs="brief"))
     for record in records:
         assert_valid(record)
     return records
@@ -151,7 +152,7 @@ def test_a_whole_record_is_made_brief_in_the_same_way(history, session):
     ]
     run(session, 1, "1", outputs, "error")
     (record,) = listed(history, session)
-    whole, _ = history.executions(session.session_id)
+    whole, _ = history.executions(session.session_id, ExecutionsQuery())
     assert brief(whole[0]).outputs == record.outputs
     assert brief(whole[0]).brief == record.brief
     assert brief(record) is record
@@ -210,7 +211,7 @@ def test_no_payload_that_is_left_out_is_read(history, session, folder):
     shutil.rmtree(folder / "sessions" / session.session_id / "blobs")
     assert listed(history, session) == before
     assert before[0].outputs_complete
-    ((whole,), _) = history.executions(session.session_id)
+    ((whole,), _) = history.executions(session.session_id, ExecutionsQuery())
     assert not whole.outputs_complete
 
 
@@ -219,7 +220,9 @@ def test_pages_begin_anywhere_also_where_numbers_are_missing(history, session):
         run(session, seq, str(seq), [])
 
     def page(**at):
-        records, after = history.executions(session.session_id, limit=2, brief=True, **at)
+        records, after = history.executions(
+            session.session_id, ExecutionsQuery(limit=2, outputs="brief", **at)
+        )
         return [record.seq for record in records], after
 
     assert page() == ([1, 2], 2)

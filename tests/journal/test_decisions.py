@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
-from jupyter_agent_exec.queries import SearchQuery
+from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     CellDiscarded,
@@ -144,7 +144,7 @@ def test_a_session_s_review_counts_where_there_is_no_own(history, session):
     session.append([reviewed(None, "approved", "all fine", up_to=2)])
 
     def verdicts():
-        records, _ = history.executions(session.session_id, brief=True)
+        records, _ = history.executions(session.session_id, ExecutionsQuery(outputs="brief"))
         return [
             None if r.review is None else (r.review.verdict, r.review.whole_session)
             for r in records
@@ -182,7 +182,7 @@ def test_files_that_changed_meanwhile_are_not_what_an_execution_changed(history,
         ],
         [*payloads, *told],
     )
-    (record,), _ = history.executions(session.session_id, brief=True)
+    (record,), _ = history.executions(session.session_id, ExecutionsQuery(outputs="brief"))
     changes = record.changes
     assert changes is not None
     assert [(v.name, v.change, v.shape) for v in changes.variables] == [("df", "added", [3, 2])]

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import SessionNotFound
 from jupyter_agent_exec.models import Document
+from jupyter_agent_exec.queries import EventsQuery
 from jupyter_agent_exec.records import (
     SERVER,
     By,
@@ -38,7 +39,7 @@ from tests.journal.recorded import (
 
 
 def texts(history, session):
-    events, _ = history.events(session.session_id)
+    events, _ = history.events(session.session_id, EventsQuery())
     return [(event.type, event.text) for event in events]
 
 
@@ -49,7 +50,7 @@ def test_what_is_between_executions_is_listed_in_order(history, session):
     run(session, 7, "2", [])
     session.append([reviewed(first, "flagged", "wrong\nunits"), reviewed(None, up_to=7)])
     session.close(closed())
-    events, after = history.events(session.session_id)
+    events, after = history.events(session.session_id, EventsQuery())
     assert after is None
     told = [(e.n, e.type, e.after_seq, e.execution_id, e.by, e.text) for e in events]
     assert told == [
@@ -133,15 +134,15 @@ def test_what_a_person_ran_can_be_read(history, session, source):
 )
 def test_who_did_it_is_named(history, session, by, name):
     session.append([replace(kernel_started(), by=by)])
-    event = history.events(session.session_id)[0][0]
+    event = history.events(session.session_id, EventsQuery())[0][0]
     assert (event.by, event.by_kind) == (name, by.kind)
 
 
 def test_events_come_page_by_page(history, session):
     session.append([kernel_started(n) for n in range(1, 6)])
-    first, after = history.events(session.session_id, limit=2)
-    second, then = history.events(session.session_id, after=after, limit=2)
-    third, end = history.events(session.session_id, after=then, limit=2)
+    first, after = history.events(session.session_id, EventsQuery(limit=2))
+    second, then = history.events(session.session_id, EventsQuery(after=after, limit=2))
+    third, end = history.events(session.session_id, EventsQuery(after=then, limit=2))
     assert [event.n for event in (*first, *second, *third)] == [1, 2, 3, 4, 5]
     assert end is None
 
@@ -163,4 +164,4 @@ def test_a_cell_taken_out_names_its_notebook(history, session):
 
 def test_events_of_no_session_are_refused(history):
     with pytest.raises(SessionNotFound):
-        history.events("s_01JD0000000000000000000000")
+        history.events("s_01JD0000000000000000000000", EventsQuery())

@@ -9,7 +9,7 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import ExecutionError, Omitted
-from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.queries import ExecutionsQuery, SessionsQuery
 from jupyter_agent_exec.records import (
     DisplayUpdated,
     KernelEnded,
@@ -175,7 +175,7 @@ def test_executions_are_listed_in_order_page_by_page(history, session):
         run(session, seq, f"{seq}", [])
 
     def page(**asked):
-        records, after = history.executions(session.session_id, **asked)
+        records, after = history.executions(session.session_id, ExecutionsQuery(**asked))
         return [record.seq for record in records], after
 
     assert page(limit=3) == ([1, 2, 3], 3)
@@ -241,9 +241,11 @@ def test_an_id_that_cannot_be_one_is_not_found(history, bad):
 
 def test_what_is_not_there_is_not_found(history):
     session_id = new_session_id()
-    for read in (history.session, history.journal_path, history.notebook, history.executions):
+    for read in (history.session, history.journal_path, history.notebook):
         with pytest.raises(SessionNotFound):
             read(session_id)
+    with pytest.raises(SessionNotFound):
+        history.executions(session_id, ExecutionsQuery())
     with pytest.raises(ExecutionNotFound):
         history.execution(new_execution_id())
     with pytest.raises(BlobNotFound):

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.queries import SearchQuery
+from jupyter_agent_exec.queries import EventsQuery, SearchQuery
 from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
 from tests.journal.recorded import (
     AT,
@@ -145,13 +145,16 @@ def test_an_index_made_again_has_them_all(history, session, folder):
     run(session, 1, "1", [plot(), plot()])
     session.append([reviewed(None, up_to=1)])
     session.close(closed())
-    before = (history.images(SearchQuery()), history.events(session.session_id))
+    before = (history.images(SearchQuery()), history.events(session.session_id, EventsQuery()))
     assert len(before[0][0]) == 2
     history.stop()
     (folder / "index.sqlite").unlink()
     again = new_history(folder)
     try:
-        assert (again.images(SearchQuery()), again.events(session.session_id)) == before
+        assert (
+            again.images(SearchQuery()),
+            again.events(session.session_id, EventsQuery()),
+        ) == before
     finally:
         again.stop()
 

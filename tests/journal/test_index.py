@@ -7,7 +7,7 @@ import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
-from jupyter_agent_exec.queries import SearchQuery, SessionsQuery
+from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
 
 
@@ -234,7 +234,7 @@ def test_a_journal_is_taken_in_by_chunks(folder, history, session):
     for seq in range(1, 60):
         run(session, seq, f"step {seq}", [stream("y" * 8000)])
     assert history.journal_path(session.session_id).stat().st_size > tables.CHUNK_BYTES
-    assert len(history.executions(session.session_id, limit=100)[0]) == 59
+    assert len(history.executions(session.session_id, ExecutionsQuery(limit=100))[0]) == 59
     history.stop()
     (folder / "index.sqlite").unlink()
     assert len(rebuilt(folder)[1]) == 50

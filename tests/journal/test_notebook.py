@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
 from jupyter_agent_exec.models import Omitted
+from jupyter_agent_exec.queries import ExecutionsQuery
 from jupyter_agent_exec.records import GrantGiven, Interrupted, LateOutput, Payload, digest_of
 from tests.journal.recorded import (
     AT,
@@ -251,7 +252,8 @@ def test_cells_are_nbformats_and_valid_whatever_they_hold(history, session, lost
     if lost:
         for blob in (history.folder / "sessions" / session.session_id / "blobs").iterdir():
             blob.unlink()
-    records, _ = history.executions(session.session_id, brief=brief)
+    query = ExecutionsQuery(outputs="brief" if brief else "full")
+    records, _ = history.executions(session.session_id, query)
     made = [cell(record) for record in records]
     assert len(made) == 3
     for each in made:

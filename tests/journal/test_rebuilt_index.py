@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jupyter_agent_exec.models import Indexing
-from jupyter_agent_exec.queries import SearchQuery, SessionsQuery
+from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run
 from tests.mcp.raw_mcp import RawMcp
 
@@ -116,7 +116,7 @@ def test_a_lookup_waits_for_the_whole_index(held, recorded):
         lookups = [
             pool.submit(history.execution, recorded[oldest]),
             pool.submit(history.session, oldest),
-            pool.submit(history.executions, oldest),
+            pool.submit(history.executions, oldest, ExecutionsQuery()),
             pool.submit(history.session_of, recorded[oldest]),
         ]
         listed = pool.submit(history.sessions, SessionsQuery(limit=100))

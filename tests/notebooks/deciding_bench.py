@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +17,8 @@ from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
-from jupyter_agent_exec.records import CellWritten, Opened
+from jupyter_agent_exec.queries import ExecutionsQuery
+from jupyter_agent_exec.records import CellWritten, ExecutionRecord, Opened
 from jupyter_agent_exec.types import SessionId
 from tests.journal.recorded import (
     AT,
@@ -47,8 +48,9 @@ class Sessions:
     async def execution(self, id: str) -> Any:
         return self.history.execution(id)
 
-    async def executions(self, id: str, **named: Any) -> Any:
-        return self.history.executions(id, **named)
+    async def all_executions(self, id: str) -> AsyncIterator[ExecutionRecord]:
+        for record in self.history.executions(id, ExecutionsQuery(limit=500))[0]:
+            yield record
 
     async def in_thread(self, call: Any) -> Any:
         return call()
