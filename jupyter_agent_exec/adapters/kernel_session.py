@@ -358,24 +358,16 @@ class OpenSession:
             return self._start(lambda: self._do(work))
 
     def submit(self, asked: Submission) -> Future[list[Result]]:
-        """Run a submission after those that were submitted before it.
-
-        Raises
-        ------
-        SessionClosed
-            `close` was called.
-        """
+        """Run a submission after those that were submitted before it. Raise as `begin` does."""
         with self._beginning:
-            if self._closing:
-                raise SessionClosed(_CLOSED)
             previous, self._last_asked = self._last_asked, asked
 
-            def run(client: AgentExecClient, session: Session) -> list[Result]:
-                if previous is not None:
-                    previous.wait_until_accepted()
-                return asked.run(client, session)
+        def run(client: AgentExecClient, session: Session) -> list[Result]:
+            if previous is not None:
+                previous.wait_until_accepted()
+            return asked.run(client, session)
 
-            running = self._start(lambda: self._do(run))
+        running = self.begin(run)
         running.add_done_callback(lambda _: asked.sending.set())  # also if it could not be sent
         return running
 
