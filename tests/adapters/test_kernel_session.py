@@ -213,6 +213,28 @@ def test_what_was_cancelled_while_it_opened_is_closed_with_the_rest(
     assert states(server, "left behind") == ["closed"]
 
 
+def test_code_that_is_cancelled_while_the_session_opens_never_runs(
+    server: RealServer, tmp_path: Path
+) -> None:
+    async def cancelled(here: Opening) -> None:
+        task = asyncio.create_task(here.place.run_async(["1"]))
+        await asyncio.to_thread(here.gate.wait_until_it_runs)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(here.gate.let_it_go_on)
+        [result] = await here.place.run_async(["2"])
+        assert result.text == "2"
+
+    with opening(server, tmp_path, "given up", "") as here:
+        asyncio.run(cancelled(here))
+    with AgentExecClient(server.url, server.token) as client:
+        [session] = client.sessions(agent="given up")
+        init, *others = session.executions()
+    assert init.execution.init
+    assert [each.execution.source for each in others] == ["2"]
+
+
 def test_what_goes_on_while_it_is_closed_opens_nothing_again(
     place: KernelSession, server: RealServer
 ) -> None:
