@@ -19,7 +19,7 @@ from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..tasks import Tasks
 from ..types import ExecutionId
-from .backends.tab import Tab
+from .backends.tab import CellReport, Tab
 from .cell_writer import GONE, NewCell
 from .changes import (
     Change,
@@ -59,8 +59,9 @@ class TabCells(DecisionsBase):
         if len(self._cells) > KEPT:
             self._cells.popitem(last=False)
 
-    def announced(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
+    def announced(self, report: CellReport) -> None:
         """Compare the cells that a tab has announced with those that it should have."""
+        tab, is_new, is_elsewhere = report
         file, path = tab.shown.file, tab.shown.path
         for id in tab.shown.deleted:
             if self._cells.pop(id, None) is not None:

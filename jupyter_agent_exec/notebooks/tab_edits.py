@@ -13,7 +13,7 @@ from ..errors import AgentExecError
 from ..journal.proposals import RecordedEdit
 from ..tasks import Tasks
 from ..types import CellId, ProposedEditId, SessionId
-from .backends.tab import Tab, TabBackend
+from .backends.tab import CellReport, TabBackend
 from .proposals import Proposals
 
 
@@ -44,11 +44,11 @@ class TabEdits:
         if panel is None:  # meanwhile, the tab was saved, closed or reloaded
             self._start(unsaved)
 
-    def announced(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
+    def announced(self, report: CellReport) -> None:
         """Find out which edits are saved or lost, now that a tab has told its state."""
-        shown = tab.shown
+        shown = report.tab.shown
         unsaved = self._unsaved.get(shown.panel)
-        if unsaved is not None and not is_new:
+        if unsaved is not None and not report.is_new:
             unsaved.path, unsaved.deleted = shown.path, shown.deleted_cells
         elif unsaved is not None:
             del self._unsaved[shown.panel]

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -199,19 +199,14 @@ REMEMBERED: Final = 256
 tabs."""
 
 
-class CellListener(Protocol):
-    """Hears of the cells that a tab has."""
+class CellReport(NamedTuple):
+    """A tab has told which cells of agents it has."""
 
-    def __call__(self, tab: Tab, *, is_new: bool, is_elsewhere: bool) -> None:
-        """Compare them.
-
-        Parameters
-        ----------
-        is_new
-            Whether the tab has read or saved its file since the last call.
-        is_elsewhere
-            Whether another tab has unsaved changes of agents.
-        """
+    tab: Tab
+    is_new: bool
+    """Whether the tab has read or saved its file since its last report."""
+    is_elsewhere: bool
+    """Whether another tab has unsaved changes of agents."""
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,8 +247,8 @@ class TabBackend:
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
         self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
-        self.on_cells: Sequence[CellListener] = ()
-        """Called with a tab that has told which cells of agents it has."""
+        self.on_cells: Sequence[Callable[[CellReport], None]] = ()
+        """Called with what a tab tells of the cells of agents that it has."""
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -308,7 +303,7 @@ class TabBackend:
         others = (other for other in self._tabs(tab.shown.path) if other is not tab)
         has_changes = any(other.has_changes for other in others)
         for listener in self.on_cells:
-            listener(tab, is_new=is_new, is_elsewhere=has_changes or tab.has_changes)
+            listener(CellReport(tab, is_new, has_changes or tab.has_changes))
 
     def _report_others(self, closed: Sequence[Tab]) -> None:
         """Report tabs that show the same notebooks as tabs that were closed with changes."""
