@@ -200,6 +200,7 @@ class WriteLoop:
         ]
         if pending:
             self._hurried.set()
+            self.wake(urgent=True)
         return pending
 
     async def run(self) -> None:
@@ -212,8 +213,11 @@ class WriteLoop:
                 await _first(self._urgent, self._not_before - asyncio.get_running_loop().time())
                 self._changed.clear()
                 self._urgent.clear()
-                for path in dict.fromkeys(cell.path() for cell in self._cells):
+                if due := self._due():
+                    path = due[0].path()
                     await self._write(path)
+                    if any(cell.path() != path for cell in self._due()):
+                        self._changed.set()  # the notebook is being renamed
                 self._delay()
                 left = [cell for cell in self._cells if not cell.written.done()]
                 if len(left) < len(self._cells):
@@ -226,26 +230,29 @@ class WriteLoop:
     def _delay(self) -> None:
         self._not_before = asyncio.get_running_loop().time() + self._merge_delay
 
-    def _due(self, path: str) -> list[CellWriter]:
+    def _due(self) -> list[CellWriter]:
         """Return the cells to write; of those that run the same cell, only the first may."""
         first: dict[CellId, CellWriter] = {}
         for cell in self._cells:
             if not cell.written.done():
                 first.setdefault(cell.cell_id, cell)
-        return [cell for cell in first.values() if cell.is_due and cell.path() == path]
+        return [cell for cell in first.values() if cell.is_due]
 
     async def _write(self, path: str) -> None:
         """Write the cells that are due. A file gets only the start and the end of an execution."""
-        due = self._due(path)
-        if not due:
-            return
+        due = [cell for cell in self._due() if cell.path() == path]
         try:
             handle = await self._documents.find(path)
             if not handle.streams:
                 await _first(self._hurried, self._batch_delay)
                 self._hurried.clear()
+                path = due[0].path()  # it may have been renamed
                 handle = await self._documents.find(path)
-                due = [cell for cell in self._due(path) if handle.streams or cell.is_due_in_file]
+                due = [
+                    cell
+                    for cell in self._due()
+                    if cell.path() == path and (handle.streams or cell.is_due_in_file)
+                ]
         except (NotebookNotFound, DocumentUnwritable) as error:
             for cell in due:
                 cell.fail(error)

@@ -67,11 +67,12 @@ class Kept:
         ready: Any = None,
         state: CellState = RUNNING,
         merge_delay: float = 0,
+        batch_delay: float = 0,
     ) -> None:
         self.path = "a.ipynb"
         self.printing = Printing()
         self.loop = WriteLoop(
-            Notebooks(reaches), ready=ready, merge_delay=merge_delay, batch_delay=0
+            Notebooks(reaches), ready=ready, merge_delay=merge_delay, batch_delay=batch_delay
         )
         self.writer = CellWriter(
             self.loop,
@@ -344,6 +345,21 @@ async def test_a_notebook_that_is_renamed_is_followed():
         it.path, switch.error = "b.ipynb", None
         document = await asyncio.wait_for(it.writer.written, 10)
     assert (document.status, document.path) == ("unsaved", "b.ipynb")
+
+
+async def test_a_file_that_is_renamed_while_writes_are_gathered_is_followed():
+    file = DictWay(notebook(), via="contents", streams=False)
+    switch = Switch(file)
+    it = Kept(switch, batch_delay=3600)
+    it.writer.update(OK)
+    task = asyncio.create_task(it.loop.run())
+    await it.rest()
+    assert file.attempts == 0
+    it.path = "b.ipynb"
+    it.loop.hurry("b.ipynb")
+    await asyncio.wait_for(task, 10)
+    document = it.writer.document()
+    assert (document.status, document.path, switch.asked[-1]) == ("written", "b.ipynb", "b.ipynb")
 
 
 async def test_a_notebook_that_vanished_is_told():
