@@ -9,6 +9,7 @@ during the execution, no cell is written twice and none is lost.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -157,12 +158,14 @@ class WriteLoop:
     def __init__(
         self,
         documents: Notebooks,
+        log: logging.Logger,
         *,
         ready: asyncio.Future[Any] | None = None,
         merge_delay: float = MERGE_DELAY,
         batch_delay: float = BATCH_DELAY,
     ) -> None:
         self._documents = documents
+        self._log = log
         self._ready = ready
         self._merge_delay = merge_delay
         self._batch_delay = batch_delay
@@ -257,9 +260,14 @@ class WriteLoop:
             for cell in due:
                 cell.fail(error)
             return
-        for cell in due:
-            await cell.take(handle)
-        await self._send(path, handle, due)
+        try:
+            for cell in due:
+                await cell.take(handle)
+            await self._send(path, handle, due)
+        except Exception:
+            self._log.exception("Cells of %s cannot be written", path)
+            for cell in due:
+                cell.break_off()
 
     async def _send(self, path: str, handle: NotebookHandle, cells: Sequence[CellWriter]) -> None:
         """Write cells through this handle, or if that fails, through any other."""

@@ -161,6 +161,7 @@ class NotebookWriter:
         if loop is None:
             loop = self._loops[now] = WriteLoop(
                 self.documents,
+                self.log,
                 ready=self.recovered,
                 merge_delay=self.merge_delay,
                 batch_delay=self._batch_delay,

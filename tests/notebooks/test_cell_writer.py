@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
 from tests.notebooks.ways import DictWay, Switch, code, notebook
 
+LOG = logging.getLogger(__name__)
 RUNNING = CellState(
     agent_exec={"status": "running"},
     execution_count=None,
@@ -72,7 +74,7 @@ class Kept:
         self.path = "a.ipynb"
         self.printing = Printing()
         self.loop = WriteLoop(
-            Notebooks(reaches), ready=ready, merge_delay=merge_delay, batch_delay=batch_delay
+            Notebooks(reaches), LOG, ready=ready, merge_delay=merge_delay, batch_delay=batch_delay
         )
         self.writer = CellWriter(
             self.loop,
@@ -492,7 +494,7 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
 async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order(late):
     """One may end just when the batch is written; it does not overtake the others."""
     file = DictWay(notebook(code("a")), via="contents", streams=False)
-    loop = WriteLoop(Notebooks([file]), merge_delay=0, batch_delay=3600)
+    loop = WriteLoop(Notebooks([file]), LOG, merge_delay=0, batch_delay=3600)
     writers: dict[str, CellWriter] = {}
     task: asyncio.Task[None] | None = None
     for id in ("x", "y", "z"):
@@ -531,7 +533,7 @@ async def test_a_cell_that_cannot_be_written_does_not_keep_others_from_being_wri
             await super().apply(changes, expected)
 
     file = Choosy(notebook(), via="contents", streams=False)
-    loop = WriteLoop(Notebooks([file]), merge_delay=0, batch_delay=0)
+    loop = WriteLoop(Notebooks([file]), LOG, merge_delay=0, batch_delay=0)
     writers = []
     for id in ("x", "bad", "y"):
         writer = CellWriter(
@@ -550,6 +552,31 @@ async def test_a_cell_that_cannot_be_written_does_not_keep_others_from_being_wri
         "A cell would not be valid.",
         None,
     ]
+
+
+async def test_a_cell_whose_outputs_fail_does_not_keep_others_from_being_written(
+    caplog: pytest.LogCaptureFixture,
+):
+    class Failing(Printing):
+        def changes(self, version: int) -> tuple[int, list[OutputChange]]:
+            raise RecursionError
+
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+        bad = CellWriter(
+            it.loop,
+            CellId("bad"),
+            NewCell("print()", Position()),
+            path=lambda: "a.ipynb",
+            state=OK,
+            changes=Failing().changes,
+        )
+        it.loop.add(bad)
+        told = await asyncio.wait_for(bad.written, 10)
+        assert (told.status, told.reason) == ("not_written", "Writing the cell was broken off.")
+        assert (await it.ends()).status == "unsaved"
+    assert tab.order == ["x"]
+    assert "RecursionError" in caplog.text
 
 
 @pytest.mark.parametrize("way", [{}, {"streams": False, "via": "contents"}])
