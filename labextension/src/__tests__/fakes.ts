@@ -5,7 +5,6 @@ import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type {
   IAgentExecApi,
   IAgentSession,
-  IAgentToken,
   IApprovalList,
   IPreview,
   GrantSpan,
@@ -19,8 +18,6 @@ import type {
   IIndexing,
   IJournalEvent,
   IJournalEventList,
-  IMintedToken,
-  IMintToken,
   IProposal,
   IProposalList,
   IRerun,
@@ -32,7 +29,6 @@ import type {
   ISessionList,
   ITarget,
   ITextRange,
-  ITokenList,
   StreamEvent,
   Verdict
 } from '../tokens';
@@ -186,32 +182,6 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
   };
 }
 
-/** A token that is valid, but for what is given. */
-export function token(given: Partial<IAgentToken> = {}): IAgentToken {
-  return {
-    id: 't_1',
-    label: 'Claude on my laptop',
-    scopes: ['exec:scratch'],
-    edits: null,
-    approval: null,
-    caps: {
-      executions_per_minute: null,
-      concurrent_executions: null,
-      wall_seconds: null,
-      output_bytes: null,
-      kernels: null,
-      completion: null
-    },
-    username: 'ada',
-    status: 'active',
-    created_at: '2026-01-02T03:04:05.000Z',
-    expires_at: '2026-01-02T11:04:05.000Z',
-    revoked_at: null,
-    last_used_at: null,
-    ...given
-  };
-}
-
 /** A match of a search, but for what is given. */
 export function hit(given: Partial<ISearchHit> = {}): ISearchHit {
   const seq = given.seq ?? 1;
@@ -324,8 +294,6 @@ export class FakeServer implements IAgentExecApi {
   images: IRecordedImage[] = [];
   hits: ISearchHit[] = [];
   indexing: IIndexing | null = null;
-  mcpInstalled = true;
-  tokens: IAgentToken[] = [];
   approvals: IApprovalList = {
     executions: [],
     policy: {
@@ -646,49 +614,11 @@ export class FakeServer implements IAgentExecApi {
     return { dry_run: dry_run === true, sessions: [], remains: [] };
   }
 
-  async listTokens(): Promise<ITokenList> {
-    this._asked('tokens');
-    return { tokens: this.tokens };
-  }
-
-  async mintToken({ label, scopes }: IMintToken): Promise<IMintedToken> {
-    this._asked(`mint ${label}: ${scopes.join(' ')}`);
-    const minted = token({ id: `t_${this.tokens.length + 1}`, label, scopes });
-    this.tokens = [minted, ...this.tokens];
-    const secret = `jaex_${minted.id}_secret`;
-    const text = `{"Authorization": "Bearer ${secret}"}\n`;
-    return {
-      token: minted,
-      secret,
-      configurations: [
-        { name: 'mcp', title: 'Cursor', language: 'json', text },
-        {
-          name: 'curl',
-          title: 'curl',
-          language: 'shell',
-          text: `curl ${secret}\n`
-        }
-      ],
-      mcp_installed: this.mcpInstalled
-    };
-  }
-
   async unlock(passphrase: string): Promise<void> {
     this._asked(`unlock ${passphrase}`);
   }
 
   askPassphrase: (() => Promise<boolean>) | null = null;
-
-  async revokeToken(id: string): Promise<IAgentToken> {
-    this._asked(`revoke ${id}`);
-    const found = this.tokens.find(each => each.id === id);
-    if (!found) {
-      return this._missing(id);
-    }
-    const revoked: IAgentToken = { ...found, status: 'revoked' };
-    this.tokens = this.tokens.map(each => (each === found ? revoked : each));
-    return revoked;
-  }
 
   follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
     this._asked(`follow ${id}`);

@@ -6,7 +6,6 @@ import { followStream } from './stream';
 import { API_NAMESPACE } from '../wire';
 import type {
   IAgentSession,
-  IAgentToken,
   IApprovalList,
   GrantSpan,
   IApprovalPolicy,
@@ -16,8 +15,6 @@ import type {
   IExecutionList,
   IImageList,
   IJournalEventList,
-  IMintedToken,
-  IMintToken,
   IPreview,
   IProposalList,
   IRerun,
@@ -25,7 +22,6 @@ import type {
   ISessionList,
   ITarget,
   ITextRange,
-  ITokenList,
   IUnlocked,
   Status,
   StreamEvent,
@@ -304,19 +300,6 @@ export class AgentExecApi {
     always: boolean | null = null
   ): Promise<IExecutionList> {
     return this._postJSON(['sessions', sessionId, 'accept'], { always });
-  }
-
-  listTokens(): Promise<ITokenList> {
-    return this._getJSON(['tokens']);
-  }
-
-  /** Give an agent a token; its secret is told this once. */
-  mintToken(asked: IMintToken): Promise<IMintedToken> {
-    return this._postJSON(['tokens'], asked);
-  }
-
-  revokeToken(id: string): Promise<IAgentToken> {
-    return this._deleteJSON(['tokens', id]);
   }
 
   /** Show the server's passphrase; decisions are taken for some minutes then. */

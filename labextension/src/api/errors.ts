@@ -10,9 +10,7 @@ export class ApiError extends Error {
     readonly failure: Failure,
     message: string,
     readonly status: number | null = null,
-    readonly code: string | null = null,
-    /** What of the request was wrong, if the server named it. */
-    readonly field: string | null = null
+    readonly code: string | null = null
   ) {
     super(message);
     this.name = 'ApiError';
@@ -23,7 +21,6 @@ export class ApiError extends Error {
 interface IProblem {
   message?: string;
   code?: string;
-  detail?: { field?: string | null };
 }
 
 /** What a refusal's body says. */
@@ -39,7 +36,7 @@ function readProblem(body: string): IProblem {
 /** The error for a response that is not a success. */
 export async function refusal(response: Response): Promise<ApiError> {
   const { status } = response;
-  const { message, code, detail } = readProblem(await response.text());
+  const { message, code } = readProblem(await response.text());
   const text = message || response.statusText || String(status);
   if (status === 404 && !code) {
     return new ApiError('extension_missing', text, status);
@@ -48,6 +45,5 @@ export async function refusal(response: Response): Promise<ApiError> {
   if ((status === 401 || status === 403) && !ofPassphrase) {
     return new ApiError('not_allowed', text, status, code ?? null);
   }
-  const field = detail?.field ?? null;
-  return new ApiError('refused', text, status, code ?? null, field);
+  return new ApiError('refused', text, status, code ?? null);
 }

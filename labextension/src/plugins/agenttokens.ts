@@ -1,20 +1,16 @@
-/** Lets a person give agents access, and take it back. */
+/** Opens the server's page on which a person gives agents access, and takes it back. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
+import { URLExt } from '@jupyterlab/coreutils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import {
-  CommandIDs,
-  IActivityModel,
-  IApprovalsModel,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
 import { keyIcon } from '../widgets/icons';
-import { labelled, reporter, takes } from './commands';
+import { labelled, takes } from './commands';
 
 /** The drives under which pages open the server's own notebooks. */
 const OWN_DRIVES = ['', 'RTC'];
@@ -26,78 +22,49 @@ function pathInFront(
 ): string {
   const path = notebooks?.currentWidget?.context.path ?? '';
   const { contents } = serviceManager;
-  // As a pattern, a name with an asterisk would match other notebooks too.
-  return OWN_DRIVES.includes(contents.driveName(path)) && !path.includes('*')
+  return OWN_DRIVES.includes(contents.driveName(path))
     ? contents.localPath(path)
     : '';
 }
 
-/** The commands that give access and that list what was given. */
+/** The commands that open the page, with its form or with the list of tokens. */
 export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:agenttokens',
   description:
-    'Gives agents access, from the launcher and notebooks, and revokes it.',
+    'Opens the page on which the user gives agents access, and revokes it.',
   autoStart: true,
-  requires: [IActivityModel],
-  optional: [
-    ITranslator,
-    ICommandPalette,
-    INotebookTracker,
-    ILauncher,
-    IApprovalsModel
-  ],
+  optional: [ITranslator, ICommandPalette, INotebookTracker, ILauncher],
   activate: (
     app: JupyterFrontEnd,
-    model: IActivityModel,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
     notebooks: INotebookTracker | null,
-    launcher: ILauncher | null,
-    approvals: IApprovalsModel | null
+    launcher: ILauncher | null
   ): void => {
-    const { api } = model;
     const { commands, serviceManager } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
-    const give = async (path: string) => {
-      const { askForToken } = await import('../widgets/tokenform');
-      const { showSecret } = await import('../widgets/tokensecret');
-      const policy = approvals?.policy;
-      const minted = await askForToken(api, path, trans, policy);
-      if (minted) {
-        await showSecret(minted, trans);
-      }
-    };
-    const list = async () => {
-      const { AgentTokens } = await import('../model/agenttokens');
-      const { showTokens } = await import('../widgets/tokenlist');
-      const { stream } = serviceManager.events;
-      return showTokens(new AgentTokens(api, stream), trans);
+    const open = (query: Record<string, string>) => {
+      const { baseUrl } = serviceManager.serverSettings;
+      const page = URLExt.join(baseUrl, 'api/agent-exec/access');
+      const url = page + URLExt.objectToQueryString(query);
+      window.open(url, '_blank', 'noopener');
     };
     commands.addCommand(CommandIDs.newToken, {
       label: labelled(trans.__('Give an Agent Access…')),
       icon: keyIcon,
       caption: trans.__('Create a token that lets an agent do what you allow'),
       describedBy: takes('path', 'label'),
-      execute: async ({ path }) => {
-        const wanted =
+      execute: ({ path }) => {
+        const notebook =
           typeof path === 'string' ? path : pathInFront(app, notebooks);
-        await give(wanted).catch(report);
+        open({ notebook });
       }
     });
     commands.addCommand(CommandIDs.tokens, {
       label: trans.__('Agent Tokens…'),
       icon: keyIcon,
       describedBy: takes(),
-      execute: async () => {
-        try {
-          if (await list()) {
-            await commands.execute(CommandIDs.newToken);
-          }
-        } catch (error) {
-          report(error);
-        }
-      }
+      execute: () => open({})
     });
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.newToken, category });

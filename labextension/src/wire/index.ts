@@ -51,16 +51,8 @@ export type IApprovalList = Schemas['Approvals'];
 export type IErase = Schemas['Erase'];
 export type IErasure = Schemas['Erasure'];
 export type ITokenRef = Schemas['TokenRef'];
-export type ITokenCaps = Schemas['Caps'];
-export type IMintToken = Schemas['MintToken'];
-export type IAgentToken = Schemas['Token'];
-export type ITokenConfiguration = Schemas['Configuration'];
-export type IMintedToken = Schemas['MintedToken'];
 export type IUnlocked = Schemas['Unlocked'];
-export type ITokenList = Schemas['TokenList'];
 export type Status = Schemas['Execution']['status'];
-export type ApprovalMode = Schemas['Session']['approval'];
-export type EditMode = IApprovalPolicy['edits'];
 export type RecordPeople = Schemas['Session']['record_people'];
 export type Verdict = NonNullable<Schemas['Review']['verdict']>;
 export type PlacedOutputs = Schemas['Document']['outputs'];
@@ -70,9 +62,6 @@ export type Access = Schemas['Session']['access'];
 export function kernelName({ kernel, target }: IAgentSession): string | null {
   return kernel?.name ?? ('kernel_name' in target ? target.kernel_name : null);
 }
-
-/** A limit of a token that is a number. */
-export type TokenBound = Exclude<keyof ITokenCaps, 'completion'>;
 
 /** The statuses from which an execution still moves on. */
 const PENDING: ReadonlySet<Status> = new Set([

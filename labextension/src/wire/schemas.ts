@@ -65,15 +65,6 @@ export type Schemas = {
     source: string | null;
     grant: ('hour' | 'restart') | null;
   };
-  /** The limits of an agent token; null is the server's own limit. */
-  Caps: {
-    executions_per_minute: number | null;
-    concurrent_executions: number | null;
-    wall_seconds: number | null;
-    output_bytes: number | null;
-    kernels: number | null;
-    completion: boolean | null;
-  };
   /** The type and source of a cell. */
   CellPart: {
     cell_type: 'code' | 'markdown' | 'raw';
@@ -95,13 +86,6 @@ export type Schemas = {
     purpose: string | null;
     trace_id: string | null;
     tool_call_id: string | null;
-  };
-  /** A text to paste that gives an agent its token. It contains the secret. */
-  Configuration: {
-    name: string;
-    title: string;
-    language: 'json' | 'python' | 'shell';
-    text: string;
   };
   /** What became of a proposed edit of one cell. */
   DecidedEdit: {
@@ -334,22 +318,6 @@ export type Schemas = {
     queue_timeout: number | null;
     max_output_bytes: number | null;
     restart_if_interrupt_ignored: boolean | null;
-  };
-  /** Create an agent token. */
-  MintToken: {
-    label: string;
-    scopes: string[];
-    expires_in: number;
-    approval: ('always' | 'first' | 'none') | null;
-    edits: ('apply' | 'propose') | null;
-    caps?: Schemas['Caps'];
-  };
-  /** A new token. Its secret is shown only in this answer. */
-  MintedToken: {
-    token: Schemas['Token'];
-    secret: string;
-    configurations: Schemas['Configuration'][];
-    mcp_installed: boolean;
   };
   /** A user's notebook and its kernel. */
   NotebookTarget: {
@@ -655,25 +623,6 @@ export type Schemas = {
     next_offset: number | null;
     total_bytes: number;
     omitted_bytes: number;
-  };
-  /** An agent token, without its secret. */
-  Token: {
-    id: string;
-    label: string;
-    scopes: string[];
-    approval: ('always' | 'first' | 'none') | null;
-    edits: ('apply' | 'propose') | null;
-    caps: Schemas['Caps'];
-    username: string;
-    status: 'active' | 'expired' | 'revoked';
-    created_at: string;
-    expires_at: string;
-    revoked_at: string | null;
-    last_used_at: string | null;
-  };
-  /** Tokens, newest first. */
-  TokenList: {
-    tokens: Schemas['Token'][];
   };
   /** The token that opened a session. */
   TokenRef: {

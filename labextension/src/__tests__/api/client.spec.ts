@@ -276,43 +276,6 @@ describe('AgentExecApi', () => {
     }
   );
 
-  it('gives, lists and revokes tokens', async () => {
-    const { api, asked } = server({ body: { secret: 'jaex' } });
-    const minted = await api.mintToken({
-      label: 'Claude',
-      scopes: ['files'],
-      expires_in: 60,
-      approval: null,
-      edits: null,
-      caps: {
-        executions_per_minute: null,
-        concurrent_executions: null,
-        wall_seconds: null,
-        output_bytes: null,
-        kernels: null,
-        completion: null
-      }
-    });
-    expect(minted.secret).toBe('jaex');
-    await api.listTokens();
-    await api.revokeToken('t_1');
-    expect(asked.map(({ init, url }) => `${init.method} ${url}`)).toEqual([
-      'POST tokens',
-      'GET tokens',
-      'DELETE tokens/t_1'
-    ]);
-  });
-
-  it('tells which field was wrong', async () => {
-    const detail = { field: 'caps.kernels' };
-    const refused = { message: 'No.', code: 'invalid_request', detail };
-    const { api } = server({ status: 400, body: refused });
-    await expect(api.listTokens()).rejects.toMatchObject({
-      failure: 'refused',
-      field: 'caps.kernels'
-    });
-  });
-
   it('tells that the server cannot be reached', async () => {
     const { api } = server(new TypeError('Failed to fetch'));
     const error = await api.getSession('s').catch((reason: unknown) => reason);
