@@ -25,11 +25,10 @@ from typing import IO, Any, Final
 import httpx2
 
 from ..client.blocking import run
-from ..client.connection import CONNECT_SECONDS, BlockingConnection
-from ..client.errors import NoServerFound
+from ..client.connection import AwaitingConnection, BlockingConnection, Request
+from ..client.errors import NoServerFound, ServerUnreachable
 from ..client.requests import API
 from ..client.servers import TOKEN_VARIABLE, Server
-from ..host_kernel import HEADER, host_kernels
 from ..own_server.launch import own_server
 from . import exit_codes
 from .command import command
@@ -41,6 +40,7 @@ SILENCE_SECONDS: Final = 90.0
 every 15 seconds."""
 
 _BYE_SECONDS: Final = 1.0
+_PATH: Final = f"{API}/mcp"
 
 
 _EPILOG: Final = """\
@@ -161,9 +161,7 @@ class Bridge:
     """
 
     def __init__(self, server: Server, out: IO[bytes], complain: Callable[[str], None]) -> None:
-        self._address = server.address
-        self._url = f"{server.url}{API}/mcp"
-        self._http = _http_client(server)
+        self._connection = AwaitingConnection(server.address, server.token)
         self._out = out
         self._complain = complain
         self._going: dict[asyncio.Task[None], str | int] = {}
@@ -187,16 +185,17 @@ class Bridge:
                 loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=read, name="mcp-messages", daemon=True).start()
-        async with self._http:
-            taking = asyncio.create_task(self._take(bodies))
-            await ended.wait()
-            unfinished = [taking, *self._going]
-            for task in unfinished:
-                task.cancel()
-            await asyncio.wait(unfinished)
-            if self._session:
-                with suppress(httpx2.HTTPError):
-                    await self._http.delete(self._url, headers=self._session, timeout=_BYE_SECONDS)
+        taking = asyncio.create_task(self._take(bodies))
+        await ended.wait()
+        unfinished = [taking, *self._going]
+        for task in unfinished:
+            task.cancel()
+        await asyncio.wait(unfinished)
+        if self._session:
+            with suppress(ServerUnreachable):
+                bye = Request("DELETE", _PATH, b"", _encoded(self._session), _BYE_SECONDS)
+                await self._connection.send(bye)
+        await self._connection.close()
 
     # -- from the client -----------------------------------------------------------------------
 
@@ -240,12 +239,9 @@ class Bridge:
         except NotMcp as error:
             self._complain(str(error))
             self._refuse(id, _INTERNAL_ERROR, str(error), error.problem)
-        except httpx2.TransportError as error:
-            trouble = (
-                f"The Jupyter server at {self._address} does not answer: {error or 'it left'}."
-            )
-            self._complain(trouble)
-            self._refuse(id, _INTERNAL_ERROR, trouble)
+        except ServerUnreachable as error:
+            self._complain(str(error))
+            self._refuse(id, _INTERNAL_ERROR, str(error))
         except Exception as error:  # the client needs an answer, and the next message its turn
             trouble = f"This message, or its answer, cannot be passed on: {error!r}."
             self._complain(trouble)
@@ -295,7 +291,9 @@ class Bridge:
     def _post(
         self, body: bytes, headers: dict[str, str]
     ) -> AbstractAsyncContextManager[httpx2.Response]:
-        return self._http.stream("POST", self._url, content=body, headers=headers)
+        return self._connection.open(
+            Request("POST", _PATH, body, _encoded(headers), SILENCE_SECONDS)
+        )
 
     # -- to the client -------------------------------------------------------------------------
 
@@ -316,27 +314,6 @@ class Bridge:
         self._say(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode())
 
 
-def _http_client(server: Server) -> httpx2.AsyncClient:
-    headers = {
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-    }
-    if server.token:
-        headers["Authorization"] = f"Bearer {server.token}"
-    if inside := host_kernels():
-        headers[HEADER] = inside
-    return httpx2.AsyncClient(
-        headers=headers,
-        transport=httpx2.AsyncHTTPTransport(
-            verify=server.url.startswith("https:"),
-            uds=server.socket_path,
-            limits=httpx2.Limits(max_connections=None),
-        ),
-        timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-        trust_env=False,
-    )
-
-
 async def _messages(answer: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the messages of an answer as they arrive, each as JSON on one line.
 
@@ -344,8 +321,6 @@ async def _messages(answer: httpx2.Response) -> AsyncIterator[bytes]:
     ------
     NotMcp
         The answer is not an MCP message.
-    httpx2.TransportError
-        The connection broke.
     """
     if answer.headers.get("Content-Type", "").startswith("text/event-stream"):
         async for event in httpx2.EventSource(answer, max_event_size=None):
@@ -392,6 +367,10 @@ def _header_value(value: str) -> str:
     if _PLAIN.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def _encoded(headers: dict[str, str]) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
 def _ends(told: bytes, id: str | int) -> bool:

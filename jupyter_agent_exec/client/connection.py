@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -109,7 +109,7 @@ class Download(msgspec.Struct, frozen=True):
 
     status: int
     etag: str | None
-    pieces: AsyncGenerator[bytes, None]
+    pieces: AsyncIterator[bytes]
 
 
 class Backoff:
@@ -274,29 +274,46 @@ class Connection(ABC):
         check(await self.send_persistently(Request("POST", f"{API}{path}", b"{}")))
 
     @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[httpx2.Response]:
+        """Open a response of any status, and read its content in the block.
+
+        Raises
+        ------
+        ServerUnreachable
+            The connection could not be made, or it broke, possibly in the block.
+        """
+        if not self.connected:
+            await self.connect()
+        response = await self._answered(request)
+        assert self._address is not None
+        try:
+            yield response
+        except httpx2.TransportError as error:
+            raise self._address.trouble(error) from error
+        finally:
+            await self._end(response)
+
+    @asynccontextmanager
     async def download(self, request: Request) -> AsyncIterator[Download]:
-        """Open the content of a response for reading.
+        """Open the content of a response for reading. Raise as `open` does.
 
         Raises
         ------
         AgentExecError
             The server refused the request.
-        ServerUnreachable
-            The connection could not be made, or it broke, possibly during reading.
         """
-        async with (
-            self._open(request) as response,
-            aclosing(self._read_on(self._content(response))) as pieces,
-        ):
-            yield Download(response.status_code, response.headers.get("ETag"), pieces)
+        async with self.open(request) as response:
+            if not response.is_success:
+                check(await self._whole(response))
+            etag = response.headers.get("ETag")
+            yield Download(response.status_code, etag, self._content(response))
 
     async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
         """Yield the events of a stream. Raise as `download` does."""
-        async with (
-            self._open(request) as response,
-            aclosing(self._read_on(self._events(response))) as events,
-        ):
-            async for event in events:
+        async with self.open(request) as response:
+            if not response.is_success:
+                check(await self._whole(response))
+            async for event in self._events(response):
                 yield event
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
@@ -318,18 +335,6 @@ class Connection(ABC):
             await self._end(response)
             raise
 
-    @asynccontextmanager
-    async def _open(self, request: Request) -> AsyncIterator[httpx2.Response]:
-        if not self.connected:
-            await self.connect()
-        response = await self._answered(request)
-        try:
-            if not response.is_success:
-                check(await self._whole(response))
-            yield response
-        finally:
-            await self._end(response)
-
     async def _answered(self, request: Request) -> httpx2.Response:
         assert self._address is not None
         sent = self._address.request(request)
@@ -348,14 +353,6 @@ class Connection(ABC):
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
         return Reply(response.status_code, content, response.headers.get("ETag"))
-
-    async def _read_on(self, items: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        assert self._address is not None
-        try:
-            async for item in items:
-                yield item
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
 
     # -- I/O, which blocks or awaits ---------------------------------------------------------------
 

@@ -275,7 +275,7 @@ def test_a_server_that_comes_back_is_talked_to_again(tmp_path: Path, modern: boo
             talk = open_to_the_end.enter_context(talking(stdio_command(server), modern=modern))
             talk.begin().opened()
         gone = talk.ask("tools/list")
-        assert "does not answer" in gone["error"]["message"]
+        assert "Cannot connect" in gone["error"]["message"]
         with real_server(second, port=port):
             assert talk.opened()
 
