@@ -362,6 +362,7 @@ class Services:
         return {
             "access": self.access,
             "allow_full_access": traits.allow_full_access,
+            "approval_policy": lambda: self.approvals.policy,
             "approvals": self.approvals,
             "body_limit": traits.max_body_bytes,
             "cell_decisions": self.cell_decisions,

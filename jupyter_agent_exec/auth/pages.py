@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from tornado.template import Loader
 
 from .. import errors
 from ..lookalikes import exact
-from ..models import MintToken
+from ..models import ApprovalPolicy, MintToken
 from .handler import AgentExecHandler, error_in
 from .scopes import Grants, given_away
 from .token_form import requested
@@ -64,6 +65,8 @@ class Page(web.RequestHandler):
 
 class PageHandler(Page, AgentExecHandler):
     """Base of the pages of a person's own server. Jupyter's login tells who the person is."""
+
+    approval_policy: Callable[[], ApprovalPolicy]
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Redirect to the login if there is no person."""

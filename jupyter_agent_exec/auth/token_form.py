@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..errors import AgentExecError, InvalidRequest
 from ..lookalikes import exact
-from ..models import MintToken, Token
+from ..models import ApprovalPolicy, MintToken, Token
 from .validation import read_arguments
 
 SCRATCH: Final = {"exec:scratch": "Run code in separate kernels, apart from your notebooks"}
@@ -89,6 +89,8 @@ class TokenForm:
     """The longest lifetime of a token, in seconds."""
     passphrase: bool
     """Whether the server asks for its passphrase."""
+    policy: ApprovalPolicy | None = None
+    """The server's default; None if it is not known."""
     notebooks: Sequence[str] = ()
     """Paths of notebooks to tick."""
     error: AgentExecError | None = None
@@ -97,8 +99,6 @@ class TokenForm:
     scratch = SCRATCH
     more = MORE
     rights = RIGHTS
-    approvals = APPROVALS
-    edits = EDITS
     caps = CAPS
     titles = TITLES
 
@@ -112,6 +112,21 @@ class TokenForm:
         longest = self.max_lifetime
         offered = {str(each): text for each, text in LIFETIMES.items() if each <= longest}
         return offered or {str(int(longest)): f"{longest / 60:.0f} minutes"}
+
+    @property
+    def approvals(self) -> dict[str, str]:
+        """The values of the field for approval, and what they are called."""
+        if self.policy is None:
+            return APPROVALS
+        notebook, scratch = APPROVALS[self.policy.notebook], APPROVALS[self.policy.scratch]
+        default = f"in notebooks: {_small(notebook)}; elsewhere: {_small(scratch)}"
+        return APPROVALS | {"": f"Server default ({default})"}
+
+    @property
+    def edits(self) -> dict[str, str]:
+        """The values of the field for edits, and what they are called."""
+        default = None if self.policy is None else _small(EDITS[self.policy.edits])
+        return EDITS if default is None else EDITS | {"": f"Server default ({default})"}
 
     @property
     def message(self) -> str:

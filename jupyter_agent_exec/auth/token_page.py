@@ -109,6 +109,7 @@ class TokenPageHandler(PageHandler):
             given=given if error is None else filled_in(self.request.body_arguments),
             max_lifetime=self.tokens.max_lifetime,
             passphrase=self.unlocks.needed,
+            policy=self.approval_policy(),
             notebooks=notebooks,
             error=error,
         )

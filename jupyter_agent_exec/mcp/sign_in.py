@@ -28,7 +28,7 @@ from ..auth.pages import Page
 from ..auth.scopes import Caller
 from ..auth.token_form import LIFETIMES, TokenForm, Values, filled_in
 from ..auth.tokens import SignedIn
-from ..models import Token
+from ..models import ApprovalPolicy, Token
 from ..types import TokenId, is_made_up
 from .endpoint import check_installed
 from .exchange import asgi_scope
@@ -307,6 +307,11 @@ class ConsentPage(SignInPage):
         return max(LIFETIMES)
 
     @property
+    def policy(self) -> ApprovalPolicy | None:
+        """The server's default for approval; None if it is not known."""
+        return None
+
+    @property
     def needs_passphrase(self) -> bool:
         """Whether the page asks for the server's passphrase."""
         raise NotImplementedError
@@ -374,6 +379,7 @@ class ConsentPage(SignInPage):
             given=filled_in(form) or {**SUGGESTED, "label": [label or "AI agent"]},
             max_lifetime=self.longest,
             passphrase=self.needs_passphrase,
+            policy=self.policy,
             error=error,
         )
         self.show(

@@ -13,7 +13,7 @@ from ..auth import pages
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..auth.routes import Route
-from ..models import Request
+from ..models import ApprovalPolicy, Request
 from .endpoint import check_installed
 from .sign_in import (
     AuthorizationRoute,
@@ -91,6 +91,11 @@ class ConsentHandler(ConsentPage, PageHandler):
     def longest(self) -> float:
         """The longest lifetime of a token, in seconds."""
         return self.tokens.max_lifetime
+
+    @property
+    def policy(self) -> ApprovalPolicy:
+        """The server's default for approval."""
+        return self.approval_policy()
 
     @property
     def needs_passphrase(self) -> bool:

@@ -136,6 +136,15 @@ async def test_a_form_that_is_wrong_is_shown_again_with_what_was_typed(
     assert (await agent.get("tokens")).json["tokens"] == []
 
 
+@pytest.mark.parametrize(
+    "agent_exec_config", [{"approval": {"notebook": "always", "scratch": "none"}}]
+)
+async def test_the_form_says_what_the_servers_default_is(browser: Browser) -> None:
+    page = text(await browser.open())
+    assert "Server default (in notebooks: every execution; elsewhere: nothing)" in page
+    assert "Server default (propose changes)" in page
+
+
 async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> None:
     for page in (await browser.open(), await browser.give(), await browser.send(revoke="t_1")):
         policy = page.headers["Content-Security-Policy"]
