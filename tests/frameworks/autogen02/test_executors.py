@@ -257,13 +257,16 @@ def test_a_server_of_a_wrong_type_is_refused(server: RealServer) -> None:
     with pytest.raises(ValueError, match=message):
         JupyterCodeExecutor(jupyter_server=1)  # type: ignore[arg-type]
     info = JupyterConnectionInfo(host="127.0.0.1", use_https=False)
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="not by both"):
         JupyterCodeExecutor(info, target=Target(url=server.url))
 
 
 def test_executions_are_recorded_with_their_agent(server: RealServer) -> None:
-    options = {"url": server.url, "token": server.token, "agent": "coder"}
-    with JupyterCodeExecutor(**options) as executor, AgentExecClient(*server[:2]) as client:
+    target = Target(url=server.url, token=server.token)
+    with (
+        JupyterCodeExecutor(target=target, agent="coder") as executor,
+        AgentExecClient(*server[:2]) as client,
+    ):
         run(executor, "1", "2 / 0", "3")
         (session,) = client.sessions(agent="coder")
         recorded = [(each.execution.source, each.status) for each in session.executions()]
@@ -281,8 +284,11 @@ def test_without_the_framework_it_says_what_to_install() -> None:
 
 
 def test_a_session_that_somebody_closed_is_told_once(server: RealServer) -> None:
-    options = {"url": server.url, "token": server.token, "agent": "closed"}
-    with JupyterCodeExecutor(**options) as executor, AgentExecClient(*server[:2]) as client:
+    target = Target(url=server.url, token=server.token)
+    with (
+        JupyterCodeExecutor(target=target, agent="closed") as executor,
+        AgentExecClient(*server[:2]) as client,
+    ):
         text(executor, "x = 1")
         for session in client.sessions(agent="closed"):
             session.close()

@@ -122,19 +122,20 @@ def asking(client: AgentExecClient, running: Future[Any]) -> Execution:
     return asked[0]
 
 
-def test_an_executor_in_a_cell_runs_in_the_notebook_of_that_cell(
+def test_an_executor_in_a_cell_of_the_same_notebook_is_refused(
     server: RealServer, desk: Desk
 ) -> None:
-    target = f"Target(url={server.url!r}, token={server.token!r}, notebook='sales.ipynb')"
     cell = f"""
 from autogen.coding import CodeBlock
 from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor
-with EmbeddedIPythonCodeExecutor(target={target}, preload_modules=["math"]) as executor:
-    block = CodeBlock(code="inner = result * 2; math.floor(2.5)", language="python")
-    blocking = executor.execute_code_blocks([block])
-    awaited = await executor.a_execute_code_blocks([block])
-assert (blocking.exit_code, blocking.output, awaited.output) == (0, "2", "2")
-assert inner == "theirstheirs"
+from jupyter_agent_exec.errors import KernelWaitsForItself
+target = Target(url={server.url!r}, token={server.token!r}, notebook='sales.ipynb')
+try:
+    with EmbeddedIPythonCodeExecutor(target=target) as executor:
+        executor.execute_code_blocks([CodeBlock(code="1", language="python")])
+except KernelWaitsForItself:
+    refused = True
+assert refused
 """
     assert runs(desk.kernel, cell) == "ok"
