@@ -93,6 +93,8 @@ class TokenForm:
     """The server's default; None if it is not known."""
     notebooks: Sequence[str] = ()
     """Paths of notebooks to tick."""
+    has_focus: bool = False
+    """Whether the keyboard starts in the form. Not where a program asks: the person reads first."""
     error: AgentExecError | None = None
     """What is wrong with what they filled in."""
 

@@ -111,6 +111,7 @@ class TokenPageHandler(PageHandler):
             passphrase=self.unlocks.needed,
             policy=self.approval_policy(),
             notebooks=notebooks,
+            has_focus=error is None and query.notebook is not None,
             error=error,
         )
         self.show(

@@ -249,6 +249,7 @@ async def test_the_page_says_who_asks_and_cannot_be_framed(browser: Browser, ask
     assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;&lt;U+202E&gt;good</bdi>" in text
     assert "<strong>localhost:3000</strong>" in text
     assert "<script" not in text
+    assert "autofocus" not in text, "the person reads first"
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy

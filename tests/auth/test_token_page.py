@@ -117,6 +117,7 @@ async def test_a_notebook_is_ticked_and_the_form_open(agent: Agent, browser: Bro
     closed, opened = await browser.open(), await browser.open(notebook="a & b.ipynb")
     assert b"<details open>" not in b" ".join(closed.body.split())
     assert b"<details open>" in b" ".join(opened.body.split())
+    assert b"autofocus" in opened.body
     assert b'value="a &amp; b.ipynb"\nchecked' in opened.body
     for other in ("every*.ipynb", "../a.ipynb", ""):
         assert b'name="notebook"' not in (await browser.open(notebook=other)).body, other
