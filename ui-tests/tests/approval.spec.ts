@@ -1,5 +1,5 @@
 /** A person decides what agents run, before it runs. */
-import { expect } from '@jupyterlab/galata';
+import { expect, galata } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
 import type { Policy } from './approval';
@@ -520,3 +520,56 @@ test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
   await expect(panel.cell(1)).toBeFocused();
   expect((await agent.read(asked, 30)).status).toBe('ok');
 });
+
+// Without windows all cells are drawn before the notebook is there.
+for (const [windowingMode, length] of [
+  ['full', 2000],
+  ['defer', 2000],
+  ['none', 200]
+] as const) {
+  test.describe(`in windowing mode ${windowingMode}`, () => {
+    test.use({
+      samePage: false,
+      mockSettings: {
+        ...galata.DEFAULT_SETTINGS,
+        '@jupyterlab/notebook-extension:tracker': { windowingMode }
+      }
+    });
+
+    test('all that asks is reached, however far it is', async ({
+      page,
+      newAsking,
+      desk
+    }) => {
+      const cells = Array.from({ length }, (_, n) =>
+        codeCell(`c${n}`, `a = ${n}\nb = ${n}`)
+      );
+      const notebook = await desk.open(cells);
+      const agent = await newAsking('far', desk.path);
+      const atEnd = Question.in(notebook.page.locator('.jp-Notebook'));
+
+      const first = await agent.ask('first = 1');
+      const item = page.locator('.jp-AgentExecStatus');
+      await item.getByText('Needs approval').click();
+      await expect(atEnd.node).toBeFocused();
+      await expect(atEnd.button('Approve')).toBeInViewport();
+      await expect(page.locator('.Toastify__toast')).toHaveCount(0);
+      await agent.cancel(first);
+      await expect(atEnd.node).toHaveCount(0);
+
+      // From elsewhere, the notification leads to it.
+      await notebook.activate(0);
+      await page.evaluate(() =>
+        window.jupyterapp.commands.execute('launcher:create')
+      );
+      await agent.ask('second = 2');
+      await page
+        .locator('.Toastify__toast')
+        .getByRole('button', { name: 'Show' })
+        .click();
+      await expect(atEnd.node).toBeFocused();
+      await expect(atEnd.button('Approve')).toBeInViewport();
+      await expect(page.locator('.Toastify__toast')).toHaveCount(0);
+    });
+  });
+}

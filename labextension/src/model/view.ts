@@ -9,6 +9,12 @@ const SETTLE = 500;
 /** Milliseconds for which a view may go on moving after a person moved it. */
 const REST = 300;
 
+/** Milliseconds within which JupyterLab draws what is scrolled to. */
+const DRAWN = 10_000;
+
+/** Frames for which a place has to stay in sight before it is left alone. */
+const STAYS = 6;
+
 /** What a person does, anywhere, that takes the view elsewhere. */
 const USES = ['wheel', 'touchmove', 'pointerdown', 'click', 'keydown'];
 
@@ -170,4 +176,49 @@ export class SteadyView {
   private _isToDraw = false;
   private _restsAt = 0;
   private _until = 0;
+}
+
+/**
+ * Bring a cell into view.
+ *
+ * JupyterLab draws cells only as they come into sight, and corrects where they
+ * are as it learns their heights: the place is followed until it stays.
+ *
+ * @param node - What of the cell is to be seen; it may not be drawn yet.
+ */
+export async function bringIntoView(
+  notebook: Notebook,
+  cell: Cell,
+  node: HTMLElement = cell.node
+): Promise<void> {
+  const until = performance.now() + DRAWN;
+  for (let stays = 0; stays < STAYS && performance.now() < until; stays++) {
+    const index = notebook.widgets.indexOf(cell);
+    if (index < 0) {
+      return;
+    }
+    if (!cell.isAttached || cell.isPlaceholder()) {
+      stays = 0;
+      if (!cellPlaces(notebook).windowingActive) {
+        notebook.renderCellOutputs(index);
+      }
+      // It may be drawn much later, or another place be scrolled to.
+      notebook.scrollToItem(index, 'smart').catch(() => undefined);
+    } else if (!node.isConnected || !isInSight(node, notebook.outerNode)) {
+      stays = 0;
+      (node.isConnected ? node : cell.node).scrollIntoView({
+        block: 'nearest'
+      });
+    }
+    await new Promise(requestAnimationFrame);
+  }
+}
+
+/** Whether a box shows as much of a node as it can. */
+function isInSight(node: HTMLElement, box: HTMLElement): boolean {
+  const inner = node.getBoundingClientRect();
+  const outer = box.getBoundingClientRect();
+  const top = Math.max(inner.top, outer.top);
+  const seen = Math.min(inner.bottom, outer.bottom) - top;
+  return seen >= Math.min(inner.height, outer.height) - 2;
 }

@@ -4,16 +4,18 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
+import { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import {
-  CommandIDs,
   IActivityModel,
   IApprovalsModel,
+  isProposed,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IExecution } from '../tokens';
 import { askedText } from '../widgets/atworkwording';
+import { showAsking } from '../widgets/showasking';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;
@@ -34,17 +36,21 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const execute = app.commands.execute.bind(app.commands);
+    const { shell } = app;
+    /** Whether it is in the notebook in front. */
+    const isInFront = (execution: IExecution) =>
+      isProposed(execution) &&
+      shell.currentWidget instanceof NotebookPanel &&
+      shell.currentWidget.context.localPath === execution.document?.path;
     /** Notifications, or null, by the ids of the executions. */
     const known = new Map<string, string | null>();
     let settings: ISettingRegistry.ISettings | null = null;
     const notify = (execution: IExecution) => {
-      const { id, session_id } = execution;
-      const args = { session_id, execution_id: id };
       return Notification.warning(askedText(execution, trans), {
         actions: [
           {
             label: trans.__('Show'),
-            callback: () => void execute(CommandIDs.openPanel, args)
+            callback: () => showAsking(execution, execute)
           }
         ],
         autoClose: SHOWN
@@ -53,20 +59,22 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const look = () => {
       const isOn = settings?.composite.approval !== false;
       const wanted = isOn ? approvals.asking : [];
-      // The panel lists what needs approval: a notification would lie above it.
-      const isSeen = model.isActive;
+      // A notification would lie above what it tells of.
+      const unseen = wanted.filter(
+        execution => !model.isActive && !isInFront(execution)
+      );
       for (const [id, notification] of Array.from(known)) {
-        const isWanted = wanted.some(each => each.id === id);
-        if (notification !== null && (isSeen || !isWanted)) {
+        if (notification !== null && !unseen.some(each => each.id === id)) {
           Notification.dismiss(notification);
           known.set(id, null);
         }
-        if (!isWanted) {
+        if (!wanted.some(each => each.id === id)) {
           known.delete(id);
         }
       }
       for (const execution of wanted) {
         if (!known.has(execution.id)) {
+          const isSeen = !unseen.includes(execution);
           known.set(execution.id, isSeen ? null : notify(execution));
         }
       }
@@ -79,6 +87,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
       settings?.changed.connect(look);
       approvals.changed.connect(look);
       model.changed.connect(look); // also when the panel comes into sight
+      shell.currentChanged?.connect(look);
       look();
     };
     void follow();

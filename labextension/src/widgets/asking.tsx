@@ -10,7 +10,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { readSource } from '../model/plainsource';
 import type { Lookalikes } from '../model/plainsource';
-import { CommandIDs, isProposed } from '../tokens';
+import { CommandIDs } from '../tokens';
 import type {
   Execute,
   IActivityModel,
@@ -21,6 +21,7 @@ import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from './icons';
 import { firstLine, peopleText, plainName, shortText } from './notebookwording';
+import { showAsking } from './showasking';
 import {
   credentialWord,
   needsApprovalText,
@@ -199,13 +200,7 @@ function Item(
       : '';
   const whole = wholeLine(source, execution.lookalikes);
   const more = source.trim().split('\n').length - 1;
-  const show = () =>
-    void (document && isProposed(execution)
-      ? execute(CommandIDs.goToProposal, {
-          execution_id: id,
-          path: document.path
-        })
-      : execute(CommandIDs.openPanel, { execution_id: id, session_id }));
+  const show = () => showAsking(execution, execute);
   const approve = () =>
     void execute(CommandIDs.approve, {
       execution_id: id,

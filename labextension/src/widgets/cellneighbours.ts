@@ -7,7 +7,7 @@ import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import { SteadyView } from '../model/view';
+import { bringIntoView, SteadyView } from '../model/view';
 /**
  * The cell beside which a widget stands; the end also if that is gone. It
  * stands after the first of those that it follows, if one is there.
@@ -70,11 +70,11 @@ export class CellNeighbours implements IDisposable {
   async reveal(widget: Widget): Promise<void> {
     const shown = this._shown.find(each => each.widget === widget);
     const index = shown ? this._neighbour(shown.place)[0] : -1;
-    if (index >= 0) {
-      await this._notebook.scrollToItem(index, 'smart');
-      await this._notebook.widgets[index]?.ready;
+    const cell = this._notebook.widgets[index];
+    if (cell) {
+      this._notebook.activeCellIndex = index; // as the keyboard makes it, and scrolls there
+      await bringIntoView(this._notebook, cell, widget.node);
     }
-    widget.node.scrollIntoView({ block: 'nearest' });
     widget.node.focus({ preventScroll: true });
   }
 

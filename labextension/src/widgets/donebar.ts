@@ -7,6 +7,7 @@ import type { Message } from '@lumino/messaging';
 import type { PanelLayout } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
+import { bringIntoView } from '../model/view';
 import { element, iconButton, linkButton } from './elements';
 
 /** A line between cells, with a button that undoes what it tells. */
@@ -56,10 +57,10 @@ export class DoneBar extends Widget {
           notebook.widgets.includes(cell) && !(areGone && ids.has(id))
       )?.cell;
     const cell = next ?? notebook.widgets[notebook.widgets.length - 1];
-    await cell.ready;
+    await bringIntoView(notebook, cell);
     const layout = cell.layout as PanelLayout;
     layout.insertWidget(next ? 0 : layout.widgets.length, this);
-    await notebook.scrollToItem(notebook.widgets.indexOf(cell), 'smart');
+    await bringIntoView(notebook, cell, this.node);
   }
 
   protected override onAfterAttach(msg: Message): void {
