@@ -559,9 +559,9 @@ for (const [windowingMode, length] of [
 
       // From elsewhere, the notification leads to it.
       await notebook.activate(0);
-      await page.evaluate(() =>
-        window.jupyterapp.commands.execute('launcher:create')
-      );
+      await page.evaluate(async () => {
+        await window.jupyterapp.commands.execute('launcher:create');
+      });
       await agent.ask('second = 2');
       await page
         .locator('.Toastify__toast')
