@@ -15,7 +15,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
-import { bringIntoView } from '../model/view';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
 import { reporter, takes } from './commands';
@@ -85,6 +84,7 @@ async function showCell(
     content.deselectAll();
     content.activeCellIndex = at;
     content.mode = 'command';
+    const { bringIntoView } = await import('../model/view');
     await bringIntoView(content, content.widgets[at]);
     content.widgets[at].node.focus({ preventScroll: true });
   }
