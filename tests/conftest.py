@@ -16,7 +16,7 @@ from jupyter_server.serverapp import ServerApp
 from tornado.httpclient import HTTPResponse
 
 from tests.asking import NAMESPACE, Agent, Answered, Send
-from tests.kernel_forks import KernelForks
+from tests.forks import KernelForks
 from tests.ports import free_port
 from tests.real_server import NOTHING_ASKS
 

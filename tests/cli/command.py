@@ -9,9 +9,20 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-COMMAND = [sys.executable, "-W", "error", "-m", "jupyter_agent_exec.cli"]
+from tests.forks import Forks
+from tests.real_server import environment
+
+_OPTIONS = ("-W", "error")
+COMMAND = [sys.executable, *_OPTIONS, "-m", "jupyter_agent_exec.cli"]
+
+FORKS = Forks(
+    *(f"jupyter_agent_exec.{name}" for name in ("cli.check", "cli.listings", "cli.run", "client")),
+    options=_OPTIONS,
+    **environment(Path()),
+)
 
 
 class Cli:
@@ -21,16 +32,25 @@ class Cli:
         self.environ = environ
         self.folder = folder
 
-    def __call__(self, *words: str, stdin: str = "", **environ: str) -> Any:
-        return subprocess.run(
-            [*COMMAND, *words],
-            env=self.environ | environ,
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
+    def __call__(
+        self, *words: str, stdin: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        command, env = [*COMMAND, *words], self.environ | environ
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as errors:
+            given.write(stdin.encode())
+            given.seek(0)
+            streams = given.fileno(), out.fileno(), errors.fileno()
+            if FORKS.can_start(env):
+                code = FORKS.start(command, env, self.folder, streams).wait()
+            else:
+                names = ("stdin", "stdout", "stderr")
+                options: Any = dict(zip(names, streams, strict=True))
+                code = subprocess.call(command, env=env, cwd=self.folder, **options)
+            texts = []
+            for stream in (out, errors):
+                stream.seek(0)
+                texts.append(stream.read().decode())
+        return subprocess.CompletedProcess(command, code, *texts)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

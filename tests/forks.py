@@ -1,11 +1,11 @@
-"""Starts the kernels of in-process servers by forking a process that has imported ipykernel.
+"""Starts programs by forking a process that has imported what they import.
 
-Each kernel is a fresh process with the command, environment, folder and streams that Jupyter gives
-it. Only the imports are shared: they are half of what starting a kernel costs. A kernel whose
-command or environment would change how Python starts is started by Jupyter as usual.
+Kernels of in-process servers and the command line start so. Each is a fresh process with a command,
+environment, folder and streams of its own. Only the imports are shared: they are half of what
+starting costs. What has another environment for Python is started as usual.
 
-Run as a program, this file is the process that forks: it reads requests from the socket with the
-number in its only argument.
+Run as a program, this file is the process that forks: it imports the modules that its arguments
+name, and reads requests from the socket whose number comes first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from runpy import run_module, run_path
 from typing import Any
 
 AT_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OMP_", "OPENBLAS_")
@@ -32,10 +34,10 @@ _USUAL = [sys.executable, os.path.join("in_kernel", "launcher.py"), "ipykernel_l
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 
 
-class ForkedKernel(subprocess.Popen[bytes]):
-    """The process of a kernel, which is a child of the process that forks."""
+class ForkedProcess(subprocess.Popen[bytes]):
+    """A child of the process that forks."""
 
-    def __init__(self, forks: KernelForks, arguments: list[str], pid: int) -> None:
+    def __init__(self, forks: Forks, arguments: list[str], pid: int) -> None:
         self.args = arguments
         self.stdin = self.stdout = self.stderr = None
         self.pid = pid
@@ -67,50 +69,64 @@ class ForkedKernel(subprocess.Popen[bytes]):
         return self.returncode
 
 
-class KernelForks:
-    """The process that forks, started with the first kernel, and what is asked of it."""
+class Forks:
+    """The process that forks, started with the first program, and what is asked of it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    modules
+        What the programs import.
+    options
+        Of Python.
+    env
+        Environment variables besides this process's own.
+    """
+
+    def __init__(self, *modules: str, options: Sequence[str] = (), **env: str) -> None:
+        self._command = [sys.executable, *options, __file__]
+        self._modules = modules
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        # As pytest-jupyter's `jp_environ` sets it.
-        path = os.pathsep.join(sys.path)
-        self._at_start = _at_start({**os.environ, "PYTHONPATH": path})
+        self._env = {**os.environ, **env}
         self._process: subprocess.Popen[bytes] | None = None
 
-    def launcher(self, launch: Launch) -> Launch:
-        """Return a function in place of `jupyter_client.launch_kernel`.
+    def can_start(self, env: Mapping[str, str]) -> bool:
+        """Whether Python starts with this environment as the process that forks has started."""
+        return _at_start(env) == _at_start(self._env)
+
+    def start(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: str | os.PathLike[str],
+        streams: tuple[int, int, int],
+    ) -> ForkedProcess:
+        """Start a program.
+
+        It leads a process group when this returns.
 
         Parameters
         ----------
-        launch
-            Starts a kernel whose command, environment or options are not the usual ones.
+        command
+            `python FILE ARGUMENT...` or `python -m MODULE ARGUMENT...`.
+        streams
+            Descriptors for its input, output and errors.
         """
-
-        def fork_or_launch(cmd: list[str], **options: Any) -> subprocess.Popen[bytes]:
-            usual = options.keys() <= {"env", "cwd"} and cmd[::2][:2] == _USUAL[::2]
-            env = options.get("env") or dict(os.environ)
-            if not usual or not cmd[1].endswith(_USUAL[1]) or _at_start(env) != self._at_start:
-                return launch(cmd, **options)
-            return self._fork(cmd, env, options.get("cwd") or ".")
-
-        return fork_or_launch
-
-    def _fork(self, command: list[str], env: dict[str, str], cwd: str) -> ForkedKernel:
-        """Fork a kernel; it has its own process group when this returns."""
-        folder = os.open(cwd, os.O_RDONLY | os.O_DIRECTORY)
+        assert self.can_start(env)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            request = {"command": command, "env": env}
-            return ForkedKernel(self, command, self._ask(request, (1, 2, folder)))
+            request = {"command": command, "env": dict(env)}
+            pid = self._ask(request, (*streams, descriptor))
+            return ForkedProcess(self, list(command), pid)
         finally:
-            os.close(folder)
+            os.close(descriptor)
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a kernel that has ended, as `Popen` gives it."""
+        """Return the exit code of a program that has ended, as `Popen` gives it."""
         return self._ask({"ended": pid})
 
     def stop(self) -> None:
-        """End the process that forks, and with it the kernels that still run."""
+        """End the process that forks, and with it the programs that still run."""
         if self._socket is not None and self._process is not None:
             self._socket.close()
             self._process.wait()
@@ -125,7 +141,7 @@ class KernelForks:
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if descriptors else []
             self._socket.sendmsg([data], ancillary)
             answer = self._socket.recv(100)
-            assert answer, "the process that forks kernels has ended"
+            assert answer, "the process that forks has ended"
             return int(answer)
 
     def _start(self) -> None:
@@ -133,9 +149,9 @@ class KernelForks:
         for side in (ours, theirs):
             side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [*self._command, str(theirs.fileno()), *self._modules],
             pass_fds=[theirs.fileno()],
-            env={**os.environ, **self._at_start},
+            env=self._env,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -143,23 +159,53 @@ class KernelForks:
         self._socket = ours
 
 
-def _at_start(env: dict[str, str]) -> dict[str, str]:
+class KernelForks(Forks):
+    """Kernels of servers in this process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "ipykernel.ipkernel",
+            "ipykernel.kernelapp",
+            "ipykernel.zmqshell",
+            PYTHONPATH=os.pathsep.join(sys.path),  # as pytest-jupyter's `jp_environ` sets it
+        )
+
+    def launcher(self, launch: Launch) -> Launch:
+        """Return a function in place of `jupyter_client.launch_kernel`.
+
+        Parameters
+        ----------
+        launch
+            Starts a kernel whose command, environment or options are not the usual ones.
+        """
+
+        def fork_or_launch(cmd: list[str], **options: Any) -> subprocess.Popen[bytes]:
+            usual = options.keys() <= {"env", "cwd"} and cmd[::2][:2] == _USUAL[::2]
+            env = options.get("env") or dict(os.environ)
+            if not usual or not cmd[1].endswith(_USUAL[1]) or not self.can_start(env):
+                return launch(cmd, **options)
+            with open(os.devnull) as nothing:
+                return self.start(cmd, env, options.get("cwd") or ".", (nothing.fileno(), 1, 2))
+
+        return fork_or_launch
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(AT_START)}
 
 
 # -- the process that forks ------------------------------------------------------------------------
 
 
-def _serve(connection: socket.socket) -> None:
-    path = [entry for entry in sys.path if entry != os.path.dirname(__file__)]
-    import ipykernel.ipkernel
-    import ipykernel.kernelapp
-    import ipykernel.zmqshell  # noqa: F401
-
+def _serve(connection: socket.socket, modules: list[str]) -> None:
+    path = sys.path[1:]  # without the folder of this file
+    sys.path[:] = path
+    for module in modules:
+        import_module(module)
     sys.path[:] = path
     running: set[int] = set()
     while True:
-        data, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(3 * 4))
+        data, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 4))
         if not data:
             break
         request = json.loads(data)
@@ -173,7 +219,7 @@ def _serve(connection: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             connection.close()
-            _become_kernel(request, list(descriptors), begun, begins)
+            _become(request, list(descriptors), begun, begins)
         os.close(begins)
         os.read(begun, 1)
         for descriptor in (begun, *descriptors):
@@ -184,25 +230,29 @@ def _serve(connection: socket.socket) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _become_kernel(request: dict[str, Any], streams: list[int], begun: int, begins: int) -> None:
+def _become(request: dict[str, Any], streams: list[int], begun: int, begins: int) -> None:
     os.setsid()
     os.environ.clear()
     os.environ.update(request["env"], JPY_PARENT_PID=str(os.getppid()))
-    os.fchdir(streams[2])
-    for number, descriptor in enumerate(streams[:2], start=1):
+    os.fchdir(streams[3])
+    for number, descriptor in enumerate(streams[:3]):
         os.dup2(descriptor, number)
     for descriptor in (*streams, begun):
         os.close(descriptor)
     os.write(begins, b".")
     os.close(begins)
-    sys.argv[:] = request["command"][1:]
     sys.orig_argv[:] = request["command"]
-    from runpy import run_path
-
     code = 1
     try:
-        sys.path.insert(0, os.path.dirname(sys.argv[0]))
-        run_path(sys.argv[0], run_name="__main__")
+        if "-m" in sys.orig_argv:
+            module = sys.orig_argv.index("-m") + 1
+            sys.argv[:] = sys.orig_argv[module:]
+            sys.path.insert(0, os.getcwd())
+            run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv[:] = sys.orig_argv[1:]
+            sys.path.insert(0, os.path.dirname(sys.argv[0]))
+            run_path(sys.argv[0], run_name="__main__")
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -218,4 +268,4 @@ def _become_kernel(request: dict[str, Any], streams: list[int], begun: int, begi
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
