@@ -12,6 +12,7 @@ const layers = [
   'tokens',
   'widgets',
   'plugins',
+  'panel',
   'index'
 ];
 
@@ -81,7 +82,7 @@ export default tseslint.config(
   },
   ...layering,
   {
-    files: ['src/plugins/*.ts'],
+    files: ['src/plugins/*.ts', 'src/panel/plugin.ts'],
     rules: {
       'jupyter/prefer-lazy-imports': [
         'error',
@@ -98,29 +99,23 @@ export default tseslint.config(
             '../model/approvals',
             '../model/policy',
             '../model/documents',
-            '../model/gallery',
             '../model/origin',
             '../model/reviews',
-            '../model/search',
+            './panel',
+            './search',
+            '../plugins/commands',
             '../model/attached',
             '../model/atwork',
-            '../widgets/approvalrecord',
-            '../widgets/approvalslot',
             '../widgets/asking',
             '../widgets/atwork',
             '../widgets/atworkwording',
             '../widgets/badges',
             '../widgets/clock',
-            '../widgets/cellactions',
             '../widgets/download',
-            '../widgets/grant',
-            '../widgets/highlight',
             '../widgets/icons',
             '../widgets/menu',
             '../widgets/notebookapprovals',
-            '../widgets/hiddenoutputs',
             '../widgets/notebookwording',
-            '../widgets/panel',
             '../widgets/review',
             '../widgets/toolbar'
           ]

@@ -7,7 +7,7 @@ import { insertPlugin } from './plugins/insert';
 import { modelPlugin } from './plugins/model';
 import { notebooksPlugin } from './plugins/notebooks';
 import { notificationsPlugin } from './plugins/notifications';
-import { panelPlugin } from './plugins/panel';
+import { panelPlugin } from './panel/plugin';
 import { sessionsPlugin } from './plugins/sessions';
 
 export * from './tokens';

@@ -17,8 +17,8 @@ const OURS =
   ':is([class^="jp-AgentExec"], [class*=" jp-AgentExec"])' +
   ':not(.jp-Cell, .lm-Menu)';
 
-/** What agents put out is theirs, and JupyterLab colours code. */
-const NOT_OURS = ['.jp-OutputArea-output', '.jp-AgentExecSource code'];
+/** What agents put out is theirs, and JupyterLab draws code. */
+const NOT_OURS = ['.jp-OutputArea-output', '.jp-InputArea-editor'];
 
 /** Look at all that is ours and in sight, in each theme. */
 export async function expectAccessible(

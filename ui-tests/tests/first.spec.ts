@@ -36,7 +36,7 @@ test('a session appears as it is opened, with its cells as they run', async ({
   await expect(cell).toContainText('analyst');
   await expect(cell.locator('time')).toBeVisible();
   await expect(cell).toContainText('x = 20 + 1');
-  await expect(cell.locator('pre code span').first()).toBeVisible();
+  await expect(cell.locator('.cm-content span').first()).toBeVisible();
   await expect(cell).toContainText('answer: 42');
   await expect(session).toContainText('1 cell');
 });

@@ -10,9 +10,14 @@ const MANY = 300;
 /** More cells than may ever be drawn at once. */
 const FEW = 60;
 
+/** Cells that are read at once. */
+const PAGE = 200;
+
 /** The element that scrolls the cells. */
 function scroller(feed: Locator): Locator {
-  return feed.locator('xpath=ancestor::*[contains(@class, "Timeline")]');
+  return feed.locator(
+    'xpath=ancestor::*[contains(@class, "WindowedPanel-outer")]'
+  );
 }
 
 /** Scroll to a part of the whole, as a hand on the scrollbar does. */
@@ -83,17 +88,20 @@ test('cells come wherever one scrolls, and few are drawn', async ({
   await panel.session('Scrolled through').click();
   await expect(panel.cell(MANY)).toBeInViewport();
   await expect(panel.cell(MANY)).toContainText(`cell ${MANY}`);
-  await expect(panel.cell(MANY)).toHaveAttribute('aria-setsize', `${MANY}`);
-  expect(await panel.cells.count()).toBeLessThan(FEW);
-
-  await scrollTo(panel.feed, 0.5);
-  await expect(panel.cell(MANY / 2)).toContainText(`cell ${MANY / 2}`);
-  await expect(panel.cell(MANY)).toHaveCount(0);
   expect(await panel.cells.count()).toBeLessThan(FEW);
 
   await scrollTo(panel.feed, 0);
+  const first = MANY - PAGE + 1;
+  await expect(panel.cell(first)).toBeInViewport();
+  await expect(panel.cell(MANY)).toBeHidden();
+  await panel.button('Show earlier cells').click();
+  await expect(panel.button('Show earlier cells')).toBeHidden();
+  await expect(panel.cell(first)).toBeFocused();
+  await expect(panel.cell(first)).toBeInViewport();
+  await scrollTo(panel.feed, 0);
   await expect(panel.cell(1)).toBeInViewport();
   await expect(panel.cell(1)).toContainText('cell 1');
+  expect(await panel.cells.count()).toBeLessThan(FEW);
 
   // Those that listen walk from cell to cell.
   await panel.cell(1).focus();
@@ -107,9 +115,6 @@ test('cells come wherever one scrolls, and few are drawn', async ({
   await expect(panel.cell(1)).toContainText('cell 1');
   await page.keyboard.press('PageDown');
   await expect(panel.cell(2)).toBeFocused();
-  await page.keyboard.press('Control+Home');
-  await expect(panel.feed.locator(':focus')).toHaveCount(0);
-  await expect(panel.region.locator(':focus').first()).toBeVisible();
 });
 
 test('what is read stays where it is, and the end is followed from there on', async ({
@@ -131,7 +136,7 @@ test('what is read stays where it is, and the end is followed from there on', as
   await scrollTo(panel.feed, 0.5);
   const before = await atRest(panel.feed);
   await agent.run('print("out of sight")');
-  await expect(panel.cells.first()).toHaveAttribute('aria-setsize', '42');
+  await expect(panel.session('Growing')).toContainText('42 cells');
   expect(await atRest(panel.feed)).toEqual(before);
   await panel.feed.getByRole('article').first().focus();
   await page.keyboard.press('End');
@@ -157,7 +162,7 @@ test('a command leads to a cell however far back it is', async ({
   await expect(panel.cell(1)).toBeInViewport();
 });
 
-test('a large output is opened on demand, and closed again', async ({
+test('a large output is opened on demand', async ({
   page,
   panel,
   newAgent
@@ -173,11 +178,7 @@ test('a large output is opened on demand, and closed again', async ({
   await cell.getByRole('button', { name: /Show Text/ }).focus();
   await page.keyboard.press('Enter');
   await expect(cell).toContainText('row 1000 of many');
-  const less = cell.getByRole('button', { name: 'Show less' });
-  await expect(less).toBeFocused();
-  await page.keyboard.press('Enter');
-  await expect(cell).not.toContainText('row 1000 of many');
-  await expect(cell.getByRole('button', { name: /Show Text/ })).toBeFocused();
+  await expect(cell).toBeFocused();
 });
 
 test('images have their place before they come, and an SVG is only an image', async ({

@@ -43,9 +43,6 @@ test('the panel lists, streams, finds, and shows images', async ({
   await page.mouse.move(0, 0);
 
   await agent.run(PICTURE);
-  await panel.region
-    .locator('.jp-AccordionPanel-title', { hasText: 'Images' })
-    .click();
   await panel
     .button(/^Image of /)
     .first()

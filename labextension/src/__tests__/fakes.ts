@@ -14,7 +14,6 @@ import type {
   IExecution,
   IExecutionList,
   IExecutionRange,
-  IImageList,
   IIndexing,
   IJournalEvent,
   IJournalEventList,
@@ -291,7 +290,6 @@ export class FakeServer implements IAgentExecApi {
   sessions: IAgentSession[] = [];
   executions: IExecution[] = [];
   journal: IJournalEvent[] = [];
-  images: IRecordedImage[] = [];
   hits: ISearchHit[] = [];
   indexing: IIndexing | null = null;
   approvals: IApprovalList = {
@@ -318,10 +316,6 @@ export class FakeServer implements IAgentExecApi {
   /** Answer who waits for more of them. */
   answer: () => void = () => undefined;
   failure: Error | null = null;
-  /** Whether lists that can be given up are not answered. */
-  holding = false;
-  /** How many were given up. */
-  aborted = 0;
 
   async listProposals(): Promise<IProposalList> {
     return { proposals: this.proposals };
@@ -396,10 +390,8 @@ export class FakeServer implements IAgentExecApi {
 
   async listExecutions(
     id: string,
-    { after, before, limit }: IExecutionRange,
-    signal?: AbortSignal
+    { after, before, limit }: IExecutionRange
   ): Promise<IExecutionList> {
-    await this._held(signal);
     this._asked(
       after !== undefined
         ? `${id} after ${after}`
@@ -503,21 +495,6 @@ export class FakeServer implements IAgentExecApi {
     const events = later.slice(0, limit);
     const more = later.length > limit;
     return { events, next_after: more ? events[limit - 1].n : null };
-  }
-
-  async listImages(
-    search: ISearch,
-    after: string | null,
-    limit: number
-  ): Promise<IImageList> {
-    this._asked(`images ${JSON.stringify(search)} after ${after}`);
-    const at = Number(after ?? 0);
-    const next = at + limit < this.images.length ? String(at + limit) : null;
-    return {
-      images: this.images.slice(at, at + limit),
-      next_after: next,
-      indexing: this.indexing
-    };
   }
 
   async search(
@@ -640,14 +617,6 @@ export class FakeServer implements IAgentExecApi {
   }
 
   /** Wait until the request is given up, if requests are held. */
-  private async _held(signal?: AbortSignal): Promise<void> {
-    if (this.holding && signal) {
-      await new Promise(resolve => signal.addEventListener('abort', resolve));
-      this.aborted++;
-      throw new ApiError('unreachable', 'aborted');
-    }
-  }
-
   private _executionNamed(id: string): IExecution {
     const found = this.executions.find(each => each.id === id);
     return found ?? this._missing(id);

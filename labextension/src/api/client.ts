@@ -13,7 +13,6 @@ import type {
   IErasure,
   IExecution,
   IExecutionList,
-  IImageList,
   IJournalEventList,
   IPreview,
   IProposalList,
@@ -94,11 +93,7 @@ export class AgentExecApi {
     return this._getJSON(['sessions', id]);
   }
 
-  listExecutions(
-    id: string,
-    range: IExecutionRange,
-    signal?: AbortSignal
-  ): Promise<IExecutionList> {
+  listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
     const { after, brief, inert, limit } = range;
     const before =
       after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
@@ -109,7 +104,7 @@ export class AgentExecApi {
       inert,
       outputs: brief ? 'brief' : undefined
     };
-    return this._getJSON(['sessions', id, 'executions'], query, { signal });
+    return this._getJSON(['sessions', id, 'executions'], query);
   }
 
   /** @param inert - Whether to answer with an inert copy of its outputs. */
@@ -202,14 +197,6 @@ export class AgentExecApi {
     limit: number
   ): Promise<IJournalEventList> {
     return this._getJSON(['sessions', id, 'events'], { after, limit });
-  }
-
-  listImages(
-    search: ISearch,
-    after: string | null,
-    limit: number
-  ): Promise<IImageList> {
-    return this._getJSON(['images'], { ...search, after, limit });
   }
 
   search(

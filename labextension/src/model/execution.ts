@@ -50,14 +50,6 @@ export class ExecutionModel extends Observable<'status' | 'outputs'> {
     this.emitChanged('outputs');
   }
 
-  /** Forget what was fetched of those left out. */
-  closeOutputs(): void {
-    if (this._whole) {
-      this._close();
-      this.emitChanged('outputs');
-    }
-  }
-
   /** Read it again, as whole as it is here now. */
   async refresh(api: IAgentExecApi): Promise<void> {
     const { id, left_out, seq, session_id } = this._execution;

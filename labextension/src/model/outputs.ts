@@ -1,7 +1,7 @@
 /** The outputs of a code cell, as the server counts them. */
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
-import { applyOutputChange } from '../api/outputs';
+import { applyOutputChange, joinText } from '../api/outputs';
 import type { IOutputChange } from '../wire';
 
 /** What is known of the cells that agents write to. */
@@ -10,6 +10,20 @@ const known = new WeakMap<ICodeCellModel, CellOutputs>();
 /** A stream's name; null for any other output. */
 function streamName(output: nbformat.IOutput | undefined): string | null {
   return output?.output_type === 'stream' ? String(output.name) : null;
+}
+
+/** The text that a stream has gained; null for any other change. */
+function appended(
+  before: nbformat.IOutput | undefined,
+  after: nbformat.IOutput
+): string | null {
+  const name = streamName(after);
+  const [shorter, longer] = [before, after].map(each => joinText(each?.text));
+  return name !== null &&
+    name === streamName(before) &&
+    longer.startsWith(shorter)
+    ? longer.slice(shorter.length)
+    : null;
 }
 
 /**
@@ -49,6 +63,29 @@ export class CellOutputs {
     if (!inStep) {
       this.showAgain();
     }
+  }
+
+  /**
+   * Make the changes that lead from one list to another.
+   *
+   * @param before - The list as it was followed to last, or as it was at first.
+   * @param after - Outputs that did not change are the same objects.
+   */
+  follow(
+    before: readonly nbformat.IOutput[],
+    after: readonly nbformat.IOutput[]
+  ): void {
+    const changes: IOutputChange[] = [];
+    if (after.length < before.length) {
+      changes.push({ index: after.length, truncate: true });
+    }
+    after.forEach((output, index) => {
+      if (output !== before[index]) {
+        const append = appended(before[index], output);
+        changes.push(append === null ? { index, output } : { index, append });
+      }
+    });
+    this.change(changes);
   }
 
   /**

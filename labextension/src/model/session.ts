@@ -1,4 +1,4 @@
-/** The chosen session: its cells by number, of which those looked at are known. */
+/** The chosen session: its newest executions, and earlier ones on demand. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi, IExecutionRange } from '../api/client';
@@ -11,22 +11,17 @@ import type {
   IJournalEvent
 } from '../wire';
 import { Coalescer } from './coalescer';
-import type { ExecutionModel } from './execution';
+import { ExecutionModel } from './execution';
 import { Follower } from './follower';
-import { AHEAD, KnownExecutions, PAGE } from './known';
-import type { IRange } from './known';
 import { Observable } from './observable';
 import type { LoadState } from './observable';
 import { SessionEvents } from './sessionevents';
 
-/** Pages of new cells read to catch up; beyond that, only the newest. */
-const PAGES_TO_CATCH_UP = 5;
+/** Executions read at once. */
+export const PAGE = 200;
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 150;
-
-/** Milliseconds between two pages while somebody scrolls. */
-const REST_LOADING = 50;
 
 /** Keeps what is known of a session in step with the server. */
 export class SessionModel extends Observable {
@@ -37,11 +32,9 @@ export class SessionModel extends Observable {
   ) {
     super();
     this._session = session;
-    this._known = new KnownExecutions(each => this._finished.emit(each));
     this._events = new SessionEvents(id, _api);
     this._follower = new Follower(_api, () => this.requestSync());
     this._syncing = new Coalescer(() => this._sync(), REST);
-    this._loading = new Coalescer(() => this._load(), REST_LOADING);
   }
 
   get session(): IAgentSession | null {
@@ -52,14 +45,19 @@ export class SessionModel extends Observable {
     return this._state;
   }
 
-  /** Those known, in order: near what is looked at, and all that still run. */
+  /** Those known, in order: all from the first of them on. */
   get executions(): readonly ExecutionModel[] {
-    return this._known.models;
+    return this._executions;
+  }
+
+  /** Whether the session may have executions before those known. */
+  get hasEarlier(): boolean {
+    return this._hasEarlier;
   }
 
   /** The number of the last execution; 0 before any is known. */
   get last(): number {
-    return this._known.last;
+    return this._executions[this._executions.length - 1]?.execution.seq ?? 0;
   }
 
   /** An execution that was pending has finished. */
@@ -85,52 +83,24 @@ export class SessionModel extends Observable {
       this.requestSync(true);
     } else {
       this._follower.stop();
-      this._abort?.abort();
     }
   }
 
   override dispose(): void {
-    this._abort?.abort();
     this._syncing.dispose();
-    this._loading.dispose();
     this._follower.dispose();
-    this._known.dispose();
+    this._executions.forEach(each => each.dispose());
     super.dispose();
   }
 
-  /** An execution by its number; null while it is not known. */
-  at(seq: number): ExecutionModel | null {
-    return this._known.at(seq);
-  }
-
-  /** Whether there is no execution of this number, though there are later ones. */
-  isAbsent(seq: number): boolean {
-    return this._known.isAbsent(seq);
+  /** An execution by its id; null while it is not known. */
+  find(id: string): ExecutionModel | null {
+    return this._byId.get(id) ?? null;
   }
 
   /** Entries after an execution and before the next; 0 for the beginning. */
   eventsAfter(seq: number): readonly IJournalEvent[] {
     return this._events.after(seq);
-  }
-
-  /**
-   * Tell what is looked at: that is fetched, and what is far from it forgotten.
-   *
-   * @param first - Number of the first.
-   * @param last - Number of the last.
-   * @param held - Numbers of others that must not be forgotten.
-   */
-  look(first: number, last: number, held: readonly number[] = []): void {
-    this._known.look({ first, last }, held);
-    const fetched = this._fetched;
-    if (
-      fetched &&
-      (fetched.last < first - AHEAD || fetched.first > last + AHEAD)
-    ) {
-      // Nobody waits for these any more.
-      this._abort?.abort();
-    }
-    this._requestMissing();
   }
 
   /** Take what the list of sessions knows of this one. */
@@ -175,11 +145,13 @@ export class SessionModel extends Observable {
     }
   }
 
-  /** Fetch what is looked at, unless it was just tried in vain. */
-  private _requestMissing(): void {
-    const isAble = this._isActive && this._state.phase !== 'error';
-    if (isAble && this._known.missing()) {
-      this._loading.request();
+  /** Read a page of the executions before those known. */
+  async readEarlier(): Promise<void> {
+    const before = this._executions[0]?.execution.seq;
+    const { executions } = await this._list({ before, limit: PAGE });
+    if (!this.isDisposed) {
+      this._hasEarlier = executions.length === PAGE;
+      this._take(executions);
     }
   }
 
@@ -189,47 +161,25 @@ export class SessionModel extends Observable {
     const all = this._syncAll;
     this._syncAll = false;
     try {
-      await this._seek();
       const before = this.last;
-      if (this.last === 0) {
-        await this._readNewest();
+      if (before === 0) {
+        await this.readEarlier();
       } else if (all) {
-        await this._readView();
+        await this._readOn(this._executions[0].execution.seq - 1);
       }
-      await this._readOn();
+      await this._seek();
+      await this._readOn(this._firstPending - 1);
       await this._readTouched(touched, before);
       if (this._state.phase === 'error') {
         this._follower.retry();
       }
       this._setState({ phase: 'ready' });
       this._tellRevealed();
-      this._requestMissing();
       await this._events.read(() => this.emitChanged());
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
     }
-    this._follow();
-  }
-
-  /** Fetch a page of what is looked at and not known. */
-  private async _load(): Promise<void> {
-    const range = this._known.missing();
-    if (!range || !this._isActive) {
-      return;
-    }
-    const abort = new AbortController();
-    this._abort = abort;
-    this._fetched = range;
-    try {
-      await this._readRange(range, abort.signal);
-    } catch (error) {
-      if (!abort.signal.aborted) {
-        this._setState({ phase: 'error', error });
-      }
-    }
-    this._fetched = null;
-    this._requestMissing();
     this._follow();
   }
 
@@ -239,102 +189,65 @@ export class SessionModel extends Observable {
     }
   }
 
-  /** Read what is looked for, and others around it. */
+  /** Read on backwards until what is looked for is known. */
   private async _seek(): Promise<void> {
-    if (this._sought === null || this._known.find(this._sought)) {
+    const id = this._sought;
+    if (id === null || this.find(id)) {
       return;
     }
-    const id = this._sought;
-    const { seq } = await this._api.getExecution(id).catch(error => {
+    const { seq, session_id } = await this._api
+      .getExecution(id)
+      .catch(error => {
+        // It is asked for no more, and the next look at the server gets over it.
+        this._sought = null;
+        throw error;
+      });
+    const first = () => this._executions[0]?.execution.seq ?? 0;
+    if (session_id !== this.id) {
       this._sought = null;
-      throw error;
-    });
-    if (this.last === 0) {
-      await this._readNewest();
+      return;
     }
-    this._known.seek(seq);
-    const first = Math.max(1, seq - PAGE / 2);
-    await this._readRange({ first, last: first + PAGE - 1 });
-    if (!this._known.find(id)) {
-      // It is of another session.
-      this._sought = null;
+    while (!this.isDisposed && this._hasEarlier && seq < first()) {
+      await this.readEarlier();
     }
   }
 
   /** Tell that what was looked for is here, if it is. */
   private _tellRevealed(): boolean {
-    const model = this._sought === null ? null : this._known.find(this._sought);
+    const model = this._sought === null ? null : this.find(this._sought);
     if (!model || this.isDisposed) {
       return false;
     }
     this._sought = null;
     this._revealed.emit(model);
-    this._known.seek(null);
     return true;
   }
 
   private _list(
-    range: Omit<IExecutionRange, 'brief'>,
-    signal?: AbortSignal
+    range: Omit<IExecutionRange, 'brief'>
   ): Promise<IExecutionList> {
-    return this._api.listExecutions(this.id, { ...range, brief: true }, signal);
+    return this._api.listExecutions(this.id, { ...range, brief: true });
   }
 
-  private async _readNewest(): Promise<void> {
-    const { executions } = await this._list({ limit: PAGE });
-    this._take(executions, (executions[0]?.seq ?? 1) - 1);
-  }
-
-  private async _readRange(
-    { first, last }: IRange,
-    signal?: AbortSignal
-  ): Promise<void> {
-    const after = first - 1;
-    const limit = last - after;
-    const list = await this._list({ after, limit }, signal);
-    this._take(list.executions, after, list.next_after === null ? last : 0);
-  }
-
-  /** Read again all that is shown, and forget the rest. */
-  private async _readView(): Promise<void> {
-    const { view, last } = this._known;
-    const shown = {
-      first: Math.max(1, (view?.first ?? last - PAGE + 1) - AHEAD),
-      last: Math.min(last, (view?.last ?? last) + AHEAD)
-    };
-    this._known.forgetOutside(shown);
-    for (let first = shown.first; first <= shown.last; first += PAGE) {
-      await this._readRange({
-        first,
-        last: Math.min(shown.last, first + PAGE - 1)
-      });
-    }
-  }
-
-  /** Read those that still change, and all that are new. */
-  private async _readOn(): Promise<void> {
-    const pending = this.executions.filter(
+  /** The number of the first that still changes, or of the next to come. */
+  private get _firstPending(): number {
+    const pending = this._executions.find(
       ({ execution }) => !isFinal(execution.status)
     );
-    let after = Math.min(
-      this.last,
-      ...pending.map(({ execution }) => execution.seq - 1)
-    );
-    for (let page = 0; page < PAGES_TO_CATCH_UP; page++) {
-      const list = await this._list({ after, limit: PAGE });
-      this._take(list.executions, after);
-      if (list.next_after === null) {
-        return;
-      }
-      after = list.next_after;
+    return pending?.execution.seq ?? this.last + 1;
+  }
+
+  /** Read all after a number. */
+  private async _readOn(after: number): Promise<void> {
+    let next: number | null = after;
+    while (next !== null && !this.isDisposed) {
+      const list: IExecutionList = await this._list({
+        after: next,
+        limit: PAGE
+      });
+      this._take(list.executions);
+      next = list.next_after;
     }
-    // Those between are read when somebody looks at them.
-    for (const { execution } of pending) {
-      if (execution.seq > after) {
-        await this._readRange({ first: execution.seq, last: execution.seq });
-      }
-    }
-    await this._readNewest();
   }
 
   /** Read those that changed after they had finished, as displays may. */
@@ -352,16 +265,29 @@ export class SessionModel extends Observable {
   }
 
   /** Take executions as the server lists them. */
-  private _take(
-    executions: readonly IExecution[],
-    after: number,
-    until?: number
-  ): void {
-    if (!this.isDisposed) {
-      const followed = this._follower.current;
-      this._known.take(executions, after, until, followed);
-      this.emitChanged();
+  private _take(executions: readonly IExecution[]): void {
+    if (this.isDisposed) {
+      return;
     }
+    const added: ExecutionModel[] = [];
+    for (const execution of executions) {
+      const known = this.find(execution.id);
+      if (known) {
+        update(known, execution, known === this._follower.current);
+      } else {
+        const model = new ExecutionModel(execution, each =>
+          this._finished.emit(each)
+        );
+        this._byId.set(execution.id, model);
+        added.push(model);
+      }
+    }
+    if (added.length > 0) {
+      this._executions = this._executions
+        .concat(added)
+        .sort((one, other) => one.execution.seq - other.execution.seq);
+    }
+    this.emitChanged();
   }
 
   private _setState(state: LoadState): void {
@@ -369,14 +295,12 @@ export class SessionModel extends Observable {
     this.emitChanged();
   }
 
-  private _abort: AbortController | null = null;
+  private readonly _byId = new Map<string, ExecutionModel>();
   private readonly _events: SessionEvents;
-  /** What is being fetched since somebody looks at it. */
-  private _fetched: IRange | null = null;
-  private _isActive = false;
-  private readonly _known: KnownExecutions;
-  private readonly _loading: Coalescer;
+  private _executions: readonly ExecutionModel[] = [];
   private readonly _follower: Follower;
+  private _hasEarlier = false;
+  private _isActive = false;
   private _session: IAgentSession | null;
   /** The execution that is looked for. */
   private _sought: string | null = null;
@@ -386,4 +310,18 @@ export class SessionModel extends Observable {
   private _touched = new Set<string>();
   private _finished = new Signal<this, IExecution>(this);
   private _revealed = new Signal<this, ExecutionModel>(this);
+}
+
+/** Bring a model up to date with an answer that may be older than it. */
+function update(
+  model: ExecutionModel,
+  execution: IExecution,
+  isFollowed: boolean
+): void {
+  const isOlder = isFinal(model.execution.status);
+  if (isFollowed && !isOlder) {
+    model.setStatus(execution);
+  } else if (!isOlder || isFinal(execution.status)) {
+    model.set(execution);
+  }
 }

@@ -3,12 +3,12 @@ import type { CodeCell } from '@jupyterlab/cells';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, editIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
+import type { ISignal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { isEdited, isRunAgain } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
-import type { Reviews } from '../model/reviews';
 import { isFinal } from '../tokens';
-import type { Execute, IAttachedSessions, ICellRecord } from '../tokens';
+import type { Execute, ICellRecord, IExecution, IReview } from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from './clock';
 import { element, iconElement } from './elements';
@@ -24,6 +24,7 @@ import {
 import { commentText, reviewText } from './review';
 import {
   agentText,
+  inOneLine,
   momentText,
   purposeText,
   statusWord,
@@ -60,7 +61,10 @@ export class Badge extends Widget {
     this.node.setAttribute('role', 'group');
     // Keys on its buttons are for them, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._actions = new BadgeActions({ ..._options, cellId: _cell.model.id });
+    const { id } = _cell.model;
+    this._actions =
+      _options.createActions?.(id) ??
+      new BadgeActions({ ..._options, cellId: id });
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(this._createLine());
     layout.addWidget(this._actions);
@@ -171,7 +175,7 @@ export class Badge extends Widget {
       const icon = unknown ? unknownIcon : statusIcons[this._record.status];
       icon?.element({ container: this._icon });
     }
-    this._word.title = this._record.reason ?? '';
+    this._word.title = inOneLine(this._record.reason ?? '');
   }
 
   /** Show what became of the outputs; a person's own are not ours to tell. */
@@ -289,7 +293,7 @@ export class Badge extends Widget {
     return line;
   }
 
-  private readonly _actions: BadgeActions;
+  private readonly _actions: IBadgeActions;
   private readonly _agent = createPart('span', 'agent');
   private readonly _duration = createPart('span', 'duration');
   private readonly _edited = createPart('span', 'edited');
@@ -325,15 +329,42 @@ function createPart<K extends keyof HTMLElementTagNameMap>(
   return element(tag, `jp-AgentExecBadge-${part}`);
 }
 
+/** The buttons of a badge. */
+export interface IBadgeActions extends Widget {
+  /** Whether the Tab key stops at those that are not always seen. */
+  tabStop: boolean;
+  /** Offer what makes sense for a record. */
+  render(record: ICellRecord, state: BadgeActions.IState): void;
+}
+
+/** What waits or runs. */
+export interface IPendingExecutions {
+  readonly changed: ISignal<unknown, void>;
+  /** Whether the server has told. */
+  readonly isReady: boolean;
+  /** An execution that waits or runs; null if nothing is known of it. */
+  pending(executionId: string): IExecution | null;
+}
+
+/** What people think of executions. */
+export interface ICellReviews {
+  readonly changed: ISignal<unknown, void>;
+  get(executionId: string): IReview | null;
+  /** Have what is said of a cell's execution looked up. */
+  look(record: ICellRecord): void;
+}
+
 /** The options of a badge. */
 export namespace Badge {
   /** What all badges share. */
   export interface IOptions {
-    attached: IAttachedSessions;
+    attached: IPendingExecutions;
     clock: Clock;
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
-    reviews: Reviews;
+    reviews: ICellReviews;
+    /** Makes the buttons of a cell's badge, if they are not the usual ones. */
+    createActions?: (cellId: string) => IBadgeActions;
   }
 }

@@ -1,9 +1,9 @@
 /** What a person can do about an agent's cell in a notebook. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import type { Reviews } from '../model/reviews';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ICellRecord } from '../tokens';
+import type { ICellReviews } from './badge';
 import { iconButton, linkButton } from './elements';
 import { activityIcon } from './icons';
 import { menuButton } from './menu';
@@ -146,7 +146,7 @@ export namespace BadgeActions {
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;
-    reviews: Reviews;
+    reviews: ICellReviews;
   }
 
   /** How a cell is, beside its record. */

@@ -1,12 +1,19 @@
 /** The badges in one notebook. */
 import type { Cell, CodeCell, ICellModel } from '@jupyterlab/cells';
-import type { Notebook } from '@jupyterlab/notebook';
+import type { StaticNotebook } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 import type { PanelLayout } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../model/cellrecord';
 import { isFinal } from '../tokens';
 import { Badge } from './badge';
+
+/** A notebook one of whose cells is active. */
+export type ActiveNotebook = StaticNotebook & {
+  readonly activeCell: Cell | null;
+  readonly activeCellChanged: ISignal<unknown, Cell | null>;
+};
 
 /** What is used of a change of a list of cells. */
 interface ICellsChange {
@@ -22,7 +29,7 @@ interface ICellsChange {
  */
 export class NotebookBadges implements IDisposable {
   constructor(
-    private readonly _notebook: Notebook,
+    private readonly _notebook: ActiveNotebook,
     private readonly _options: Badge.IOptions
   ) {
     _notebook.modelChanged.connect(this._onModelChanged, this);
@@ -106,7 +113,7 @@ export class NotebookBadges implements IDisposable {
   }
 
   /** As with the cells themselves, Tab stops in the active one only. */
-  private _onActiveCellChanged(_: Notebook, cell: Cell | null): void {
+  private _onActiveCellChanged(_: unknown, cell: Cell | null): void {
     if (this._tabStop && !this._tabStop.isDisposed) {
       this._tabStop.tabStop = false;
     }

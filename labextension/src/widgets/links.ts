@@ -5,6 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 /** Where agents' outputs are; those that a person has accepted are theirs. */
 const OUTPUTS = [
   '.jp-AgentExecOutputs',
+  '.jp-AgentExecSessionNotebook',
   '.jp-Cell:has(.jp-AgentExecBadge:not([data-outputs="accepted"]))'
 ]
   .map(place => `${place} .jp-OutputArea-output`)

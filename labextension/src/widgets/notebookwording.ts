@@ -194,9 +194,7 @@ export function recordPeopleText(
         'The history records the source and outputs of the code that you run here.'
       );
     default:
-      return trans.__(
-        'The history does not record the code that you run here.'
-      );
+      return '';
   }
 }
 

@@ -1,17 +1,24 @@
 /** How the outputs of code that ran again compare with those before. */
+import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { HTMLSelect, ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
-import { ExecutionModel } from '../model/execution';
 import type { RerunModel } from '../model/rerun';
 import { CommandIDs } from '../tokens';
-import type { IRerun, IRerunCell, IRerunInput } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IRerun,
+  IRerunCell,
+  IRerunInput
+} from '../tokens';
 import { element, iconElement, linkButton } from './elements';
 import { flagIcon, statusIcons } from './icons';
 import { ErrorMessage, Message } from './message';
-import { OutputsWidget } from './outputs';
 import { createDiff } from './plainsource';
+import { untrusted } from './untrusted';
 import { describeError, inOneLine, momentText } from './wording';
 
 /** An icon for each verdict; a word stands beside it. */
@@ -99,8 +106,14 @@ export class RerunView extends Panel {
 /** The options of the view. */
 export namespace RerunView {
   /** What it is made of. */
-  export interface IOptions extends Omit<OutputsWidget.IOptions, 'model'> {
+  export interface IOptions {
+    api: IAgentExecApi;
+    execute: Execute;
+    /** The application's; nothing that runs is rendered with it. */
+    rendermime: IRenderMimeRegistry;
     rerun: RerunModel;
+    trans: TranslationBundle;
+    onError: (error: unknown) => void;
   }
 }
 
@@ -149,16 +162,20 @@ class CellView extends Panel {
   /** Add both outputs, which are read when they are unfolded. */
   private _addOutputs(ids: readonly string[], isOpen: boolean): void {
     const { api, onError, trans } = this._options;
+    const rendermime = untrusted(this._options.rendermime);
     const fold = new Widget({ node: element('details', '') });
     const summary = trans.__('Outputs before and now');
     const both = new Panel();
     both.addClass('jp-AgentExecRerun-both');
     const read = async () => {
       const read = await Promise.all(ids.map(id => api.getExecution(id)));
-      for (const execution of this.isDisposed ? [] : read) {
-        const model = new ExecutionModel(execution);
+      for (const { cell } of this.isDisposed ? [] : read) {
+        const values = cell.outputs;
+        const model = new OutputAreaModel({ trusted: false, values });
         both.disposed.connect(() => model.dispose());
-        both.addWidget(new OutputsWidget({ ...this._options, model }));
+        const area = new SimplifiedOutputArea({ model, rendermime });
+        area.addClass('jp-AgentExecOutputs');
+        both.addWidget(area);
       }
     };
     const unfold = () => void read().catch(onError);

@@ -283,16 +283,12 @@ export function credentialWord(
   return token ? plainName(token.label) : trans.__('Full access');
 }
 
-/** With what an agent came, and what it says of itself. */
+/** What an agent says of itself, and with what it came. */
 export function whoText(
   { agent, token }: { agent: IAgent; token?: ITokenRef | null },
   trans: TranslationBundle
 ): string {
-  return trans.__(
-    '%1 · calls itself %2',
-    credentialWord(token, trans),
-    agentText(agent)
-  );
+  return trans.__('%1 (%2)', agentText(agent), credentialWord(token, trans));
 }
 
 /** A size as people read it. */
@@ -482,7 +478,7 @@ export function targetText(
 
 /** Which cell of which session an image came from. */
 export function imageText(
-  image: IRecordedImage,
+  image: Pick<IRecordedImage, 'agent' | 'seq' | 'title'>,
   trans: TranslationBundle
 ): string {
   return trans.__('Cell %1 of %2', image.seq, titleText(image, trans));

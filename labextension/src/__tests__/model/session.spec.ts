@@ -1,5 +1,4 @@
-import { AHEAD, KEPT, PAGE } from '../../model/known';
-import { SessionModel } from '../../model/session';
+import { PAGE, SessionModel } from '../../model/session';
 import { EVENTS_PAGE } from '../../model/sessionevents';
 import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
 import { execution, FakeServer, session, settle, stdout } from '../fakes';
@@ -64,124 +63,24 @@ describe('SessionModel', () => {
     expect(model.state.phase).toBe('loading');
   });
 
-  it('knows the newest cells, and others when somebody looks at them', async () => {
-    const { server, model, seqs } = await open(numbered(10_000));
+  it('knows the newest cells, and earlier ones when they are asked for', async () => {
+    const { server, model, seqs } = await open(numbered(2 * PAGE + 3));
     expect(model.state.phase).toBe('ready');
-    expect(model.last).toBe(10_000);
+    expect(model.last).toBe(2 * PAGE + 3);
     expect(seqs()).toHaveLength(PAGE);
+    expect(model.hasEarlier).toBe(true);
     server.forget();
-    model.look(5000, 5009);
-    await settle();
-    expect(model.at(5000)?.execution.seq).toBe(5000);
-    expect(model.at(5009 + AHEAD)).not.toBeNull();
-    expect(model.at(5000 - AHEAD)).not.toBeNull();
-    expect(seqs().length).toBeLessThan(10 + 2 * KEPT);
-    expect(model.at(10_000)).toBeNull();
-    expect(server.calls[0]).toBe('s_1 after 4999');
+    await model.readEarlier();
+    expect(server.calls).toEqual([`s_1 before ${PAGE + 4}`]);
+    expect(seqs().slice(0, 2)).toEqual([4, 5]);
+    await model.readEarlier();
+    expect(seqs()).toEqual(numbered(2 * PAGE + 3).map(({ seq }) => seq));
+    expect(model.hasEarlier).toBe(false);
   });
 
-  it('fetches nothing for what is known', async () => {
-    const { server, model } = await open(numbered(PAGE));
-    server.forget();
-    model.look(1, 5);
-    await settle();
-    expect(server.calls).toEqual([]);
-  });
-
-  it('asks only for what is looked at in the end', async () => {
-    const { server, model } = await open(numbered(10_000));
-    server.forget();
-    for (let first = 9000; first > 0; first -= 1000) {
-      model.look(first, first + 9);
-    }
-    await settle();
-    expect(server.calls[0]).toBe('s_1 after 8999');
-    expect(server.calls[1]).toBe('s_1 after 999');
-    expect(model.at(9000)).toBeNull();
-    expect(model.at(1000)).not.toBeNull();
-    expect(model.state.phase).toBe('ready');
-  });
-
-  it('gives up a request that nobody waits for any more', async () => {
-    const { server, model } = await open(numbered(1000));
-    server.holding = true;
-    model.look(500, 509);
-    await settle();
-    expect(server.aborted).toBe(0);
-    model.look(505, 514);
-    await settle();
-    expect(server.aborted).toBe(0);
-    server.holding = false;
-    model.look(100, 109);
-    await settle();
-    expect(server.aborted).toBe(1);
-    expect(model.at(100)).not.toBeNull();
-    expect(model.at(500)).toBeNull();
-  });
-
-  it('gives up its request when nobody looks', async () => {
-    const { server, model } = await open(numbered(1000));
-    server.holding = true;
-    model.look(500, 509);
-    await settle();
-    model.isActive = false;
-    await settle();
-    expect(server.aborted).toBe(1);
-    expect(model.state.phase).toBe('ready');
-    server.holding = false;
-    model.isActive = true;
-    await settle();
-    expect(model.at(500)).not.toBeNull();
-  });
-
-  it('says what failed when somebody scrolled, and does not ask on and on', async () => {
-    const { server, model } = await open(numbered(1000));
-    server.failure = new Error('down');
-    server.forget();
-    model.look(500, 509);
-    await settle();
-    model.look(501, 510);
-    await settle();
-    expect(model.state.phase).toBe('error');
-    expect(server.calls).toHaveLength(1);
-    server.failure = null;
-    model.requestSync(true);
-    await settle();
-    expect(model.state.phase).toBe('ready');
-    expect(model.at(501)).not.toBeNull();
-  });
-
-  it('keeps what still runs and what is held, however far away', async () => {
-    const executions = numbered(1000);
-    executions[989] = execution({ seq: 990, status: 'running' });
-    const { model } = await open(executions);
-    model.look(985, 1000);
-    model.look(500, 509, [985]);
-    await settle();
-    expect(model.at(985)).not.toBeNull();
-    expect(model.at(986)).toBeNull();
-    expect(model.at(990)).not.toBeNull();
-    model.look(500, 509);
-    expect(model.at(985)).toBeNull();
-  });
-
-  it('makes no cells of what is new and far away, unless it runs', async () => {
-    const { server, model, finished } = await open(numbered(1000));
-    model.look(1, 10);
-    await settle();
-    server.put(execution({ seq: 1001, status: 'running' }));
-    server.put(execution({ seq: 1002 }));
-    model.onEvent(event());
-    await settle();
-    expect(model.last).toBe(1002);
-    expect(model.at(1001)?.execution.status).toBe('running');
-    expect(model.at(1002)).toBeNull();
-    server.put(execution({ seq: 1001 }));
-    model.onEvent(event({ execution_id: 'x_1001' }));
-    await settle();
-    expect(finished).toEqual([1001]);
-    model.look(1, 10);
-    expect(model.at(1001)).toBeNull();
+  it('knows that there is nothing before the first', async () => {
+    const { model } = await open(numbered(3));
+    expect(model.hasEarlier).toBe(false);
   });
 
   it('shows at once what is said of the whole session', async () => {
@@ -196,26 +95,10 @@ describe('SessionModel', () => {
     server.put(...[1, 2, 3].map(seq => execution({ seq, review })));
     model.onEvent(event());
     await settle();
-    expect(model.at(2)?.execution.review).toBeNull();
+    expect(model.find('x_2')?.execution.review).toBeNull();
     model.onEvent(event({ action: 'session' }));
     await settle();
-    expect(model.at(2)?.execution.review).toEqual(review);
-  });
-
-  it('passes over numbers that there are not', async () => {
-    const all = numbered(100);
-    const { server, model } = await open(
-      all.filter(({ seq }) => seq !== 50 && seq !== 90)
-    );
-    model.look(45, 55);
-    await settle();
-    expect(model.isAbsent(50)).toBe(true);
-    expect(model.isAbsent(90)).toBe(true);
-    expect(model.isAbsent(51)).toBe(false);
-    server.put(execution({ seq: 50 }));
-    model.requestSync(true);
-    await settle();
-    expect(model.isAbsent(50)).toBe(false);
+    expect(model.find('x_2')?.execution.review).toEqual(review);
   });
 
   it('knows the entries between cells', async () => {
@@ -256,23 +139,14 @@ describe('SessionModel', () => {
     expect(server.calls).toEqual([]);
   });
 
-  it('leads to a cell that is far back, and knows those around it', async () => {
-    const { model, seqs } = await open(numbered(300));
+  it('leads to a cell that is far back, and knows all from there on', async () => {
+    const { model, seqs } = await open(numbered(3 * PAGE));
     const revealed: number[] = [];
-    model.revealed.connect((_, each) => {
-      revealed.push(each.execution.seq);
-      model.look(each.execution.seq - 3, each.execution.seq + 3);
-    });
-    model.look(290, 300);
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
     model.reveal('x_50');
-    // The view is where it was until the cell is known.
-    model.look(290, 300);
     await settle();
     expect(revealed).toEqual([50]);
-    expect(seqs()).toContain(45);
-    expect(seqs()).toContain(55);
-    expect(seqs()).not.toContain(290);
-    expect(model.last).toBe(300);
+    expect(seqs()).toEqual(numbered(3 * PAGE).map(({ seq }) => seq));
   });
 
   it('leads to a cell when nothing is shown yet, and when somebody looks', async () => {
@@ -315,7 +189,9 @@ describe('SessionModel', () => {
     const { server, model } = await open(numbered(3));
     jest
       .spyOn(server, 'getExecution')
-      .mockResolvedValue(execution({ id: 'x_other', seq: 2 }));
+      .mockResolvedValue(
+        execution({ id: 'x_other', seq: 2, session_id: 's_2' })
+      );
     model.reveal('x_other');
     await settle();
     expect(server.getExecution).toHaveBeenCalledTimes(1);
@@ -374,41 +250,12 @@ describe('SessionModel', () => {
     expect(model.executions[0].outputs).toEqual([stdout('late')]);
   });
 
-  it('keeps a bounded number of cells while new ones come', async () => {
-    const { server, model, seqs } = await open(numbered(KEPT));
-    for (let more = 1; more <= 5; more++) {
-      server.put(...numbered(KEPT + more * PAGE).slice(KEPT));
-      model.onEvent(event());
-      await settle();
-      model.look(model.last - 5, model.last);
-    }
-    expect(seqs()).toHaveLength(KEPT + 6);
-    expect(model.last).toBe(KEPT + 5 * PAGE);
-  });
-
-  it('starts from the newest when it is far behind', async () => {
+  it('reads all that came while it was away', async () => {
     const { server, model, seqs } = await open(numbered(3));
-    server.put(...numbered(500).slice(3));
+    server.put(...numbered(2 * PAGE + 9).slice(3));
     model.onEvent(event());
     await settle();
-    expect(model.last).toBe(500);
-    expect(seqs()).toContain(500 - PAGE + 1);
-    expect(seqs()).not.toContain(300);
-    expect(model.isAbsent(300)).toBe(false);
-  });
-
-  it('reads what still runs when it is far behind', async () => {
-    const { server, model } = await open([
-      execution({ seq: 1, status: 'running' }),
-      execution({ seq: 2, status: 'queued' })
-    ]);
-    server.put(...numbered(500));
-    server.put(execution({ seq: 300, status: 'queued' }));
-    model.look(1, 2);
-    model.onEvent(event());
-    await settle();
-    expect(model.at(1)?.execution.status).toBe('ok');
-    expect(model.last).toBe(500);
+    expect(seqs()).toEqual(numbered(2 * PAGE + 9).map(({ seq }) => seq));
   });
 
   it('says what failed, and gets over it', async () => {
@@ -478,9 +325,9 @@ describe('SessionModel', () => {
     );
     model.requestSync();
     await settle();
-    expect(model.at(1)?.execution.status).toBe('ok');
-    expect(model.at(1)?.outputs).toEqual([stdout('long')]);
-    expect(model.at(1)?.execution.left_out).toEqual([]);
+    expect(model.find('x_1')?.execution.status).toBe('ok');
+    expect(model.find('x_1')?.outputs).toEqual([stdout('long')]);
+    expect(model.find('x_1')?.execution.left_out).toEqual([]);
   });
 
   it('does not take a running snapshot over what has finished', async () => {
@@ -593,22 +440,24 @@ describe('SessionModel', () => {
   });
 
   it('takes no answer that comes after it was disposed', async () => {
-    const { model } = await open(numbered(300));
-    model.look(100, 109);
+    const { server, model, seqs } = await open(numbered(PAGE + 9));
+    const known = seqs();
+    server.put(execution({ seq: PAGE + 10 }));
+    const reading = model.readEarlier();
     model.requestSync(true);
     model.reveal('x_1');
     model.dispose();
+    await reading;
     await settle();
-    expect(model.at(100)).toBeNull();
-    expect(model.at(1)).toBeNull();
+    expect(seqs()).toEqual(known);
   });
 
   it('asks for cells without what is large in them', async () => {
-    const { server, model } = await open(numbered(300));
+    const { server, model } = await open(numbered(PAGE + 9));
     const asked = jest.spyOn(server, 'listExecutions');
-    model.look(100, 109);
     model.requestSync(true);
     await settle();
+    await model.readEarlier();
     expect(asked.mock.calls.length).toBeGreaterThan(2);
     expect(asked.mock.calls.every(([, range]) => range.brief)).toBe(true);
   });

@@ -8,7 +8,7 @@ import {
   targetText,
   titleText
 } from '../../widgets/wording';
-import { optionFor } from '../../widgets/listkeys';
+import { optionFor } from '../../panel/listkeys';
 import { hit, image, session, target } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');

@@ -208,7 +208,7 @@ describe('doingText and attachedText', () => {
 
 describe('recordPeopleText', () => {
   it('tells people what is recorded of them', () => {
-    expect(recordPeopleText('off', trans)).toMatch(/does not record the code/);
+    expect(recordPeopleText('off', trans)).toBe('');
     expect(recordPeopleText('source', trans)).toMatch(/the source of the code/);
     expect(recordPeopleText('outputs', trans)).toMatch(/and outputs/);
   });

@@ -7,7 +7,7 @@ import type {
   IJournalEvent,
   Status
 } from '../../tokens';
-import { announcement } from '../../widgets/announcer';
+import { announcement } from '../../panel/announcer';
 import { statusIcons } from '../../widgets/icons';
 import {
   agentText,
@@ -211,10 +211,10 @@ describe('names', () => {
     const agent = { name: 'Ada (you)', version: null, model: null };
     const token = { id: 't_1', label: 'Sales analyst' };
     expect(whoText({ agent, token }, trans)).toBe(
-      'Sales analyst · calls itself “Ada (you)”'
+      '“Ada (you)” (Sales analyst)'
     );
     expect(whoText({ agent, token: null }, trans)).toBe(
-      'Full access · calls itself “Ada (you)”'
+      '“Ada (you)” (Full access)'
     );
   });
 

@@ -1,0 +1,181 @@
+import { ActivityModel } from '../../model/activity';
+import { SearchModel } from '../../panel/search';
+import type { ISearchHit, ISearchResults } from '../../tokens';
+import { FakeServer, hit, settle } from '../fakes';
+
+function open() {
+  const server = new FakeServer();
+  const activity = new ActivityModel({
+    api: server,
+    events: server.events,
+    restored: Promise.resolve(null)
+  });
+  const model = new SearchModel(activity);
+  const look = ({ q }: { q: string }) => {
+    model.q = q;
+  };
+  return { server, model, look };
+}
+
+/** Make the server keep its answers until they are wanted. */
+function holdAnswers(server: FakeServer) {
+  const held: ((hits: ISearchHit[]) => void)[] = [];
+  server.search = () =>
+    new Promise<ISearchResults>(resolve => {
+      held.push(hits => resolve({ hits, next_after: null, indexing: null }));
+    });
+  return held;
+}
+
+describe('SearchModel', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('makes one search of what is typed in one go', async () => {
+    const { server, model, look } = open();
+    server.hits = [hit()];
+    for (const q of ['m', 'me', 'mean']) {
+      look({ q });
+      await settle(100);
+    }
+    expect(model.isSearching).toBe(true);
+    expect(model.state.phase).toBe('loading');
+    await settle();
+    expect(server.calls).toEqual(['search {"q":"mean"} after null']);
+    expect(model.state.phase).toBe('ready');
+    expect(model.hits).toEqual(server.hits);
+    expect(model.search).toEqual({ q: 'mean' });
+  });
+
+  it('knows whether the server rebuilds its index', async () => {
+    const { server, model, look } = open();
+    server.indexing = { done: 120, total: 3000 };
+    look({ q: 'mean' });
+    await settle();
+    expect(model.indexing).toEqual({ done: 120, total: 3000 });
+    server.indexing = null;
+    await model.refresh();
+    expect(model.indexing).toBeNull();
+  });
+
+  it('drops the answer to an earlier search, however late it comes', async () => {
+    const { server, model, look } = open();
+    const held = holdAnswers(server);
+    look({ q: 'first' });
+    await settle();
+    look({ q: 'second' });
+    await settle();
+    held[1]([hit({ seq: 2 })]);
+    held[0]([hit({ seq: 1 })]);
+    await settle();
+    expect(model.hits.map(({ seq }) => seq)).toEqual([2]);
+  });
+
+  it('drops an answer that comes while more is typed', async () => {
+    const { server, model, look } = open();
+    const held = holdAnswers(server);
+    look({ q: 'first' });
+    await settle();
+    look({ q: 'first and' });
+    held[0]([hit()]);
+    await settle(10);
+    expect(model.state.phase).toBe('loading');
+    expect(model.hits).toEqual([]);
+  });
+
+  it('keeps what it has when the server fails, and says so', async () => {
+    const { server, model, look } = open();
+    server.hits = [hit()];
+    look({ q: 'a' });
+    await settle();
+    server.failure = new Error('down');
+    look({ q: 'ab' });
+    await settle();
+    expect(model.state).toMatchObject({ phase: 'error' });
+    expect(model.hits).toHaveLength(1);
+    server.failure = null;
+    await model.refresh();
+    expect(model.state.phase).toBe('ready');
+    expect(model.search).toEqual({ q: 'ab' });
+  });
+
+  it('does not take an old failure for an answer', async () => {
+    const { server, model, look } = open();
+    let fail: (error: Error) => void = () => undefined;
+    server.search = () =>
+      new Promise((_, reject) => {
+        fail = reject;
+      });
+    look({ q: 'a' });
+    await settle();
+    model.clear();
+    fail(new Error('down'));
+    await settle();
+    expect(model.state.phase).toBe('ready');
+  });
+
+  it('reads further matches, once each', async () => {
+    const { server, model, look } = open();
+    const search = jest.spyOn(server, 'search');
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 2 })],
+      next_after: 'x',
+      indexing: null
+    });
+    look({ q: 'a' });
+    await settle();
+    expect(model.hasMore).toBe(true);
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 1 })],
+      next_after: null,
+      indexing: null
+    });
+    await Promise.all([model.loadMore(), model.loadMore()]);
+    expect(model.hits.map(({ seq }) => seq)).toEqual([2, 1]);
+    expect(search.mock.calls[1]).toEqual([{ q: 'a' }, 'x', 30]);
+    expect(search).toHaveBeenCalledTimes(2);
+    await model.loadMore();
+    expect(search).toHaveBeenCalledTimes(2);
+  });
+
+  it('adds no further matches to another search', async () => {
+    const { server, model, look } = open();
+    const search = jest.spyOn(server, 'search');
+    search.mockResolvedValueOnce({
+      hits: [hit({ seq: 2 })],
+      next_after: 'x',
+      indexing: null
+    });
+    look({ q: 'a' });
+    await settle();
+    const more = model.loadMore();
+    model.clear();
+    await more;
+    expect(model.hits).toEqual([]);
+  });
+
+  it('asks nothing when nothing is looked for', async () => {
+    const { server, model, look } = open();
+    look({ q: '  ' });
+    await settle();
+    await model.refresh();
+    expect(model.isSearching).toBe(false);
+    look({ q: ' error ' });
+    await settle();
+    expect(model.isSearching).toBe(true);
+    model.clear();
+    await settle();
+    expect(model.search).toBeNull();
+    expect(server.calls).toEqual(['search {"q":"error"} after null']);
+  });
+
+  it('lets go of everything when it is disposed', async () => {
+    const { server, model, look } = open();
+    look({ q: 'a' });
+    model.dispose();
+    model.dispose();
+    await settle();
+    expect(model.isDisposed).toBe(true);
+    expect(server.calls).toEqual([]);
+  });
+});

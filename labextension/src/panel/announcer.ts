@@ -1,0 +1,60 @@
+/** Tells those who listen to the page which cells have finished. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import { Coalescer } from '../model/coalescer';
+import type { IExecution } from '../tokens';
+import { cellName } from '../widgets/wording';
+
+/** Milliseconds between two announcements. */
+const REST = 3000;
+
+/** What to say of executions that have finished; `null` for nothing. */
+export function announcement(
+  finished: readonly IExecution[],
+  trans: TranslationBundle
+): string | null {
+  if (finished.length === 0) {
+    return null;
+  }
+  if (finished.length === 1) {
+    return cellName(finished[0], trans);
+  }
+  const failed = finished.filter(({ status }) => status !== 'ok').length;
+  const count = finished.length;
+  return failed === 0
+    ? trans.__('%1 cells done', count)
+    : trans.__('%1 cells finished, %2 did not succeed', count, failed);
+}
+
+/** A polite live region: several at once are told in one sentence. */
+export class Announcer extends Widget {
+  constructor(private readonly _trans: TranslationBundle) {
+    super();
+    this.addClass('jp-AgentExec-visuallyHidden');
+    this.node.setAttribute('role', 'status');
+    this.node.setAttribute('aria-live', 'polite');
+    this._telling = new Coalescer(async () => this._tell(), REST);
+  }
+
+  override dispose(): void {
+    this._telling.dispose();
+    super.dispose();
+  }
+
+  /** An execution has finished. */
+  add(execution: IExecution): void {
+    this._finished.push(execution);
+    this._telling.request();
+  }
+
+  private _tell(): void {
+    const text = announcement(this._finished, this._trans);
+    this._finished = [];
+    if (text !== null) {
+      this.node.textContent = text;
+    }
+  }
+
+  private _finished: IExecution[] = [];
+  private readonly _telling: Coalescer;
+}

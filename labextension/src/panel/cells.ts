@@ -1,0 +1,112 @@
+/** The section that shows the chosen session. */
+import { Panel, Widget } from '@lumino/widgets';
+import type {
+  IActivityModel,
+  IExecution,
+  IExecutionModel,
+  ISessionModel
+} from '../tokens';
+import { linkButton } from '../widgets/elements';
+import { SessionGrant } from '../widgets/grant';
+import { Announcer } from './announcer';
+import { SessionEnd, SessionFacts } from './facts';
+import { ImageStrip } from './images';
+import { SessionNotebook } from './notebook';
+
+/** Shows the chosen session, whichever it is. */
+export class CellsSection extends Panel {
+  constructor(private readonly _options: CellsSection.IOptions) {
+    super();
+    const { model, trans } = _options;
+    this.addClass('jp-AgentExecCells');
+    this.title.label = trans.__('Cells');
+    this._announcer = new Announcer(trans);
+    this.addWidget(this._announcer);
+    model.selectedChanged.connect(this._onSelected, this);
+    this._onSelected();
+  }
+
+  private _onSelected(): void {
+    this._view?.dispose();
+    this._view = null;
+    const { selected } = this._options.model;
+    if (selected) {
+      this._view = new SessionView({ ...this._options, session: selected });
+      selected.finished.connect(this._onFinished, this);
+      this.addWidget(this._view);
+    }
+  }
+
+  private _onFinished(_: ISessionModel, execution: IExecution): void {
+    this._announcer.add(execution);
+  }
+
+  private readonly _announcer: Announcer;
+  private _view: SessionView | null = null;
+}
+
+/** The options of the section. */
+export namespace CellsSection {
+  /** What it is made of. */
+  export interface IOptions extends Omit<SessionNotebook.IOptions, 'session'> {
+    model: IActivityModel;
+  }
+}
+
+/** A session's facts above its cells. */
+class SessionView extends Panel {
+  constructor(private readonly _options: SessionNotebook.IOptions) {
+    super();
+    this.addClass('jp-AgentExecSessionView');
+    const { approvals, session, trans } = _options;
+    this._notebook = new SessionNotebook(_options);
+    this._earlier = new Widget();
+    this._earlier.addClass('jp-AgentExecEarlier');
+    this._earlier.node.append(
+      linkButton(trans.__('Show earlier cells'), () => this._readEarlier())
+    );
+    this.addWidget(new SessionFacts(session, _options));
+    if (approvals) {
+      this.addWidget(new SessionGrant(session, _options));
+    }
+    this.addWidget(
+      new ImageStrip({
+        ..._options,
+        onShow: id => void this._notebook.reveal(id)
+      })
+    );
+    this.addWidget(this._earlier);
+    this.addWidget(this._notebook);
+    this.addWidget(new SessionEnd(session, trans));
+    session.changed.connect(this._onChanged, this);
+    session.revealed.connect(this._onRevealed, this);
+    this._onChanged();
+  }
+
+  private _onChanged(): void {
+    const { executions, hasEarlier } = this._options.session;
+    this._earlier.setHidden(!hasEarlier);
+    this._notebook.setHidden(executions.length === 0);
+  }
+
+  private _onRevealed(_: ISessionModel, { execution }: IExecutionModel): void {
+    // After the panel, if it is just being shown, has found its size.
+    requestAnimationFrame(() => {
+      if (!this.isDisposed) {
+        void this._notebook.reveal(execution.id);
+      }
+    });
+  }
+
+  private _readEarlier(): void {
+    const { onError, session } = this._options;
+    const first = session.executions[0]?.execution.id;
+    session
+      .readEarlier()
+      .then(() => this._notebook.reveal(first))
+      .catch(onError);
+  }
+
+  private readonly _earlier: Widget;
+  private readonly _notebook: SessionNotebook;
+}

@@ -1,0 +1,165 @@
+/** What there is to know of the chosen session, above its cells. */
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+import { ApiError } from '../api/errors';
+import { CommandIDs } from '../tokens';
+import type { Execute, ISessionModel } from '../tokens';
+import { ErrorMessage, Message } from '../widgets/message';
+import { plainName, recordPeopleText } from '../widgets/notebookwording';
+import { accessText } from '../widgets/tokenwording';
+import {
+  afterText,
+  closedText,
+  describeError,
+  momentText,
+  targetText,
+  titleText,
+  whoText
+} from '../widgets/wording';
+
+/** Title, agent, kernel; errors. */
+export class SessionFacts extends ReactWidget {
+  constructor(
+    private readonly _model: ISessionModel,
+    private readonly _options: Omit<IProps, 'model'>
+  ) {
+    super();
+    this.addClass('jp-AgentExecFacts');
+  }
+
+  protected render(): JSX.Element {
+    const model = this._model;
+    const props = { ...this._options, model };
+    return (
+      <UseSignal signal={model.changed}>
+        {() => (
+          <>
+            <Description {...props} />
+            <CellsState {...props} />
+          </>
+        )}
+      </UseSignal>
+    );
+  }
+}
+
+/** Why the session takes nothing new, below its cells. */
+export class SessionEnd extends ReactWidget {
+  constructor(
+    private readonly _model: ISessionModel,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-AgentExecEnd');
+  }
+
+  protected render(): JSX.Element {
+    const model = this._model;
+    return (
+      <UseSignal signal={model.changed}>
+        {() =>
+          model.session?.status === 'closed' ? (
+            <div className="jp-AgentExecEnd-closed">
+              {closedText(
+                model.session,
+                model
+                  .eventsAfter(model.last)
+                  .find(({ type }) => type === 'closed'),
+                this._trans
+              )}
+            </div>
+          ) : null
+        }
+      </UseSignal>
+    );
+  }
+}
+
+interface IStateProps {
+  model: ISessionModel;
+  trans: TranslationBundle;
+}
+
+interface IProps extends IStateProps {
+  execute: Execute;
+}
+
+/** The notebook in which the session works, and what is recorded there. */
+function Place({ model, trans, execute }: IProps): JSX.Element | null {
+  const { session } = model;
+  if (!session || session.target.kind === 'scratch') {
+    return null;
+  }
+  const { path } = session;
+  const recorded = recordPeopleText(session.record_people, trans);
+  return (
+    <>
+      {path === null ? (
+        <div>{targetText(session, trans)}</div>
+      ) : (
+        <div>
+          <button
+            type="button"
+            className="jp-AgentExec-link"
+            onClick={() => void execute(CommandIDs.goToCell, { path })}
+          >
+            <bdi>{plainName(path)}</bdi>
+          </button>
+        </div>
+      )}
+      {recorded && <div>{recorded}</div>}
+    </>
+  );
+}
+
+function Description(props: IProps): JSX.Element | null {
+  const { model, trans } = props;
+  const { session } = model;
+  if (!session) {
+    return null;
+  }
+  return (
+    <div className="jp-AgentExecFacts-description">
+      {session.title && <h4>{titleText(session, trans)}</h4>}
+      <div title={accessText(session, trans)}>
+        {[
+          whoText(session, trans),
+          trans.__('since %1', momentText(session.opened_at, Date.now()))
+        ].join(' · ')}
+      </div>
+      <div>{afterText(model.eventsAfter(0), trans)}</div>
+      <Place {...props} />
+    </div>
+  );
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof ApiError && error.failure === 'unreachable';
+}
+
+function CellsState({ model, trans }: IStateProps): JSX.Element | null {
+  const { executions, state } = model;
+  if (state.phase === 'error') {
+    if (executions.length > 0 && isUnreachable(state.error)) {
+      // The list of sessions says so, and the cells can still be read.
+      return null;
+    }
+    return (
+      <ErrorMessage
+        advice={describeError(state.error, trans)}
+        retry={trans.__('Try again')}
+        onRetry={() => model.requestSync(true)}
+      />
+    );
+  }
+  return executions.length === 0 ? (
+    <Message
+      title={
+        state.phase === 'loading'
+          ? trans.__('Loading…')
+          : trans.__('No agent has run anything in this session yet')
+      }
+    />
+  ) : null;
+}

@@ -1,0 +1,262 @@
+/** The search box, and the cells that match. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  imageIcon,
+  InputGroup,
+  ReactWidget,
+  searchIcon,
+  UseSignal
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+import type { SearchModel } from './search';
+import type { ISearchHit } from '../tokens';
+import {
+  describeError,
+  foundText,
+  inOneLine,
+  momentText,
+  quoted,
+  snippetParts,
+  sourceLine,
+  statusWord,
+  titleText
+} from '../widgets/wording';
+import { statusIcons, unknownIcon } from '../widgets/icons';
+import { optionFor } from './listkeys';
+import { ErrorMessage, Message } from '../widgets/message';
+import { MoreButton } from './more';
+
+/** Leads to an execution. */
+export type ShowCell = (sessionId: string, executionId: string) => void;
+
+interface IBoxProps {
+  search: SearchModel;
+  trans: TranslationBundle;
+  box: React.RefObject<HTMLInputElement>;
+  /** Somebody goes on to what was found. */
+  onGoOn: () => void;
+}
+
+/** The panel's search box. */
+export class FindBar extends ReactWidget {
+  constructor(private readonly _options: Omit<IBoxProps, 'box'>) {
+    super();
+    this.addClass('jp-AgentExecFind');
+  }
+
+  /** Lead the keyboard to the search box. */
+  focusBox(): void {
+    this._box.current?.focus();
+  }
+
+  protected render(): JSX.Element {
+    const { search } = this._options;
+    return (
+      <UseSignal signal={search.changed}>
+        {() => <Find {...this._options} box={this._box} />}
+      </UseSignal>
+    );
+  }
+
+  private readonly _box = React.createRef<HTMLInputElement>();
+}
+
+function Find(props: IBoxProps): JSX.Element {
+  const { search, trans } = props;
+  return (
+    <div role="search" aria-label={trans.__('Agent activity')}>
+      <Box {...props} />
+      {search.isSearching && (
+        <div role="status" className="jp-AgentExec-visuallyHidden">
+          {search.state.phase === 'ready'
+            ? foundText(search.hits, search.hasMore, trans)
+            : ''}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
+  const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
+    if (event.key === 'Escape' && search.isSearching) {
+      event.preventDefault();
+      search.clear();
+    } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
+      event.preventDefault();
+      onGoOn();
+    }
+  };
+  return (
+    <InputGroup
+      type="text"
+      inputRef={box}
+      rightIcon={searchIcon}
+      spellCheck={false}
+      placeholder={trans.__('Search all agent activity')}
+      aria-label={trans.__('Search all agent activity')}
+      value={search.q}
+      onChange={event => {
+        search.q = event.currentTarget.value;
+      }}
+      onKeyDown={onKeyDown}
+    />
+  );
+}
+
+interface IResultsProps {
+  search: SearchModel;
+  trans: TranslationBundle;
+  onShow: ShowCell;
+  /** Somebody goes back to what was there before. */
+  onLeave: () => void;
+  onError: (error: unknown) => void;
+}
+
+/** The cells found, or why there are none. */
+export function SearchResults(props: IResultsProps): JSX.Element {
+  const { onLeave, search, trans } = props;
+  const { hits, state } = search;
+  if (state.phase === 'error') {
+    return (
+      <ErrorMessage
+        advice={describeError(state.error, trans)}
+        retry={trans.__('Try again')}
+        onRetry={() => void search.refresh().then(onLeave)}
+      />
+    );
+  }
+  if (hits.length === 0) {
+    return state.phase === 'loading' ? (
+      <Message title={trans.__('Loading…')} />
+    ) : (
+      <Message title={trans.__('No cell matches')}>
+        <button
+          type="button"
+          className="jp-mod-styled jp-mod-reject"
+          onClick={() => {
+            search.clear();
+            onLeave();
+          }}
+        >
+          {trans.__('Clear the search')}
+        </button>
+      </Message>
+    );
+  }
+  return (
+    <>
+      <Hits {...props} />
+      {search.hasMore && (
+        <MoreButton
+          label={trans.__('Show more')}
+          onMore={() => search.loadMore()}
+          onError={props.onError}
+        />
+      )}
+    </>
+  );
+}
+
+function Hits({ onLeave, onShow, search, trans }: IResultsProps): JSX.Element {
+  const { hits } = search;
+  const [at, setAt] = React.useState<string | null>(null);
+  const [shown, setShown] = React.useState<string | null>(null);
+  const known = hits.some(each => each.execution_id === at);
+  const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
+    const next = optionFor(event.key, event.target as HTMLElement);
+    if (next) {
+      event.preventDefault();
+      if (event.key === 'Enter' || event.key === ' ') {
+        next.click();
+      } else {
+        next.focus();
+      }
+    } else if (event.key === 'Escape') {
+      event.preventDefault();
+      search.clear();
+      onLeave();
+    }
+  };
+  return (
+    <ul
+      role="listbox"
+      aria-label={trans.__('Cells that match')}
+      aria-busy={search.state.phase === 'loading'}
+      className="jp-AgentExecSessions-list"
+      onKeyDown={onKeyDown}
+    >
+      {hits.map((each, index) => (
+        <Hit
+          key={each.execution_id}
+          hit={each}
+          trans={trans}
+          selected={each.execution_id === shown}
+          tabStop={known ? each.execution_id === at : index === 0}
+          onFocus={() => setAt(each.execution_id)}
+          onShow={() => {
+            setShown(each.execution_id);
+            onShow(each.session_id, each.execution_id);
+          }}
+        />
+      ))}
+    </ul>
+  );
+}
+
+function Hit(props: {
+  hit: ISearchHit;
+  trans: TranslationBundle;
+  selected: boolean;
+  tabStop: boolean;
+  onFocus: () => void;
+  onShow: () => void;
+}): JSX.Element {
+  const { hit, trans } = props;
+  const Icon = statusIcons[hit.status] ?? unknownIcon;
+  const parts = snippetParts(hit.snippet);
+  return (
+    <li
+      role="option"
+      aria-selected={props.selected}
+      tabIndex={props.tabStop ? 0 : -1}
+      className="jp-AgentExecHit"
+      data-status={hit.status}
+      onFocus={props.onFocus}
+      onClick={props.onShow}
+    >
+      <span className="jp-AgentExecHit-title">
+        {titleText(hit, trans)}
+        {' · '}
+        {trans.__('cell %1', hit.seq)}
+      </span>
+      <span className="jp-AgentExecHit-status jp-AgentExec-status">
+        <Icon.react tag="span" className="jp-AgentExec-icon" />
+        {statusWord(hit.status, trans)}
+      </span>
+      <code className="jp-AgentExecHit-source">{sourceLine(hit.source)}</code>
+      {parts.length > 0 && (
+        <span className="jp-AgentExecHit-snippet">
+          {parts.map(({ isMatch, text }, place) =>
+            isMatch ? <mark key={place}>{text}</mark> : text
+          )}
+        </span>
+      )}
+      <span className="jp-AgentExecHit-agent">
+        {quoted(inOneLine(hit.agent))}
+      </span>
+      <span className="jp-AgentExecHit-detail">
+        {hit.images > 0 && (
+          <>
+            <imageIcon.react tag="span" className="jp-AgentExec-icon" />
+            {trans._n('%1 image', '%1 images', hit.images, hit.images)}
+            {' · '}
+          </>
+        )}
+        <time dateTime={hit.accepted_at}>
+          {momentText(hit.accepted_at, Date.now())}
+        </time>
+      </span>
+    </li>
+  );
+}

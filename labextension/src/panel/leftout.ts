@@ -1,0 +1,175 @@
+/** Outputs that stand for what was left out. */
+import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type * as nbformat from '@jupyterlab/nbformat';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { UUID } from '@lumino/coreutils';
+import { Widget } from '@lumino/widgets';
+import { readPicture } from './pictures';
+import type { IPicture } from './pictures';
+import type {
+  IAgentExecApi,
+  IExecutionModel,
+  IImage,
+  ILeftOut
+} from '../tokens';
+import { element, linkButton } from '../widgets/elements';
+import { untrusted } from '../widgets/untrusted';
+import { errorText, kindText, sizeText } from '../widgets/wording';
+
+/** A type that no agent can know, so that none can put out what looks so. */
+const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;
+
+/** How far from sight an image is fetched. */
+const NEAR = '600px';
+
+/** What is needed to show what was left out. */
+export interface ILeftOutOptions {
+  /** An execution by its id. */
+  find: (id: string) => IExecutionModel | null;
+  api: IAgentExecApi;
+  trans: TranslationBundle;
+  /** Tells a user that something they asked for failed. */
+  onError: (error: unknown) => void;
+}
+
+/** Which output was left out. */
+interface IPlace {
+  id: string;
+  index: number;
+}
+
+/** An output that is shown in place of one that was left out. */
+export function leftOutOutput(id: string, index: number): nbformat.IOutput {
+  return {
+    output_type: 'display_data',
+    data: { [LEFT_OUT]: { id, index } },
+    metadata: {}
+  };
+}
+
+/** A registry for what agents put out that also renders what was left out. */
+export function withLeftOut(
+  rendermime: IRenderMimeRegistry,
+  options: ILeftOutOptions
+): IRenderMimeRegistry {
+  const registry = untrusted(rendermime);
+  registry.addFactory(
+    {
+      safe: true,
+      mimeTypes: [LEFT_OUT],
+      createRenderer: () => new LeftOutRenderer(options)
+    },
+    0
+  );
+  return registry;
+}
+
+/** Shows an image that was left out, or a line with a button. */
+class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
+  constructor(private readonly _options: ILeftOutOptions) {
+    super();
+    this.addClass('jp-AgentExecLeftOut');
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._release();
+      super.dispose();
+    }
+  }
+
+  async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
+    this._release();
+    const { id, index } = data[LEFT_OUT] as unknown as IPlace;
+    const model = this._options.find(id);
+    const left = model?.execution.left_out.find(each => each.index === index);
+    const image = model?.execution.images.find(each => each.output === index);
+    if (image?.url) {
+      this.node.replaceChildren(this._createImage(image, image.url));
+    } else if (model && left) {
+      this.node.replaceChildren(this._createLine(model, left));
+    }
+  }
+
+  private _createImage(image: IImage, url: string): HTMLElement {
+    const { api, trans } = this._options;
+    const node = document.createElement('img');
+    node.alt = trans.__('Image output of the cell');
+    node.width = image.width ?? 0;
+    node.height = image.height ?? 0;
+    if (image.width === null || image.height === null) {
+      node.removeAttribute('width');
+      node.removeAttribute('height');
+    }
+    this._observer = new IntersectionObserver(
+      entries => {
+        if (entries.some(entry => entry.isIntersecting)) {
+          this._observer?.disconnect();
+          void this._read(node, { ...image, url }, api);
+        }
+      },
+      { rootMargin: NEAR }
+    );
+    this._observer.observe(node);
+    return node;
+  }
+
+  private async _read(
+    node: HTMLImageElement,
+    image: IImage & { url: string },
+    api: IAgentExecApi
+  ): Promise<void> {
+    const abort = new AbortController();
+    this._abort = abort;
+    try {
+      const picture = await readPicture(api, image, abort.signal);
+      if (abort.signal.aborted) {
+        picture.release();
+        return;
+      }
+      this._picture = picture;
+      node.src = picture.url;
+    } catch (error) {
+      if (!abort.signal.aborted) {
+        this.node.replaceChildren(
+          element(
+            'div',
+            'jp-AgentExecLeftOut-line',
+            errorText(error, this._options.trans)
+          )
+        );
+      }
+    }
+  }
+
+  private _createLine(model: IExecutionModel, left: ILeftOut): HTMLElement {
+    const { api, onError, trans } = this._options;
+    const kind = kindText(left, model.outputs[left.index], trans);
+    const size = sizeText(left.bytes);
+    const name = trans.__('Show (%1)', size);
+    const button = linkButton(name, () => {
+      button.textContent = trans.__('Loading…');
+      // The button goes with what it stands for.
+      button.closest<HTMLElement>('[role="article"]')?.focus();
+      model.openOutput(left.index, api).catch(error => {
+        button.textContent = name;
+        onError(error);
+      });
+    });
+    button.setAttribute('aria-label', trans.__('Show %1 (%2)', kind, size));
+    const line = element('div', 'jp-AgentExecLeftOut-line');
+    line.append(element('span', 'jp-AgentExecLeftOut-kind', kind), ' ', button);
+    return line;
+  }
+
+  private _release(): void {
+    this._abort?.abort();
+    this._observer?.disconnect();
+    this._picture?.release();
+    this._picture = null;
+  }
+
+  private _abort: AbortController | null = null;
+  private _observer: IntersectionObserver | null = null;
+  private _picture: IPicture | null = null;
+}

@@ -1,0 +1,492 @@
+/** The executions of a session, shown by JupyterLab's own notebook widget. */
+import type { Cell, CodeCell, ICodeCellModel } from '@jupyterlab/cells';
+import type { IEditorServices } from '@jupyterlab/codeeditor';
+import type * as nbformat from '@jupyterlab/nbformat';
+import { NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
+import type { Notebook } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import { JSONExt } from '@lumino/coreutils';
+import type { PartialJSONObject } from '@lumino/coreutils';
+import { MessageLoop } from '@lumino/messaging';
+import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import { METADATA_KEY } from '../model/cellrecord';
+import { Coalescer } from '../model/coalescer';
+import { CellOutputs } from '../model/outputs';
+import { SteadyView } from '../model/view';
+import { isProposed, kernelName } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IExecutionModel,
+  ISessionModel
+} from '../tokens';
+import type { ApprovalView } from '../widgets/approval';
+import { NotebookBadges } from '../widgets/badges';
+import type { Clock } from '../widgets/clock';
+import { programsOf } from './programs';
+import type { OpenMenu } from '../widgets/menu';
+import { cellName } from '../widgets/wording';
+import { CellActions } from './cellactions';
+import { addDetails } from './celldetails';
+import { leftOutOutput, withLeftOut } from './leftout';
+
+/** Milliseconds between two drawings of outputs that grow. */
+const REST = 100;
+
+/** How often a notebook that is not drawn yet is scrolled to one cell. */
+const TRIES = 30;
+
+/** Pixels from the end within which it is in sight. */
+const NEAR_END = 8;
+
+/**
+ * A notebook that can only be read. Its model is its own: nothing in it is
+ * saved, trusted, or part of a document of the user's.
+ */
+export class SessionNotebook extends StaticNotebook {
+  constructor(private readonly _options: SessionNotebook.IOptions) {
+    super({
+      rendermime: withLeftOut(_options.rendermime, {
+        ..._options,
+        find: id => _options.session.find(id)
+      }),
+      contentFactory: new StaticNotebook.ContentFactory({
+        editorFactory: _options.editors.factoryService.newInlineEditor
+      }),
+      mimeTypeService: _options.editors.mimeTypeService,
+      editorConfig: {
+        ...StaticNotebook.defaultEditorConfig,
+        code: {
+          ...StaticNotebook.defaultEditorConfig.code,
+          lineNumbers: false,
+          lineWrap: true
+        }
+      },
+      notebookConfig: {
+        ...StaticNotebook.defaultNotebookConfig,
+        scrollPastEnd: false,
+        windowingMode: 'full'
+      },
+      translator: _options.translator
+    });
+    this.addClass('jp-AgentExecSessionNotebook');
+    const { node, outerNode } = this;
+    // JupyterLab's keys and menus for notebooks are for the one in front.
+    node.dataset.lmSuppressShortcuts = 'true';
+    node.dataset.jpSuppressContextMenu = 'true';
+    const feed = node.querySelector('.jp-WindowedPanel-viewport');
+    feed?.setAttribute('role', 'feed');
+    feed?.setAttribute('aria-label', _options.trans.__('Cells of the session'));
+    node.addEventListener('keydown', event => this._onKeyDown(event));
+    node.addEventListener('focusin', event => this._onFocus(event));
+    outerNode.addEventListener('scroll', () => this._onScroll());
+    this._resizing = new ResizeObserver(entries => {
+      if (entries.some(({ target }) => target === outerNode)) {
+        // A notebook draws as much as its last message of its size has room for.
+        MessageLoop.sendMessage(this, Widget.ResizeMessage.UnknownSize);
+      }
+      this._keepAtEnd();
+    });
+    [outerNode, ...Array.from(outerNode.children)].forEach(each =>
+      this._resizing.observe(each)
+    );
+    this._labelling = new MutationObserver(() => this._labelImages());
+    this._labelling.observe(node, { childList: true, subtree: true });
+    this._drawing = new Coalescer(async () => this._draw(), REST);
+    this._badges = this._createBadges();
+    _options.session.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  /** The cell that has the keyboard, or had it last. */
+  get activeCell(): Cell | null {
+    return this._activeCell;
+  }
+
+  get activeCellChanged(): Signal<this, Cell | null> {
+    return this._activeCellChanged;
+  }
+
+  override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._resizing.disconnect();
+    this._labelling.disconnect();
+    this._drawing.dispose();
+    this._badges.dispose();
+    super.dispose();
+    this._cells.dispose();
+  }
+
+  /** Bring an execution's cell into view, and give it the keyboard. */
+  async reveal(executionId: string): Promise<void> {
+    const at = this.widgets.findIndex(({ model }) => model.id === executionId);
+    if (at >= 0) {
+      await this._goTo(at);
+    }
+  }
+
+  protected override onCellInserted(index: number, cell: Cell): void {
+    super.onCellInserted(index, cell);
+    const model = this._options.session.find(cell.model.id);
+    if (model) {
+      cell.node.setAttribute('role', 'article');
+      cell.node.setAttribute('aria-setsize', '-1');
+      cell.node.tabIndex = -1;
+      this._label(cell);
+      void cell.ready.then(() => {
+        if (!cell.isDisposed) {
+          addDetails(cell as CodeCell, model, this._options);
+          // It has got another name while it was drawn, and gets it again.
+          const { outputArea } = cell as CodeCell;
+          outputArea.outputLengthChanged.connect(() => this._label(cell));
+          this._label(cell);
+        }
+      });
+    }
+  }
+
+  private _createBadges(): NotebookBadges {
+    const { session } = this._options;
+    const find = (id: string) => session.find(id)?.execution ?? null;
+    return new NotebookBadges(this, {
+      ...this._options,
+      attached: { changed: session.changed, isReady: true, pending: find },
+      reviews: {
+        changed: session.changed,
+        get: id => find(id)?.review ?? null,
+        look: () => undefined
+      },
+      createActions: id => new CellActions(session.find(id)!, this._options)
+    });
+  }
+
+  /** Have a cell for each execution; those that come together are put in at once. */
+  private _onChanged(): void {
+    const { languageOf, session } = this._options;
+    const { executions } = session;
+    const { sharedModel } = this._cells;
+    const isNew = (at: number) =>
+      at < executions.length && !this._shown.has(executions[at]);
+    for (let at = 0; at < executions.length; at++) {
+      let end = at;
+      while (isNew(end)) {
+        end++;
+      }
+      const added = executions.slice(at, end);
+      if (added.length > 0) {
+        const cells = added.map(each => this._createCell(each));
+        const insert = () =>
+          sharedModel.transact(() => sharedModel.insertCells(at, cells), false);
+        if (this._isAtEnd) {
+          insert();
+        } else {
+          this._view.hold(insert);
+        }
+        at = end;
+      }
+    }
+    if (this.model === null && executions.length > 0) {
+      const name = session.session && kernelName(session.session);
+      this._cells.setMetadata('language_info', { name: languageOf(name) });
+      // One without cells would get an empty one.
+      this.model = this._cells;
+    }
+    this._keepTabStop();
+  }
+
+  private _createCell(model: IExecutionModel): nbformat.ICodeCell {
+    const { id, execution_count, source } = model.execution;
+    const outputs = this._outputsOf(model);
+    this._shown.set(model, outputs);
+    model.changed.connect(this._onExecutionChanged, this);
+    return {
+      cell_type: 'code',
+      id,
+      source,
+      metadata: {
+        [METADATA_KEY]: recordOf(model),
+        deletable: false,
+        editable: false
+      },
+      outputs: [...outputs],
+      execution_count
+    };
+  }
+
+  private _cellOf(model: IExecutionModel): ICodeCellModel {
+    const at = this._options.session.executions.indexOf(model);
+    return this._cells.cells.get(at) as ICodeCellModel;
+  }
+
+  private _onExecutionChanged(
+    model: IExecutionModel,
+    what: 'status' | 'outputs'
+  ): void {
+    this._changed.add(model);
+    if (what === 'status') {
+      this._showStatus(model);
+    }
+    this._drawing.request();
+  }
+
+  private _showStatus(model: IExecutionModel): void {
+    const { execution } = model;
+    const cell = this._cellOf(model);
+    const record = recordOf(model);
+    const shown = cell.getMetadata(METADATA_KEY) as PartialJSONObject;
+    if (!JSONExt.deepEqual(shown, record)) {
+      cell.setMetadata(METADATA_KEY, record);
+    }
+    cell.executionCount = execution.execution_count;
+    if (cell.sharedModel.getSource() !== execution.source) {
+      cell.sharedModel.setSource(execution.source);
+    }
+    const widget = this.widgets.find(each => each.model === cell);
+    if (widget) {
+      this._label(widget);
+    }
+  }
+
+  /** Say on a cell's node what it shows, for those who listen and for the style. */
+  private _label({ model, node }: Cell): void {
+    const execution = this._options.session.find(model.id)?.execution;
+    if (execution) {
+      const { seq, status } = execution;
+      node.setAttribute('aria-label', cellName(execution, this._options.trans));
+      node.setAttribute('aria-posinset', String(seq));
+      node.setAttribute('aria-busy', String(status === 'running'));
+      node.dataset.status = status;
+      // Its notebook shows the source.
+      node.toggleAttribute('data-proposed', isProposed(execution));
+    }
+  }
+
+  /** Bring outputs in line with what is known. */
+  private _draw(): void {
+    const changed = Array.from(this._changed);
+    this._changed.clear();
+    for (const model of changed) {
+      const cell = this._cellOf(model);
+      const before = this._shown.get(model) ?? [];
+      const outputs = this._outputsOf(model);
+      this._shown.set(model, outputs);
+      CellOutputs.of(cell).follow(before, outputs);
+      if (model.opened.size > 0) {
+        const widget = this.widgets.find(each => each.model === cell);
+        (widget as CodeCell).outputsScrolled = true;
+      }
+    }
+  }
+
+  /** The outputs, with others in place of those that were left out. */
+  private _outputsOf({
+    execution,
+    opened,
+    outputs
+  }: IExecutionModel): readonly nbformat.IOutput[] {
+    const closed = new Set(execution.left_out.map(({ index }) => index));
+    opened.forEach(index => closed.delete(index));
+    return outputs.map((output, index) => {
+      if (!closed.has(index) || this._says(output)) {
+        return output;
+      }
+      const known = this._placeholders.get(output);
+      const placeholder = known ?? leftOutOutput(execution.id, index);
+      this._placeholders.set(output, placeholder);
+      return placeholder;
+    });
+  }
+
+  /** Whether something is there to show, though an image was left out. */
+  private _says({ data }: nbformat.IOutput): boolean {
+    const bundle = (data ?? {}) as nbformat.IMimeBundle;
+    const preferred = this.rendermime.preferredMimeType(bundle, 'ensure');
+    return preferred !== undefined && preferred !== 'text/plain';
+  }
+
+  private _labelImages(): void {
+    const text = this._options.trans.__('Image output of the cell');
+    this.node.querySelectorAll('img:not([alt])').forEach(image => {
+      image.setAttribute('alt', text);
+    });
+  }
+
+  /** Look whether somebody scrolled away from the end, or back to it. */
+  private _onScroll(): void {
+    const { clientHeight, scrollHeight, scrollTop } = this.outerNode;
+    if (scrollHeight - clientHeight - scrollTop <= NEAR_END) {
+      this._isAtEnd = true;
+    } else if (
+      scrollTop < this._scrollTop - 1 &&
+      scrollHeight === this._scrollHeight
+    ) {
+      this._isAtEnd = false;
+    }
+    this._noteScroll();
+  }
+
+  /** Keep the end in sight while cells get another size. */
+  private _keepAtEnd(): void {
+    if (this._isAtEnd) {
+      this.outerNode.scrollTop = this.outerNode.scrollHeight;
+    }
+    this._noteScroll();
+  }
+
+  private _noteScroll(): void {
+    this._scrollTop = this.outerNode.scrollTop;
+    this._scrollHeight = this.outerNode.scrollHeight;
+    this._keepTabStop();
+  }
+
+  private async _goTo(at: number): Promise<void> {
+    const cell = this.widgets[at];
+    this._isAtEnd = false;
+    this._activate(cell);
+    for (let n = 0; n < TRIES && (n === 0 || !this._isSeen(cell.node)); n++) {
+      // Somebody may scroll elsewhere meanwhile.
+      await this.scrollToItem(at, 'smart').catch(() => undefined);
+      await new Promise(requestAnimationFrame);
+    }
+    if (!cell.isDisposed) {
+      cell.node.focus({ preventScroll: true });
+    }
+  }
+
+  private _isSeen(node: HTMLElement): boolean {
+    const { bottom, top } = this.outerNode.getBoundingClientRect();
+    const place = node.getBoundingClientRect();
+    return place.height > 0 && place.bottom > top && place.top < bottom;
+  }
+
+  private _onKeyDown(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    const isPageKey = event.key === 'PageDown' || event.key === 'PageUp';
+    const last = this.widgets.length - 1;
+    // The page keys lead on from what is in a cell too, but for a text.
+    const at = this.widgets.findIndex(({ node }) =>
+      isPageKey && !target.closest('textarea, .cm-editor')
+        ? node.contains(target)
+        : node === target
+    );
+    const next = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      End: last,
+      Home: 0,
+      PageDown: at + 1,
+      PageUp: at - 1
+    }[event.key];
+    if (
+      at >= 0 &&
+      next !== undefined &&
+      !(event.altKey || event.ctrlKey || event.metaKey)
+    ) {
+      event.preventDefault();
+      event.stopPropagation();
+      void this._goTo(Math.min(Math.max(next, 0), last));
+    }
+  }
+
+  private _onFocus({ target }: FocusEvent): void {
+    const cell = this.widgets.find(({ node }) => node === target);
+    if (cell) {
+      this._activate(cell);
+    }
+  }
+
+  private _activate(cell: Cell): void {
+    if (cell !== this._activeCell) {
+      this._activeCell?.removeClass('jp-mod-active');
+      this._activeCell = cell;
+      cell.addClass('jp-mod-active');
+      this._activeCellChanged.emit(cell);
+      this._keepTabStop();
+    }
+  }
+
+  /** One cell is reached with the Tab key: the one last used, or the last drawn. */
+  private _keepTabStop(): void {
+    const drawn = this.widgets.filter(
+      ({ node }) => node.isConnected && node.style.display !== 'none'
+    );
+    const stop = drawn.includes(this._activeCell!)
+      ? this._activeCell
+      : drawn[drawn.length - 1];
+    drawn.forEach(cell => {
+      cell.node.tabIndex = cell === stop ? 0 : -1;
+    });
+  }
+
+  private _activeCell: Cell | null = null;
+  private readonly _activeCellChanged = new Signal<this, Cell | null>(this);
+  private readonly _badges: NotebookBadges;
+  private readonly _cells = new NotebookModel();
+  private readonly _changed = new Set<IExecutionModel>();
+  private readonly _drawing: Coalescer;
+  private _isAtEnd = true;
+  private readonly _labelling: MutationObserver;
+  private readonly _placeholders = new WeakMap<
+    nbformat.IOutput,
+    nbformat.IOutput
+  >();
+  private readonly _resizing: ResizeObserver;
+  private _scrollHeight = 0;
+  private _scrollTop = 0;
+  /** The executions that have cells, and their outputs as they are shown. */
+  private readonly _shown = new Map<
+    IExecutionModel,
+    readonly nbformat.IOutput[]
+  >();
+  // It uses what this has, too.
+  private readonly _view = new SteadyView(this as unknown as Notebook);
+}
+
+/** What the badge reads of an execution. */
+function recordOf({ execution, outputs }: IExecutionModel): PartialJSONObject {
+  const held = programsOf(outputs, execution.left_out);
+  const { agent, claim, id, reason, seq, session_id, status } = execution;
+  const { accepted_at, finished_at, started_at, username } = execution;
+  return {
+    execution_id: id,
+    session_id,
+    seq,
+    agent: { ...agent },
+    username,
+    claim: claim && { purpose: claim.purpose },
+    status,
+    reason,
+    accepted_at,
+    started_at,
+    finished_at,
+    outputs: held.length > 0 ? 'held' : 'inert',
+    held
+  };
+}
+
+/** The options of a session's notebook. */
+export namespace SessionNotebook {
+  /** What it is made of. */
+  export interface IOptions {
+    session: ISessionModel;
+    api: IAgentExecApi;
+    /** What is needed to decide; null if nothing is decided here. */
+    approvals: ApprovalView.IOptions | null;
+    clock: Clock;
+    editors: IEditorServices;
+    execute: Execute;
+    /** The language of a kernel, of the default one for null; '' if not known. */
+    languageOf: (kernelName: string | null) => string;
+    openMenu: OpenMenu;
+    /** The application's; nothing that runs is rendered with it. */
+    rendermime: IRenderMimeRegistry;
+    trans: TranslationBundle;
+    translator: ITranslator;
+    /** Tells a user that something they asked for failed. */
+    onError: (error: unknown) => void;
+  }
+}

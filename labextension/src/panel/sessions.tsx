@@ -1,0 +1,329 @@
+/** The list of sessions. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  caretDownIcon,
+  caretRightIcon,
+  consoleIcon,
+  kernelIcon,
+  notebookIcon,
+  ReactWidget
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+import type { SearchModel } from './search';
+import { CommandIDs } from '../tokens';
+import type { Execute, IActivityModel, IAgentSession } from '../tokens';
+import { SearchResults } from './find';
+import type { ShowCell } from './find';
+import {
+  describeError,
+  inOneLine,
+  momentText,
+  quoted,
+  sessionWord,
+  statusWord,
+  targetText,
+  titleText,
+  whoText
+} from '../widgets/wording';
+import type { ApprovalView } from '../widgets/approval';
+import { keyIcon, sessionIcons, statusIcons } from '../widgets/icons';
+import { optionFor } from './listkeys';
+import { ErrorMessage, IndexingNote, Message } from '../widgets/message';
+import { MoreButton } from './more';
+import { accessWord } from '../widgets/tokenwording';
+
+/** What a person types to see the panel at work. */
+const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
+
+/** Where a session's code runs; a word stands beside it. */
+const targetIcons = {
+  scratch: consoleIcon,
+  notebook: notebookIcon,
+  kernel: kernelIcon
+} as const;
+
+/** Shows the sessions and lets one be chosen, or the cells that match. */
+export class SessionList extends ReactWidget {
+  constructor(private readonly _options: SessionList.IOptions) {
+    super();
+    this.addClass('jp-AgentExecSessions');
+    this._setTitle();
+    const { approvals, model, search } = _options;
+    search.changed.connect(this._setTitle, this);
+    search.changed.connect(this.update, this);
+    model.changed.connect(this.update, this);
+    model.selectedChanged.connect(this.update, this);
+    approvals?.approvals.changed.connect(this.update, this);
+  }
+
+  /** Lead the keyboard to where it was in the list. */
+  focusList(): void {
+    this.node
+      .querySelector<HTMLElement>('[role="option"][tabindex="0"]')
+      ?.focus();
+  }
+
+  protected render(): JSX.Element {
+    const { contentRef, model, search, trans } = this._options;
+    const { indexing } = search.isSearching ? search : model;
+    const List = search.isSearching ? SearchResults : Sessions;
+    return (
+      <div ref={contentRef}>
+        <IndexingNote indexing={indexing} trans={trans} />
+        <List {...this._options} />
+      </div>
+    );
+  }
+
+  private _setTitle(): void {
+    const { search, trans } = this._options;
+    this.title.label = search.isSearching
+      ? trans.__('Search results')
+      : trans.__('Sessions');
+  }
+}
+
+/** The options of a list of sessions. */
+export namespace SessionList {
+  /** What it is made of. */
+  export interface IOptions {
+    model: IActivityModel;
+    search: SearchModel;
+    trans: TranslationBundle;
+    execute: Execute;
+    /** What needs a decision; null if nothing is decided here. */
+    approvals: Pick<ApprovalView.IOptions, 'approvals'> | null;
+    /** Receives the element that is as high as the list. */
+    contentRef: React.RefCallback<HTMLElement>;
+    onShow: ShowCell;
+    /** Somebody goes back to the search box. */
+    onLeave: () => void;
+    onError: (error: unknown) => void;
+  }
+}
+
+type IProps = SessionList.IOptions;
+
+function Sessions(props: IProps): JSX.Element {
+  const { model, onError, trans } = props;
+  const { sessions, state } = model;
+  const [isUnfolded, setUnfolded] = React.useState<boolean | null>(null);
+  const failed = state.phase === 'error' && (
+    <ErrorMessage
+      advice={describeError(state.error, trans)}
+      retry={trans.__('Try again')}
+      onRetry={() => void model.refresh()}
+    />
+  );
+  if (sessions.length === 0) {
+    return failed || <NoSessions {...props} />;
+  }
+  const closed = sessions.filter(({ status }) => status === 'closed');
+  const open = sessions.filter(({ status }) => status !== 'closed');
+  const isShown =
+    isUnfolded ??
+    (open.length === 0 || closed.some(({ id }) => id === model.selected?.id));
+  const Caret = isShown ? caretDownIcon : caretRightIcon;
+  const count = `${closed.length}${model.hasMore ? '+' : ''}`;
+  return (
+    <>
+      {failed}
+      {open.length > 0 && (
+        <SessionItems
+          {...props}
+          label={trans.__('Agent sessions')}
+          sessions={open}
+        />
+      )}
+      {closed.length > 0 && (
+        <button
+          type="button"
+          className="jp-AgentExecSessions-fold"
+          aria-expanded={isShown}
+          onClick={() => setUnfolded(!isShown)}
+        >
+          <Caret.react tag="span" className="jp-AgentExec-icon" />
+          {trans.__('Closed (%1)', count)}
+        </button>
+      )}
+      {isShown && closed.length > 0 && (
+        <SessionItems
+          {...props}
+          label={trans.__('Closed agent sessions')}
+          sessions={closed}
+        />
+      )}
+      {isShown && model.hasMore && (
+        <MoreButton
+          label={trans.__('Show more')}
+          onMore={() => model.loadMore()}
+          onError={onError}
+        />
+      )}
+    </>
+  );
+}
+
+function NoSessions(props: IProps): JSX.Element {
+  const { execute, model, trans } = props;
+  if (model.state.phase === 'loading') {
+    return <Message title={trans.__('Loading…')} />;
+  }
+  return (
+    <Message title={trans.__('No agent has worked here yet')}>
+      <p>
+        {trans.__(
+          'Code that agents run on this server appears here as it runs. To try it, enter this in a terminal:'
+        )}
+      </p>
+      {/* Where it is small, keys scroll it. */}
+      <code tabIndex={0}>{EXAMPLE}</code>
+      <p>
+        <button
+          type="button"
+          className="jp-AgentExec-link"
+          onClick={() => void execute(CommandIDs.newToken)}
+        >
+          {trans.__('Give an agent access…')}
+        </button>
+      </p>
+    </Message>
+  );
+}
+
+function SessionItems({
+  approvals,
+  label,
+  model,
+  sessions,
+  trans
+}: Pick<IProps, 'approvals' | 'model' | 'trans'> & {
+  label: string;
+  sessions: readonly IAgentSession[];
+}): JSX.Element {
+  const asking = new Set(
+    approvals?.approvals.asking.map(({ session_id }) => session_id)
+  );
+  const selected = model.selected?.id ?? null;
+  const listed = sessions.some(({ id }) => id === selected);
+  const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
+    const next = optionFor(event.key, event.target as HTMLElement);
+    if (next) {
+      event.preventDefault();
+      next.focus();
+      model.select(next.dataset.id ?? null);
+    }
+  };
+  return (
+    <ul
+      role="listbox"
+      aria-label={label}
+      className="jp-AgentExecSessions-list"
+      onKeyDown={onKeyDown}
+    >
+      {sessions.map((session, index) => (
+        <SessionItem
+          key={session.id}
+          session={session}
+          isAsking={asking.has(session.id)}
+          trans={trans}
+          selected={session.id === selected}
+          tabStop={listed ? session.id === selected : index === 0}
+          onSelect={() => model.select(session.id)}
+        />
+      ))}
+    </ul>
+  );
+}
+
+function iconFor(session: IAgentSession) {
+  if (session.status === 'closed') {
+    return session.close_reason === null || session.close_reason === 'closed'
+      ? sessionIcons.closed
+      : sessionIcons.broken;
+  }
+  switch (session.kernel?.execution_state) {
+    case 'busy':
+    case 'starting':
+      return sessionIcons.busy;
+    case 'dead':
+      return sessionIcons.broken;
+    default:
+      return sessionIcons.idle;
+  }
+}
+
+/** A name for how a session does, for the style sheet. */
+function stateOf(session: IAgentSession): string {
+  return session.status === 'closed'
+    ? 'closed'
+    : (session.kernel?.execution_state ?? 'idle');
+}
+
+function SessionItem(props: {
+  session: IAgentSession;
+  /** Whether it needs approval. */
+  isAsking: boolean;
+  trans: TranslationBundle;
+  selected: boolean;
+  tabStop: boolean;
+  onSelect: () => void;
+}): JSX.Element {
+  const { isAsking, session, trans, selected } = props;
+  const Icon = isAsking ? statusIcons.awaiting_approval : iconFor(session);
+  const TargetIcon = targetIcons[session.target.kind];
+  const title = titleText(session, trans);
+  const target = targetText(session, trans);
+  return (
+    <li
+      role="option"
+      aria-selected={selected}
+      tabIndex={props.tabStop ? 0 : -1}
+      className="jp-AgentExecSession"
+      data-id={session.id}
+      data-state={stateOf(session)}
+      title={[title, whoText(session, trans), target].join('\n')}
+      onClick={props.onSelect}
+    >
+      <span className="jp-AgentExecSession-title">{title}</span>
+      <span className="jp-AgentExecSession-state">
+        <Icon.react tag="span" className="jp-AgentExec-icon" />
+        {isAsking
+          ? statusWord('awaiting_approval', trans)
+          : sessionWord(session, trans)}
+      </span>
+      <span className="jp-AgentExecSession-agent">
+        {quoted(inOneLine(session.agent.name))}
+        <span className="jp-AgentExecSession-target">
+          <TargetIcon.react tag="span" className="jp-AgentExec-icon" />
+          {target}
+        </span>
+      </span>
+      <span className="jp-AgentExecSession-detail">
+        <time dateTime={session.last_activity_at}>
+          {momentText(session.last_activity_at, Date.now())}
+        </time>
+      </span>
+      <Counts session={session} trans={trans} />
+    </li>
+  );
+}
+
+/** How many cells there are, and how many want something of a person. */
+function Counts(props: {
+  session: IAgentSession;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { session, trans } = props;
+  const { executions, unreviewed } = session;
+  return (
+    <span className="jp-AgentExecSession-counts">
+      <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
+      {unreviewed > 0 && <span>{trans.__('%1 unreviewed', unreviewed)}</span>}
+      <span className="jp-AgentExecSession-access" data-access={session.access}>
+        <keyIcon.react tag="span" className="jp-AgentExec-icon" />
+        <bdi>{accessWord(session, trans)}</bdi>
+      </span>
+    </span>
+  );
+}
