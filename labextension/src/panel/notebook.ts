@@ -318,7 +318,8 @@ export class SessionNotebook extends StaticNotebook {
   /** Look whether somebody scrolled away from the end, or back to it. */
   private _onScroll(): void {
     const { clientHeight, scrollHeight, scrollTop } = this.outerNode;
-    if (scrollHeight - clientHeight - scrollTop <= NEAR_END) {
+    const below = scrollHeight - clientHeight - scrollTop;
+    if (below <= NEAR_END && scrollTop > this._scrollTop) {
       this._isAtEnd = true;
     } else if (
       scrollTop < this._scrollTop - 1 &&
@@ -345,7 +346,7 @@ export class SessionNotebook extends StaticNotebook {
 
   private async _goTo(at: number): Promise<void> {
     const cell = this.widgets[at];
-    this._isAtEnd = false;
+    this._isAtEnd = at === this.widgets.length - 1;
     this._activate(cell);
     for (let n = 0; n < TRIES && (n === 0 || !this._isSeen(cell.node)); n++) {
       // Somebody may scroll elsewhere meanwhile.
