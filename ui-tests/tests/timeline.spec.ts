@@ -20,11 +20,15 @@ function scroller(feed: Locator): Locator {
   );
 }
 
-/** Scroll to a part of the whole, as a hand on the scrollbar does. */
+/** Scroll to a part of the whole with the wheel. */
 async function scrollTo(feed: Locator, part: number): Promise<void> {
-  await scroller(feed).evaluate((node, share) => {
-    node.scrollTop = share * (node.scrollHeight - node.clientHeight);
-  }, part);
+  const by = await scroller(feed).evaluate(
+    (node, share) =>
+      share * (node.scrollHeight - node.clientHeight) - node.scrollTop,
+    part
+  );
+  await scroller(feed).hover();
+  await feed.page().mouse.wheel(0, by);
 }
 
 /** The first cell in sight, and where its top is. */

@@ -38,6 +38,12 @@ const REST = 100;
 /** How often a notebook that is not drawn yet is scrolled to one cell. */
 const TRIES = 30;
 
+/** What people scroll with. */
+const USES = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
+
+/** Milliseconds within which what somebody does scrolls. */
+const USED = 500;
+
 /** Pixels from the end within which it is in sight. */
 const NEAR_END = 8;
 
@@ -82,6 +88,10 @@ export class SessionNotebook extends StaticNotebook {
     node.addEventListener('keydown', event => this._onKeyDown(event));
     node.addEventListener('focusin', event => this._onFocus(event));
     outerNode.addEventListener('scroll', () => this._onScroll());
+    for (const use of USES) {
+      const note = () => (this._usedAt = performance.now());
+      outerNode.addEventListener(use, note, { capture: true, passive: true });
+    }
     this._resizing = new ResizeObserver(entries => {
       if (entries.some(({ target }) => target === outerNode)) {
         // A notebook draws as much as its last message of its size has room for.
@@ -317,17 +327,13 @@ export class SessionNotebook extends StaticNotebook {
 
   /** Look whether somebody scrolled away from the end, or back to it. */
   private _onScroll(): void {
-    const { clientHeight, scrollHeight, scrollTop } = this.outerNode;
-    const below = scrollHeight - clientHeight - scrollTop;
-    if (below <= NEAR_END && scrollTop > this._scrollTop) {
-      this._isAtEnd = true;
-    } else if (
-      scrollTop < this._scrollTop - 1 &&
-      scrollHeight === this._scrollHeight
-    ) {
-      this._isAtEnd = false;
+    const now = performance.now();
+    if (now - this._usedAt < USED) {
+      const { clientHeight, scrollHeight, scrollTop } = this.outerNode;
+      this._usedAt = now; // what they move goes on moving
+      this._isAtEnd = scrollHeight - clientHeight - scrollTop <= NEAR_END;
     }
-    this._noteScroll();
+    this._keepAtEnd();
   }
 
   /** Keep the end in sight while cells get another size. */
@@ -335,12 +341,6 @@ export class SessionNotebook extends StaticNotebook {
     if (this._isAtEnd) {
       this.outerNode.scrollTop = this.outerNode.scrollHeight;
     }
-    this._noteScroll();
-  }
-
-  private _noteScroll(): void {
-    this._scrollTop = this.outerNode.scrollTop;
-    this._scrollHeight = this.outerNode.scrollHeight;
     this._keepTabStop();
   }
 
@@ -436,13 +436,13 @@ export class SessionNotebook extends StaticNotebook {
     nbformat.IOutput
   >();
   private readonly _resizing: ResizeObserver;
-  private _scrollHeight = 0;
-  private _scrollTop = 0;
   /** The executions that have cells, and their outputs as they are shown. */
   private readonly _shown = new Map<
     IExecutionModel,
     readonly nbformat.IOutput[]
   >();
+  /** When somebody last did what may scroll. */
+  private _usedAt = -Infinity;
   // It uses what this has, too.
   private readonly _view = new SteadyView(this as unknown as Notebook);
 }
