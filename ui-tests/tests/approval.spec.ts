@@ -332,7 +332,9 @@ test('the keyboard alone rejects in a notebook, and stays there', async ({
   await page.keyboard.press('Enter');
   expect((await agent.read(asked, 30)).status).toBe('rejected');
   await expect(question.node).toBeHidden();
-  await expect(page.locator('.jp-Notebook :focus')).toHaveCount(1);
+  await expect(
+    page.locator('.jp-NotebookPanel .jp-Notebook :focus')
+  ).toHaveCount(1);
 });
 
 test('an agent runs more without asking, until a person ends that', async ({
@@ -544,7 +546,9 @@ for (const [windowingMode, length] of [
       );
       const notebook = await desk.open(cells);
       const agent = await newAsking('far', desk.path);
-      const atEnd = Question.in(notebook.page.locator('.jp-Notebook'));
+      const atEnd = Question.in(
+        notebook.page.locator('.jp-NotebookPanel .jp-Notebook')
+      );
 
       const first = await agent.ask('first = 1');
       const item = page.locator('.jp-AgentExecStatus');

@@ -69,7 +69,7 @@ class OpenNotebook {
 
   cell(index: number): Locator {
     return this._page.locator(
-      `.jp-Notebook [data-windowed-list-index="${index}"]`
+      `.jp-NotebookPanel .jp-Notebook [data-windowed-list-index="${index}"]`
     );
   }
 

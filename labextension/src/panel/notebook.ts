@@ -26,6 +26,7 @@ import type { ApprovalView } from '../widgets/approval';
 import { NotebookBadges } from '../widgets/badges';
 import type { Clock } from '../widgets/clock';
 import { programsOf } from './programs';
+import { nameImages } from '../widgets/imagenames';
 import type { OpenMenu } from '../widgets/menu';
 import { cellName } from '../widgets/wording';
 import { CellActions } from './cellactions';
@@ -102,8 +103,7 @@ export class SessionNotebook extends StaticNotebook {
     [outerNode, ...Array.from(outerNode.children)].forEach(each =>
       this._resizing.observe(each)
     );
-    this._labelling = new MutationObserver(() => this._labelImages());
-    this._labelling.observe(node, { childList: true, subtree: true });
+    this._naming = nameImages(node, _options.trans);
     this._drawing = new Coalescer(async () => this._draw(), REST);
     this._badges = this._createBadges();
     _options.session.changed.connect(this._onChanged, this);
@@ -124,7 +124,7 @@ export class SessionNotebook extends StaticNotebook {
       return;
     }
     this._resizing.disconnect();
-    this._labelling.disconnect();
+    this._naming.disconnect();
     this._drawing.dispose();
     this._badges.dispose();
     super.dispose();
@@ -318,13 +318,6 @@ export class SessionNotebook extends StaticNotebook {
     return preferred !== undefined && preferred !== 'text/plain';
   }
 
-  private _labelImages(): void {
-    const text = this._options.trans.__('Image output of the cell');
-    this.node.querySelectorAll('img:not([alt])').forEach(image => {
-      image.setAttribute('alt', text);
-    });
-  }
-
   /** Look whether somebody scrolled away from the end, or back to it. */
   private _onScroll(): void {
     const now = performance.now();
@@ -430,7 +423,7 @@ export class SessionNotebook extends StaticNotebook {
   private readonly _changed = new Set<IExecutionModel>();
   private readonly _drawing: Coalescer;
   private _isAtEnd = true;
-  private readonly _labelling: MutationObserver;
+  private readonly _naming: MutationObserver;
   private readonly _placeholders = new WeakMap<
     nbformat.IOutput,
     nbformat.IOutput

@@ -16,6 +16,7 @@ import type {
 } from '../tokens';
 import { element, iconElement, linkButton } from './elements';
 import { flagIcon, statusIcons } from './icons';
+import { nameImages } from './imagenames';
 import { ErrorMessage, Message } from './message';
 import { createDiff } from './plainsource';
 import { untrusted } from './untrusted';
@@ -167,6 +168,8 @@ class CellView extends Panel {
     const summary = trans.__('Outputs before and now');
     const both = new Panel();
     both.addClass('jp-AgentExecRerun-both');
+    const naming = nameImages(both.node, trans);
+    both.disposed.connect(() => naming.disconnect());
     const read = async () => {
       const read = await Promise.all(ids.map(id => api.getExecution(id)));
       for (const { cell } of this.isDisposed ? [] : read) {
