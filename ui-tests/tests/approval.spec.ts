@@ -166,7 +166,9 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   await new OpenNotebook(other, desk.path).ready(request, baseURL!, 2);
   const there = Question.in(new Person(other).cell(1));
   await there.button('Approve').click();
-  await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(1);
+  for (const each of [page, other]) {
+    await expect(each.locator('.jp-AgentExecProposal')).toHaveCount(1);
+  }
   expect((await agent.read(asked, 30)).text).toContain('there 3');
   await Question.in(other).button('Reject…').click();
   await Question.in(other).button('Reject').click();
