@@ -6,7 +6,6 @@ import { Question, test as approvalTest } from './approval';
 import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { leaveDialog, menuOpened, openedDialog, tabTo as tab } from './panel';
-import type { Panel } from './panel';
 import { shown, test as trustTest } from './trust';
 
 const test = mergeTests(approvalTest, trustTest);

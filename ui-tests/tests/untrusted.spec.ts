@@ -46,14 +46,17 @@ interface IPlace {
 async function lookThrough(watch: Watch, place: IPlace): Promise<void> {
   for (const [index, { name }] of PAYLOADS.entries()) {
     const cell = place.cell(index);
-    if (!(await isInSight(cell))) {
-      // Before those that are in sight go.
-      await watch.look();
-      await place.show(index);
-    }
-    watch.at(`${name} in ${place.what}`);
-    await place.open?.(cell);
-    await watch.click(cell);
+    // What is drawn above a cell may take it out of sight again.
+    await expect(async () => {
+      if (!(await isInSight(cell))) {
+        // Before those that are in sight go.
+        await watch.look();
+        await place.show(index);
+      }
+      watch.at(`${name} in ${place.what}`);
+      await place.open?.(cell);
+      await watch.click(cell);
+    }).toPass();
   }
   await watch.look();
 }

@@ -73,7 +73,8 @@ export class Watch {
 
   /** Click on what an output holds, where it is seen. */
   async click(box: Locator): Promise<void> {
-    const places = await box.evaluate(seen, [OUTPUTS, CLICKABLE] as const);
+    const of = [OUTPUTS, CLICKABLE] as const;
+    const places = await box.evaluate(seen, of, { timeout: 2000 });
     for (const [x, y] of places.slice(0, CLICKS)) {
       await this._page.mouse.click(x, y);
       await this._decline();
