@@ -1,6 +1,10 @@
 /** What a person sees of a notebook, and that it stays while it changes. */
 import type { Cell } from '@jupyterlab/cells';
-import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
+import type {
+  Notebook,
+  NotebookViewModel,
+  StaticNotebook
+} from '@jupyterlab/notebook';
 import { cellPlaces, drawLater } from './workarounds';
 
 /** Milliseconds for which a view settles after a change. */
@@ -187,7 +191,7 @@ export class SteadyView {
  * @param node - What of the cell is to be seen; it may not be drawn yet.
  */
 export async function bringIntoView(
-  notebook: Notebook,
+  notebook: StaticNotebook,
   cell: Cell,
   node: HTMLElement = cell.node
 ): Promise<void> {

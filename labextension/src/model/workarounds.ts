@@ -4,7 +4,11 @@
  * `__tests__/model/workarounds.spec.ts` fails when one of them works no longer,
  * or is needed no longer.
  */
-import type { Notebook, NotebookViewModel } from '@jupyterlab/notebook';
+import type {
+  Notebook,
+  NotebookViewModel,
+  StaticNotebook
+} from '@jupyterlab/notebook';
 import { MessageLoop } from '@lumino/messaging';
 import type { IMessageHandler, Message } from '@lumino/messaging';
 
@@ -17,7 +21,7 @@ import type { IMessageHandler, Message } from '@lumino/messaging';
  * those who extend a notebook; nothing public tells the same. No upstream issue
  * is known.
  */
-export function cellPlaces(notebook: Notebook): NotebookViewModel {
+export function cellPlaces(notebook: StaticNotebook): NotebookViewModel {
   return notebook['viewModel'];
 }
 

@@ -14,7 +14,7 @@ import { Widget } from '@lumino/widgets';
 import { METADATA_KEY } from '../model/cellrecord';
 import { Coalescer } from '../model/coalescer';
 import { CellOutputs } from '../model/outputs';
-import { SteadyView } from '../model/view';
+import { bringIntoView, SteadyView } from '../model/view';
 import { isProposed, kernelName } from '../tokens';
 import type {
   Execute,
@@ -35,9 +35,6 @@ import { leftOutOutput, withLeftOut } from './leftout';
 
 /** Milliseconds between two drawings of outputs that grow. */
 const REST = 100;
-
-/** How often a notebook that is not drawn yet is scrolled to one cell. */
-const TRIES = 30;
 
 /** What people scroll with. */
 const USES = ['wheel', 'touchmove', 'pointerdown', 'keydown'];
@@ -341,20 +338,10 @@ export class SessionNotebook extends StaticNotebook {
     const cell = this.widgets[at];
     this._isAtEnd = at === this.widgets.length - 1;
     this._activate(cell);
-    for (let n = 0; n < TRIES && (n === 0 || !this._isSeen(cell.node)); n++) {
-      // Somebody may scroll elsewhere meanwhile.
-      await this.scrollToItem(at, 'smart').catch(() => undefined);
-      await new Promise(requestAnimationFrame);
-    }
+    await bringIntoView(this, cell);
     if (!cell.isDisposed) {
       cell.node.focus({ preventScroll: true });
     }
-  }
-
-  private _isSeen(node: HTMLElement): boolean {
-    const { bottom, top } = this.outerNode.getBoundingClientRect();
-    const place = node.getBoundingClientRect();
-    return place.height > 0 && place.bottom > top && place.top < bottom;
   }
 
   private _onKeyDown(event: KeyboardEvent): void {
