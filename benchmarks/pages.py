@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -119,11 +120,13 @@ def browser(profile: Path, url: str, *options: str) -> Iterator[None]:
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         yield
     finally:
-        process.terminate()
+        # The program may be a script that waits for the browser.
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(30)
 
 

@@ -45,7 +45,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     names = arguments.only or list(BENCHMARKS)
     results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="agent-exec-bench-") as made:
+    with tempfile.TemporaryDirectory(
+        prefix="agent-exec-bench-", ignore_cleanup_errors=True
+    ) as made:
         folder = Path(made)
         set_apart(folder)
         facts = report.machine(folder)
