@@ -233,12 +233,6 @@ def test_a_command_line_without_sense_is_exit_code_2(
     assert word in capsys.readouterr().err
 
 
-def test_a_refusal_is_exit_code_4(cli: Cli) -> None:
-    done = cli("run", "1", "--kernel-name", "no-such-kernel")
-    assert done.returncode == 4
-    assert "no-such-kernel" in done.stderr
-
-
 def test_nobody_at_the_address_is_exit_code_3(cli: Cli) -> None:
     done = cli("status", "--url", "http://127.0.0.1:9/", "--token", "x")
     assert done.returncode == 3

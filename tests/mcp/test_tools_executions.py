@@ -46,29 +46,9 @@ async def test_code_that_runs_is_told_as_text_first(bench: Bench) -> None:
     assert text.text.startswith(f"seen\n2\n[execution {told['execution_id']} (#1): ok, ")
 
 
-async def test_an_error_is_a_result_with_its_traceback(bench: Bench) -> None:
-    session = await bench.open()
-    told = await bench.run(session, "def f():\n    return 1 / 0\nf()")
-    assert told["status"] == "error"
-    assert told["error"] == {"ename": "ZeroDivisionError", "evalue": "division by zero"}
-    assert "return 1 / 0" in told["text"]
-    assert "\x1b" not in told["text"]
-
-
 async def test_nothing_that_was_printed_is_said(bench: Bench) -> None:
     session = await bench.open()
     assert "no output" in await bench.text("execute", session_id=session, source="x = 1")
-
-
-async def test_the_same_key_gets_the_same_execution_whatever_the_wait(bench: Bench) -> None:
-    session = await bench.open()
-    source = "n = globals().get('n', 0) + 1\nn"
-    first = await bench.run(session, source, idempotency_key="a", wait=30)
-    again = await bench.run(session, source, idempotency_key="a", wait=10)
-    assert first["execution_id"] == again["execution_id"]
-    assert again["text"] == "1"
-    with pytest.raises(errors.IdempotencyConflict):
-        await bench.run(session, "2", idempotency_key="a")
 
 
 async def test_a_restart_is_told_with_the_next_execution(bench: Bench) -> None:
@@ -391,16 +371,6 @@ async def test_bad_arguments_are_refused_by_name(
     with pytest.raises(errors.InvalidRequest) as refused:
         await bench.call("execute", session_id=session, **arguments)
     assert field in str(refused.value.detail["field"])
-
-
-async def test_what_is_not_there_is_not_found(bench: Bench) -> None:
-    with pytest.raises(errors.SessionNotFound):
-        await bench.run("s_none", "1")
-    with pytest.raises(errors.InvalidRequest):
-        await bench.call("stop")
-    for tool in ("get_execution", "stop"):
-        with pytest.raises(errors.ExecutionNotFound):
-            await bench.call(tool, execution_id="x_none")
 
 
 async def test_each_tool_asks_for_its_scope_before_it_does_anything(bench: Bench) -> None:
