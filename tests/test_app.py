@@ -52,7 +52,7 @@ class Broken(AgentSessions):
 """
 
 
-def test_a_server_that_cannot_load_it_says_how_to_mend_that_and_goes_on_and_stops(
+def test_a_server_that_cannot_load_it_says_why_and_runs(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)

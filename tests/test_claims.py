@@ -51,7 +51,5 @@ async def test_what_asks_names_the_token_that_a_person_called(agent: Agent, ask:
         (By(kind="agent", username="0f" * 16), "an agent on behalf of the user"),
     ],
 )
-def test_no_name_that_jupyter_made_up_is_said_and_no_users_for_an_agents_deed(
-    by: By, said: str
-) -> None:
+def test_made_up_names_are_left_out_and_agents_deeds_are_theirs(by: By, said: str) -> None:
     assert by.said == said

@@ -144,7 +144,7 @@ def test_values_are_found_as_json_python_html_and_addresses_write_them(redactor:
         assert (json.loads(shown), count) == ({"p": [mark, {mark: 1}]}, 2)
 
 
-def test_a_preview_that_the_kernel_cut_within_a_secret_has_no_part_of_it(
+def test_a_cut_preview_has_no_part_of_a_secret(
     redactor: Redactor,
 ) -> None:
     mark = "[redacted: the beginning of a secret]"

@@ -284,7 +284,7 @@ def test_lines_that_match_are_found_page_by_page(tmp_path: Path) -> None:
                 assert read_range(file, match.offset, 8).text.startswith("é line")
 
 
-def test_a_match_far_into_a_long_line_is_shown_with_what_is_around_it() -> None:
+def test_a_match_in_a_long_line_is_shown_in_context() -> None:
     text = "é" * 20_000 + "needle" + "é" * 100_000 + "needle\nneedle"
     found = grep(io.BytesIO(text.encode()), "needle", 0, 10)
     assert [match.line for match in found.matches] == [1, 1, 2]
@@ -307,7 +307,7 @@ def test_a_pattern_that_takes_forever_is_ended() -> None:
     assert refused.value.detail["field"] == "grep"
 
 
-def test_a_search_whose_time_is_over_stops_after_a_line_and_tells_where_to_go_on() -> None:
+def test_a_search_out_of_time_says_where_to_go_on() -> None:
     file = io.BytesIO(b"x1\nx2\nx3\n")
     request = {"start": 0, "line": 1, "limit": 10, "seconds": -1}
     found = search(file, re.compile("x"), request)

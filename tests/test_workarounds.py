@@ -43,7 +43,7 @@ async def test_a_scratch_kernel_has_what_makes_it_quick(agent: Agent) -> None:
     assert found == {"execute_sleep": 0, "patched": patched, "buffers": True, "waits": False}
 
 
-async def test_a_persons_kernel_is_left_as_it_is_but_for_how_its_socket_waits() -> None:
+async def test_only_the_socket_of_a_users_kernel_is_changed() -> None:
     async with kernel_server() as server:
         kernel = await server.live.adopt(await server.start_kernel())
         found = json.loads(text(await AgentRun(1, LOOK).in_turn(kernel)))

@@ -80,9 +80,7 @@ async def test_a_life_that_began_while_no_session_held_the_kernel_asks_anew(
     await asks(agent, await agent.open(target=target), "2")
 
 
-async def test_without_a_token_it_is_the_user_and_the_name_that_the_agent_gives(
-    agent: Agent, desk: Desk
-) -> None:
+async def test_without_a_token_the_agent_is_user_and_given_name(agent: Agent, desk: Desk) -> None:
     desk.writes(NOTEBOOK)
     mine = await agent.open(target=notebook_target(), agent={"name": "one"})
     await approve(agent, await asks(agent, mine, "1"))

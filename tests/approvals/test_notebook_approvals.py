@@ -112,7 +112,7 @@ async def test_a_proposal_that_does_not_run_leaves_nothing(notebook: Notebook, e
     assert [entry["document"]["status"] for entry in written] == ["not_written"]
 
 
-async def test_what_was_approved_and_times_out_or_waits_in_the_queue_is_not_in_the_notebook(
+async def test_approved_code_is_not_in_the_notebook_before_it_runs(
     notebook: Notebook, gate: Gate
 ) -> None:
     await notebook.open("a = 1")
@@ -150,7 +150,7 @@ async def test_what_runs_is_what_the_person_approved_and_the_cell_shows_it(
     assert cell.metadata.agent_exec.source_sha256 == digest_of(b"print('some')")
 
 
-async def test_proposals_after_the_same_cell_stand_in_the_order_in_which_they_were_submitted(
+async def test_proposals_after_the_same_cell_stand_in_order(
     notebook: Notebook,
 ) -> None:
     await notebook.open("a = 1", "z = 26")
@@ -199,7 +199,7 @@ async def test_a_cell_of_the_persons_stays_as_it_is_until_it_may_run(
     assert [cell.source for cell in notebook.stored()] == ["a = 4"]
 
 
-async def test_with_first_what_waits_for_another_decision_is_not_in_the_notebook_either(
+async def test_with_first_approval_waiting_code_is_not_in_the_notebook(
     agent: Agent, notebook: Notebook
 ) -> None:
     await agent.ask("PUT", "approvals/policy", {"notebook": "first"})

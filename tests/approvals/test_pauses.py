@@ -68,7 +68,7 @@ async def test_a_pause_asked_for_twice_is_one(agent: Agent) -> None:
     assert types == ["opened", "kernel_started", "agents_resumed"]
 
 
-async def test_an_init_source_waits_for_the_end_of_a_pause_and_the_opening_does_not(
+async def test_an_init_source_waits_for_the_end_of_a_pause(
     agent: Agent,
 ) -> None:
     await set_paused(agent, True)

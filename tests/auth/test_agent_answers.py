@@ -41,7 +41,7 @@ async def test_an_agent_is_answered_without_cookies_and_without_cors_headers(
     assert seen.headers["Access-Control-Allow-Origin"] == LAB
 
 
-async def test_a_page_that_the_operator_lets_in_does_not_get_in_with_an_agent_token(
+async def test_an_agent_token_opens_no_allowed_origin(
     agent: Agent, ask: Send, jp_http_port: int
 ) -> None:
     token = (await mint(agent))[1]

@@ -58,7 +58,7 @@ def test_an_agent_token_as_an_argument_is_misplaced(tokens: list[bytes]) -> None
         f"/api?q=jaex_{ID}_",
     ],
 )
-def test_an_agent_token_anywhere_in_an_address_is_misplaced_and_kept_out_of_logs(uri: str) -> None:
+def test_an_agent_token_in_an_address_is_refused_and_not_logged(uri: str) -> None:
     assert is_misplaced(uri, {})
     assert tokens_in(uri) == [ID]
     assert SECRET not in without_tokens(uri)

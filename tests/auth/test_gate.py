@@ -131,7 +131,7 @@ class Bench:
             assert answered.status < 300, (way, answered.body)
 
 
-async def test_until_the_user_approves_code_nothing_that_is_or_becomes_code_gets_through(
+async def test_no_code_gets_through_before_approval(
     agent: Agent, ask: Send, desk: Desk, history_dir: Path
 ) -> None:
     bench = Bench(agent, ask, desk, approval="first")

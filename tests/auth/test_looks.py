@@ -75,7 +75,7 @@ async def test_a_token_that_may_run_code_may_also_look(agent: Agent, ask: Send, 
     assert (await TokenAgent(ask, token).run(session, "1 + 1", trial=True))["text"] == "2"
 
 
-async def test_what_waits_runs_only_as_a_trial_where_its_notebook_went_if_its_token_looks_there(
+async def test_a_moved_notebooks_waiting_code_runs_only_as_a_trial(
     agent: Agent, ask: Send, desk: Desk, gate: Gate
 ) -> None:
     person = await desk.sits_at((await desk.opens())["kernel"]["id"])

@@ -45,7 +45,7 @@ def jp_server_config(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-async def test_a_path_that_is_no_route_is_told_after_it_is_known_who_asks(
+async def test_an_unknown_path_is_reported_only_to_known_callers(
     ask: Send, jp_auth_header: dict[str, str], method: str
 ) -> None:
     body = "{}" if method in ("POST", "PUT", "PATCH") else None

@@ -89,7 +89,7 @@ async def test_a_revocation_after_the_expiry_ends_what_still_runs(
     await until_closed(agent, session)
 
 
-async def test_the_server_can_stop_while_something_still_runs_of_a_token_that_has_expired(
+async def test_the_server_stops_while_an_expired_tokens_code_runs(
     agent: Agent, ask: Send, gate: Gate, history_dir: Path, jp_serverapp: Any
 ) -> None:
     id, token = await mint(agent)
@@ -146,7 +146,7 @@ async def test_a_session_whose_notebook_left_the_pattern_runs_nothing_more(
     assert closed.json["status"] == "closed"
 
 
-async def test_a_session_whose_notebook_left_the_pattern_reaches_no_files_where_it_is_now(
+async def test_a_notebook_moved_out_of_scope_reaches_no_files(
     agent: Agent, ask: Send, desk: Desk, jp_root_dir: Path
 ) -> None:
     await desk.opens()
@@ -273,7 +273,7 @@ async def test_one_token_takes_no_more_than_half_of_the_sessions(agent: Agent, a
     "agent_exec_config",
     [{"approval": {"notebook": "none"}, "forced_approval": {"scratch": "first"}}],
 )
-async def test_a_tokens_approval_counts_instead_of_the_policys_but_not_below_what_is_forced(
+async def test_a_tokens_approval_overrides_all_but_the_forced_policy(
     agent: Agent, ask: Send, desk: Desk
 ) -> None:
     desk.writes()

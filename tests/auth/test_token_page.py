@@ -156,7 +156,7 @@ async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> N
         assert b"<script" not in page.body
 
 
-async def test_a_request_that_is_not_from_the_page_gets_no_token_and_revokes_none(
+async def test_a_request_from_elsewhere_gets_and_revokes_no_token(
     agent: Agent, ask: Send, browser: Browser
 ) -> None:
     id, secret = await mint(agent)

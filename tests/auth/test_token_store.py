@@ -95,7 +95,7 @@ def test_nothing_is_known_before_something_is_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_kept_is_there_for_the_next_server_and_for_the_owner_alone(tmp_path: Path) -> None:
+def test_kept_keys_are_for_the_next_server_and_owner_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         add(store_of(tmp_path), 1)
@@ -146,7 +146,7 @@ add(store, 2)
 """
 
 
-def test_a_server_that_is_killed_before_the_change_is_in_place_leaves_what_was(
+def test_a_server_killed_before_the_change_leaves_the_old_state(
     tmp_path: Path,
 ) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -85,9 +85,7 @@ def test_what_arrived_whole_is_whole(place, write):
     assert report.journals == 5  # three sessions, two ledgers
 
 
-def test_an_older_copy_that_is_restored_and_written_on_is_a_fork_with_its_server(
-    place, write, tmp_path
-):
+def test_a_restored_copy_that_is_written_on_is_a_fork(place, write, tmp_path):
     write("one")
     write("two")
     shutil.copytree(tmp_path / "one", tmp_path / "backup")  # with its cursors

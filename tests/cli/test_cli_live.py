@@ -56,7 +56,7 @@ def test_an_output_after_an_open_line_begins_its_own() -> None:
     )
 
 
-def test_a_progress_bar_is_written_over_on_a_terminal_and_once_in_a_pipe() -> None:
+def test_a_progress_bar_is_overwritten_only_on_a_terminal() -> None:
     by_return = [
         OutputChange(index=0, output=stream("head\n 0%")),
         OutputChange(index=0, append="\r50%"),

@@ -78,7 +78,7 @@ def test_a_missing_journal_is_exit_code_5(cli_alone: Cli, history: Path) -> None
     assert cli_alone("verify", session_id, "--history", str(history)).returncode == 5
 
 
-def test_an_export_of_a_journal_that_the_ledger_does_not_know_so_is_found(
+def test_an_export_unknown_to_the_ledger_is_found(
     history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = journal_of(history)

@@ -99,7 +99,7 @@ def test_a_broken_connection_is_answered_with_the_same_body_and_key() -> None:
     assert len({sent.body for sent in script.sent}) == 1
 
 
-def test_each_run_has_a_key_of_its_own_and_a_given_key_is_sent() -> None:
+def test_each_run_has_its_own_key_unless_one_is_given() -> None:
     script = Script(reply(execution(), 201), reply(execution(), 201), reply(execution(), 201))
     for key in (None, None, "step-3"):
         run(script.session.run("1+1", idempotency_key=key))

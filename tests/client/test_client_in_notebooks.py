@@ -37,7 +37,7 @@ def sources(notebook: Any) -> list[str]:
     return [cell.source for cell in notebook.cells]
 
 
-def test_an_agent_runs_with_the_persons_variables_and_its_cell_is_in_the_notebook(
+def test_an_agent_shares_the_users_variables_and_notebook(
     client: AgentExecClient, person: Person
 ) -> None:
     person.writes("shared.ipynb", "x = 20")
@@ -214,7 +214,7 @@ def test_a_renamed_notebook_is_followed(client: AgentExecClient, person: Person)
     assert sources(person.reads("after.ipynb")) == ["1", "2", "3"]
 
 
-def test_a_kernel_that_runs_is_used_without_a_document_and_left_as_it_is(
+def test_a_running_kernel_is_used_without_a_document(
     client: AgentExecClient, person: Person
 ) -> None:
     kernel_id = str(person.ask("POST", "kernels", {"name": "python3"})["id"])

@@ -75,7 +75,7 @@ def kernel(server: RealServer) -> Iterator[Kernel]:
 REFUSED = "kernel_waits_for_itself True\n"
 
 
-def test_a_cell_that_asks_for_its_own_kernel_is_refused_at_once_and_goes_on(
+def test_a_cell_that_waits_for_its_own_kernel_is_refused(
     kernel: Kernel, client: AgentExecClient
 ) -> None:
     before = client.open_session("tester", notebook=PATH)
@@ -147,7 +147,7 @@ def test_an_mcp_client_in_the_kernel_is_refused_too(
     assert printed == "True\n"
 
 
-def test_code_of_an_agent_that_asks_for_its_own_kernel_is_refused_at_once(
+def test_code_that_waits_for_its_own_kernel_is_refused(
     client: AgentExecClient, server: RealServer
 ) -> None:
     with client.open_session("tester") as session:

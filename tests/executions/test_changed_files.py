@@ -103,7 +103,7 @@ def test_the_history_is_not_what_was_written(tmp_path: Path) -> None:
     assert changed_files(where, [ran(0, 1)], {}, leave_out=tmp_path / "history") == {}
 
 
-def test_a_link_in_the_place_of_the_folder_or_of_one_above_leads_nowhere(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     for name in ("secret", "at/secret"):
         put(outside / name, START)

@@ -37,7 +37,7 @@ ANY = Execute(source="new")
         (NAMED, "named", Place(), Rejected(), ("x_named", "named")),
     ],
 )
-def test_the_persons_cell_is_shown_first_then_what_is_named_then_what_was_rejected(
+def test_cells_are_shown_by_what_matters_to_the_user(
     asked: Execute, named: str | None, place: Any, last: Any, is_of: tuple[str | None, str | None]
 ) -> None:
     assert revision_of(asked, named, place, last) == is_of

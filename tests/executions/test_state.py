@@ -77,7 +77,7 @@ def test_an_execution_waits_is_sent_runs_and_ends():
     assert (state.phase, state.status) == ("finished", "ok")
 
 
-def test_in_a_kernel_that_others_use_it_runs_only_once_the_kernel_has_started_it():
+def test_in_a_shared_kernel_it_runs_once_the_kernel_starts_it():
     assert after(*BEHIND_A_CELL)[0].status == "queued"
     assert after(*BEHIND_A_CELL, Started())[0].status == "running"
 
@@ -245,7 +245,7 @@ def test_a_kernel_that_does_not_exit_after_all_is_no_reason():
     assert after(*TO_KERNEL, exits, ExitRequested(None))[0].ending is None
 
 
-def test_what_a_bug_kept_from_its_end_is_lost_only_if_it_was_sent():
+def test_only_a_sent_execution_is_lost_by_a_bug():
     state, effects = after(ApprovalRequested(APPROVAL), InternalFailure(is_sent=False))
     assert (state.ending, effects) == (NOT_RUN, (LeaveQueue(),))
     assert state.approval is not None
@@ -278,7 +278,7 @@ def test_the_final_status(ending: Ending | None, run: ExecuteOutcome, owned: boo
     assert final_status(state, run, owned=owned, is_ending=False)[0] == status
 
 
-def test_the_reason_says_who_most_likely_interrupted_the_kernel_or_what_failed_before():
+def test_the_reason_names_who_interrupted_or_what_failed():
     state = LiveState(source="1")
     shared = partial(final_status, state, owned=False, is_ending=False)
     assert shared(ended("error", ename="KeyboardInterrupt"))[1] == INTERRUPTED_BY_SOMEBODY

@@ -141,7 +141,7 @@ def test_an_upload_goes_where_it_began_to_go(place: Place, folder: Path, outside
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_link_that_is_put_where_folders_are_to_be_made_is_not_followed(
+def test_a_link_is_not_followed_where_folders_are_made(
     place: Place, folder: Path, outside: Path
 ) -> None:
     upload = Upload(place, ["new", "deeper", "c.txt"])
@@ -329,7 +329,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_an_upload_whose_server_was_killed_is_removed_by_the_next_and_one_that_goes_on_is_not(
+def test_only_uploads_of_dead_servers_are_removed(
     place: Place, folder: Path, descriptors: None
 ) -> None:
     goes_on = Upload(place, ("going.txt",))

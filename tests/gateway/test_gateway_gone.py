@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.server_process import server_process
 
 
-def test_a_gateway_that_is_gone_is_named_with_the_cause_and_leaves_no_traceback(
+def test_an_absent_gateway_is_named_without_a_traceback(
     tmp_path: Path,
 ) -> None:
     with socket.socket() as closed:  # bound, so that nobody else gets the port, and not listening

@@ -59,9 +59,7 @@ def test_a_legacy_message_with_nan_is_read() -> None:
 
 @pytest.mark.parametrize("is_current", [True, False])
 @pytest.mark.parametrize("data", [b"", b"\xff" * 9, b"\x01" + b"\0" * 30, b"{}", b"[" * 5000])
-def test_a_frame_that_is_no_message_is_one_of_iopub_that_cannot_be_read(
-    data: bytes, is_current: bool
-) -> None:
+def test_a_frame_that_is_no_message_is_counted_as_unreadable(data: bytes, is_current: bool) -> None:
     channel, (message,) = read(data, is_current=is_current, largest=0)
     assert channel in ("iopub", "")
     assert message.unread or message.content == {}

@@ -495,7 +495,7 @@ async def failure(call: Awaitable[object]) -> str:
             return str(error)
 
 
-async def test_a_server_that_stops_in_mid_run_is_told_and_the_next_call_starts_it(
+async def test_the_next_call_starts_a_server_that_stopped(
     hub: RealHub, ada: Program, gate: Gate
 ) -> None:
     messages: list[str | None] = []

@@ -246,7 +246,7 @@ def left_open(folder):
     return ran
 
 
-def test_what_a_dead_server_left_is_ended_on_a_full_disk_with_the_reserve(small_disk):
+def test_the_reserve_ends_a_dead_servers_work_on_a_full_disk(small_disk):
     folder = small_disk / "history"
     ran = left_open(folder)
     fill(small_disk)

@@ -71,9 +71,7 @@ def test_one_without_cells_is_too(history, session, tmp_path):
     assert (tmp_path / "again.ipynb").read_bytes() == path.read_bytes()
 
 
-def test_its_cells_have_an_id_that_leads_to_the_record_and_a_tag_where_code_raised(
-    history, journal, export
-):
+def test_its_cells_lead_to_the_record_and_tag_errors(history, journal, export):
     document = read(export)
     assert [cell["metadata"] for cell in document["cells"]] == [
         {}, {"tags": ["raises-exception"]}, {}, {},
@@ -143,7 +141,7 @@ def test_nbconvert_runs_it_to_its_end(export, tmp_path):
     assert ran.cells[2].outputs[0].data["text/plain"] == "2"
 
 
-def test_papermill_goes_on_after_a_recorded_error_and_tells_of_it_at_the_end(export, tmp_path):
+def test_papermill_reports_a_recorded_error_at_the_end(export, tmp_path):
     target = tmp_path / "ran.ipynb"
     with pytest.raises(papermill.PapermillExecutionError, match="ZeroDivisionError"):
         papermill.execute_notebook(export, target, progress_bar=False)

@@ -67,7 +67,7 @@ def guessed(data: bytes, salts=("",)):
     return found
 
 
-def test_a_name_is_the_hmac_of_the_payload_with_the_salt_on_its_line(made):
+def test_a_name_is_the_hmac_of_salt_and_payload(made):
     entry = lines_of(made)[1]
     name = entry.entry["source"]
     salt = entry.salts[name]

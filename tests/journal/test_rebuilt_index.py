@@ -129,7 +129,7 @@ def test_a_lookup_waits_for_the_whole_index(held, recorded):
     assert len(executions[0]) == 1
 
 
-def test_what_cannot_be_tried_again_waits_for_the_index_as_long_as_it_takes(held, recorded):
+def test_a_request_sent_once_waits_for_the_index(held, recorded):
     history, held, _ = held
     ready = history.until_ready()
     assert not ready.done()

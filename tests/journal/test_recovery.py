@@ -123,7 +123,7 @@ def test_an_end_that_only_the_journal_tells_reaches_the_ledger(history, folder, 
     again.stop()
 
 
-def test_a_session_that_a_live_server_may_be_about_to_list_is_left_alone(folder, other_server):
+def test_a_session_not_yet_in_the_ledger_is_left_alone(folder, other_server):
     other_server.stdout.readline()
     entry = opened()
     session = folder / "sessions" / entry.session_id

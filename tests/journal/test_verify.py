@@ -208,7 +208,7 @@ def test_a_line_cut_in_its_middle_is_torn(made):
     assert verify_journal(made).outcome is Outcome.TORN
 
 
-def test_a_journal_cut_at_a_line_is_found_by_a_head_that_is_known(made, folder):
+def test_a_truncated_journal_is_found_by_a_known_head(made, folder):
     lines = read(made)
     head = chain.parse_line(lines[-1]).hash
     assert verify_journal(made, head=head).outcome is Outcome.WHOLE

@@ -170,7 +170,7 @@ def rechained(lines: list[bytes], n: int, entry: Any) -> bytes:
     return b"".join(written)
 
 
-def test_an_entry_of_any_shape_is_a_verdict_also_when_the_chain_was_made_anew(
+def test_an_odd_entry_in_a_new_chain_gets_a_verdict(
     folder: Path,
 ) -> None:
     random_ = random.Random(5)

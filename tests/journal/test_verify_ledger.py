@@ -134,7 +134,7 @@ def test_only_what_the_ledger_lost_is_told(folder: Path, ledger: Path) -> None:
         ({"sudo": True}, "sudo (added)"),
     ],
 )
-def test_a_token_that_is_not_as_it_was_minted_is_told_field_by_field(
+def test_a_changed_token_is_reported_by_field(
     folder: Path, changed: dict[str, object], named: str
 ) -> None:
     tokens = json.loads((folder / "tokens.json").read_bytes())

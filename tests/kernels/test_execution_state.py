@@ -64,7 +64,7 @@ def test_a_kernel_that_was_found_busy_is_so_until_more_is_known() -> None:
     assert busy.foreign is None
 
 
-def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() -> None:
+def test_an_idle_kernel_counts_only_once_it_answers() -> None:
     busy = KernelActivity(OURS, "idle")
     busy.overhear(parent("cell"))
     assert busy.execution_state == "starting"
@@ -77,7 +77,7 @@ def test_a_kernel_that_was_found_idle_is_not_taken_for_it_before_it_answers() ->
     assert busy.execution_state == "idle"
 
 
-def test_whatever_was_run_in_it_is_known_and_what_was_only_asked_is_not() -> None:
+def test_only_code_that_ran_counts_as_run_in_it() -> None:
     for who in OURS, THEIRS:
         busy = KernelActivity(OURS, "idle")
         busy.take("busy", parent("hello", who, msg_type="kernel_info_request"))

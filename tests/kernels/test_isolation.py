@@ -95,7 +95,7 @@ def test_a_trial_is_refused_because_an_isolated_kernel_cannot_be_copied(isolated
         isolated.run("1", trial=True)
 
 
-def test_no_file_of_the_server_of_its_account_or_of_another_session_is_there(
+def test_no_file_of_server_account_or_other_sessions_is_there(
     here: IsolationServer, isolated: Session
 ) -> None:
     with here.client.open_session("tester", isolated=True) as other:

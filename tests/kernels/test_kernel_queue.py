@@ -158,7 +158,7 @@ async def test_who_has_lost_patience_takes_the_shortest_pause() -> None:
     assert turn.done()
 
 
-async def test_who_has_lost_patience_takes_a_pause_that_is_over_when_it_is_told() -> None:
+async def test_an_impatient_caller_counts_a_pause_that_has_ended() -> None:
     kernel = SharedKernel()
     kernel.begins()
     turn = kernel.turns.ask()

@@ -384,7 +384,7 @@ async def test_a_restart_in_place_is_told_and_the_next_life_is_adopted(gate: Gat
         assert text(await AgentRun(2, "print(len(In))").in_turn(again)) == "2\n"
 
 
-async def test_a_kernel_that_dies_is_told_as_dead_though_it_is_restarted_by_itself() -> None:
+async def test_a_kernel_that_restarts_by_itself_is_reported_dead() -> None:
     async with kernel_server(**RESTARTS_SOON) as server:
         kernel_id = await server.start_kernel()
         kernel = await server.live.adopt(kernel_id)

@@ -145,7 +145,7 @@ async def test_any_application_isolates_kernels_whose_kernelspec_says_so(tmp_pat
         await manager.shutdown_kernel(now=True)
 
 
-async def test_an_isolated_kernel_of_any_application_works_in_no_folder_with_private_files(
+async def test_an_isolated_kernel_works_in_no_private_folder(
     tmp_path: Path,
 ) -> None:
     manager = AsyncKernelManager(kernel_name="apart", kernel_spec_manager=specs(tmp_path))

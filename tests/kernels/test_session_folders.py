@@ -297,9 +297,7 @@ def test_nor_where_a_kernel_is_started_for_a_notebook(kernels: Kernels) -> None:
 
 
 @pytest.mark.parametrize("way", ["unshare", "bubblewrap"])
-def test_a_folder_that_is_another_by_the_time_it_is_mounted_is_not_worked_in(
-    way: Way, tmp_path: Path
-) -> None:
+def test_a_folder_replaced_before_its_mount_is_refused(way: Way, tmp_path: Path) -> None:
     """Between the look at a folder and its mount there is a moment that nobody can wait for."""
     prefix = prefix_of(way)
     for name in ("held", "other"):

@@ -395,7 +395,7 @@ async def test_our_code_is_sent_again_after_somebody_has_removed_it() -> None:
         assert set(await looked("d = 1")) == {"d"}
 
 
-async def test_our_code_that_cannot_stay_is_sent_no_more_than_once_for_a_run() -> None:
+async def test_code_that_cannot_stay_is_sent_once_a_run() -> None:
     async with kernel_server() as server:
         looked = await looked_at(server)
         await looked("'begins' + str()")

@@ -81,7 +81,7 @@ async def test_what_cannot_be_read_is_counted() -> None:
             assert (ended.outputs_complete, ended.omitted.outputs) == (False, 1), sent
 
 
-async def test_output_in_the_name_of_a_run_whose_turn_has_not_come_is_left_out(gate: Gate) -> None:
+async def test_output_before_its_runs_turn_is_left_out(gate: Gate) -> None:
     async with kernel_server() as server:
         kernel = await in_new_kernel(server)
         person = await server.person(kernel.id)
@@ -122,7 +122,7 @@ kernel.do_execute = odd
         assert text(await AgentRun(4, "print(4)").in_turn(kernel)) == "4\n"
 
 
-async def test_a_thread_that_ends_is_the_end_of_the_kernels_life_and_the_next_life_heals() -> None:
+async def test_the_end_of_the_thread_ends_the_kernels_life() -> None:
     async with kernel_server() as server:
         kernel = await in_new_kernel(server)
         channels: Any = kernel.connection._channels

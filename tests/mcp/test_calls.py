@@ -367,7 +367,7 @@ def test_older_revisions_get_only_what_they_know() -> None:
         assert (older.content, older.structured_content) == (content[:1], None)
 
 
-async def test_a_client_whose_token_has_ended_is_told_nothing_more_of_how_a_call_goes() -> None:
+async def test_an_ended_token_gets_no_more_progress() -> None:
     async def progress(call: Call) -> None:
         await call.progress("secret")
 

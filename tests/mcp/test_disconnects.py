@@ -86,7 +86,7 @@ async def test_a_client_that_goes_away_leaves_its_code_alone(
 
 
 @ERAS
-async def test_a_call_that_is_sent_again_while_it_runs_waits_for_the_same_execution(
+async def test_a_repeated_call_waits_for_the_same_execution(
     agent: Agent, start: Start, url: str, gate: Gate, modern: bool
 ) -> None:
     raw = await start(modern)

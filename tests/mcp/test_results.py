@@ -141,7 +141,7 @@ async def test_a_hundred_large_values_are_still_told() -> None:
     assert len(msgspec.json.encode(text)) < 100_000
 
 
-def test_a_list_is_cut_where_its_room_ends_and_has_at_least_one_item() -> None:
+def test_a_cut_list_has_at_least_one_item() -> None:
     assert fitting([], 10) == []
     assert fitting(["a" * 100, "b"], 10) == ["a" * 100]
     assert fitting(["aaa", "bbb", "ccc"], 12) == ["aaa", "bbb"]

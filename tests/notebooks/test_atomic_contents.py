@@ -89,7 +89,7 @@ def has_new_cell(path: Path) -> bool:
     return NEW in [cell["id"] for cell in notebook.cells]
 
 
-def test_a_process_that_is_killed_in_a_save_leaves_the_old_notebook_or_the_new(
+def test_a_killed_save_leaves_the_old_notebook_or_the_new(
     tmp_path: Path,
 ) -> None:
     before = as_written(persons_notebook())

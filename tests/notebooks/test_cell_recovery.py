@@ -76,7 +76,7 @@ def sources(folder: Path) -> list[str]:
     return [cell["source"] for cell in read(folder).cells]
 
 
-def test_the_next_server_writes_the_cells_that_a_killed_one_did_not_but_none_that_was_deleted(
+def test_the_next_server_writes_cells_that_were_not_deleted(
     tmp_path: Path,
 ) -> None:
     wanted = [*map(str, range(1, BURST + 1)), "0", "0  # first"]

@@ -321,7 +321,7 @@ async def test_large_tables_are_made_inert_too():
     assert "script" not in "".join(tables)
 
 
-async def test_a_notebook_that_cannot_be_written_is_told_and_tried_again_at_the_end():
+async def test_an_unwritable_notebook_is_tried_again_at_the_end():
     file = DictWay(notebook(), via="contents", streams=False)
 
     def refuse() -> None:
@@ -372,7 +372,7 @@ async def test_a_notebook_that_vanished_is_told():
     assert "a.ipynb" in document.reason
 
 
-async def test_a_cell_that_is_run_keeps_its_id_and_place_and_loses_what_it_had():
+async def test_a_cell_that_is_run_loses_its_old_outputs_only():
     old = [{"output_type": "stream", "name": "stdout", "text": "old"}]
     tab = DictWay(notebook(code("x", "1", old, agent_exec={"status": "error"}), code("b")))
     async with kept(tab, cell=ExistingCell("1", None)) as it:
@@ -419,7 +419,7 @@ async def test_a_source_that_was_replaced_and_then_edited_stays_edited():
     assert (document.status, document.reason) == ("not_written", CHANGED)
 
 
-async def test_a_source_whose_replacement_was_not_acknowledged_is_not_taken_for_a_persons():
+async def test_an_unacknowledged_source_is_not_taken_for_the_users():
     tab = DictWay(notebook(code("x", "1")))
     tab.breaks_after = True
     async with kept(tab, cell=ExistingCell("1", "2")) as it:
@@ -443,7 +443,7 @@ async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
     await asyncio.gather(first.ends(), second.ends(), *tasks)
 
 
-async def test_a_cell_at_the_end_keeps_its_place_when_the_next_one_was_put_first():
+async def test_cells_put_out_of_order_stand_in_order():
     document = DictWay(notebook(code("a", "1"), code("y", "2")))
     it = Kept(document)
     it.writer.again_at = Position(before="y")
@@ -491,7 +491,7 @@ async def test_a_writer_that_is_broken_off_leaves_nothing_half_told():
 
 
 @pytest.mark.parametrize("late", ["x", "y", "z", "none"])
-async def test_executions_that_end_while_writes_are_gathered_cost_one_save_in_their_order(late):
+async def test_gathered_ends_cost_one_save_in_order(late):
     """One may end just when the batch is written; it does not overtake the others."""
     file = DictWay(notebook(code("a")), via="contents", streams=False)
     loop = WriteLoop(Notebooks([file]), LOG, merge_delay=0, batch_delay=3600)
@@ -607,7 +607,7 @@ async def test_a_cell_whose_source_is_another_when_its_execution_begins_is_left_
     assert "agent_exec" not in left["metadata"]
 
 
-async def test_a_cell_that_is_edited_before_it_is_written_at_all_is_left_alone() -> None:
+async def test_a_cell_edited_before_its_first_write_is_left_alone() -> None:
     tab = DictWay(notebook(code("x", "edited")))
     async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
         told = await it.ends()

@@ -124,7 +124,7 @@ async def test_a_notebook_is_read_as_it_is_on_disk(contents: Any, file: File) ->
     assert notebook.nbformat_minor == 5
 
 
-async def test_a_cell_is_added_and_the_rest_of_the_file_is_byte_for_byte_as_it_was(
+async def test_an_added_cell_leaves_the_rest_of_the_file_unchanged(
     contents: Any, file: File
 ) -> None:
     before = file.text
@@ -277,9 +277,7 @@ async def test_hidden_notebooks_are_reached_where_the_server_shows_them(
     assert X in hidden.read_text()
 
 
-async def test_a_file_in_the_middle_of_a_save_is_read_when_that_is_done(
-    contents: Any, file: File
-) -> None:
+async def test_a_read_waits_for_a_save_to_end(contents: Any, file: File) -> None:
     whole = file.text
     file.text = ""  # as whoever saves in place leaves it for a moment
 
@@ -385,9 +383,7 @@ async def test_a_caller_who_leaves_does_not_take_the_others_along(
     assert [cell.id for cell in on_disk(file).cells[4:]] == ["stays"]
 
 
-async def test_a_caller_who_leaves_in_the_middle_of_a_save_does_not_take_the_others_along(
-    contents: Any, file: File
-) -> None:
+async def test_a_cancelled_save_does_not_cancel_the_others(contents: Any, file: File) -> None:
     class Leaving(Hashing):
         async def save(self, model: Any, path: str) -> Any:
             leaves.cancel()

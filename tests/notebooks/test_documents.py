@@ -236,7 +236,7 @@ async def test_outputs_are_cleared_though_a_way_broke_off_before_that(ways: Ways
     assert ways.document.content["cells"][0]["outputs"] == []
 
 
-async def test_what_was_put_before_a_way_broke_off_is_not_put_again_beside_a_persons_cell(
+async def test_a_cell_put_before_a_break_is_not_put_twice(
     ways: Ways,
 ) -> None:
     ways.live.breaks_off = "after"

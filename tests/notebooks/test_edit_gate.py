@@ -160,7 +160,7 @@ def closed(server: RealServer) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("route", "approval"), list(product(EXECUTES, APPROVALS)))
-async def test_running_a_cell_with_another_source_is_an_edit_that_waits_as_one_proposal(
+async def test_a_run_with_another_source_waits_as_one_proposal(
     server: RealServer, route: Route, approval: str
 ) -> None:
     work = Work(server, "propose", approval)
@@ -184,7 +184,7 @@ async def test_running_a_cell_with_another_source_is_an_edit_that_waits_as_one_p
 
 
 @pytest.mark.parametrize(("route", "approval"), list(product(EXECUTES, APPROVALS)))
-async def test_where_edits_apply_only_approval_holds_a_cell_that_runs_with_another_source(
+async def test_a_run_with_another_source_needs_approval_where_edits_apply(
     server: RealServer, route: Route, approval: str
 ) -> None:
     work = Work(server, "apply", approval)

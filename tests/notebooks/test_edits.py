@@ -150,7 +150,7 @@ def test_a_new_source_leaves_outputs_and_metadata_as_they_are() -> None:
     assert after["cells"][0] == {**notebook["cells"][0], "source": "2"}
 
 
-def test_a_cell_of_another_type_keeps_its_metadata_but_no_trust_and_no_record() -> None:
+def test_a_change_of_type_drops_trust_and_record() -> None:
     notebook = three()
     notebook["cells"][0]["metadata"] = {"tags": ["t"], "trusted": True, "agent_exec": {"x": 1}}
     _, after = planned(notebook, ReplaceCell(cell_id=id("a"), source="2", cell_type="markdown"))

@@ -96,9 +96,7 @@ async def test_a_cell_goes_where_it_is_asked_to(
     assert tab.order == order
 
 
-async def test_cells_after_the_same_one_are_in_the_order_in_which_they_were_submitted(
-    session: Session, tab: DictWay
-):
+async def test_cells_after_the_same_cell_stand_in_order(session: Session, tab: DictWay):
     for id in ("x", "y"):
         await session.run(id, "1", Placement(after="a"))
     await tab.apply([DeleteCell(cell_id=CellId("y"))], Expected())
@@ -211,9 +209,7 @@ async def test_cells_at_the_end_that_are_lost_come_back_in_their_order(tab: Dict
     await session.cells.written("y")
 
 
-async def test_a_cell_that_is_run_by_two_shows_the_first_until_that_has_ended(
-    session: Session, tab: DictWay
-):
+async def test_a_cell_run_by_two_shows_the_first_until_it_ends(session: Session, tab: DictWay):
     first = await session.accept("x", None, Placement(cell="a"))
     second = await session.accept("y", None, Placement(cell="a"))
     session.cells.changed(second)

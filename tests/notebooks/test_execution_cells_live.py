@@ -269,7 +269,7 @@ async def test_all_of_a_closed_session_is_accepted_at_once(notebook: Notebook) -
         assert "application/javascript" in notebook.cell(execution["id"]).outputs[0].data
 
 
-async def test_outputs_of_a_session_are_accepted_as_they_come_while_a_person_wants_it(
+async def test_outputs_are_accepted_as_they_come_if_wanted(
     notebook: Notebook,
 ) -> None:
     await notebook.open("1")

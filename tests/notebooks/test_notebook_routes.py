@@ -312,7 +312,7 @@ async def test_only_a_session_of_this_notebook_edits_it(agent: Agent, file: File
     assert (answered.status, answered.json["code"]) == (409, "session_closed")
 
 
-async def test_a_notebook_that_cannot_be_written_is_left_as_it_is_and_the_record_says_so(
+async def test_the_record_says_that_a_notebook_cannot_be_written(
     agent: Agent, file: File, history_dir: Path
 ) -> None:
     file.text = json.dumps({"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": []})

@@ -198,7 +198,7 @@ async def test_a_proposal_names_letters_that_look_like_others(work: Proposing) -
     assert (await work.open())[new]["lookalikes"] == {"\u0440assword": {"\u0440": "p"}}
 
 
-async def test_what_was_kept_can_be_undone_as_long_as_it_is_as_the_agent_left_it(
+async def test_a_kept_cell_can_be_undone_until_it_changes(
     work: Proposing, file: File, history_dir: Path
 ) -> None:
     before = json.loads(file.text)
@@ -591,7 +591,7 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                 assert next(iter(on_disk(file))) == "title"
 
 
-async def test_an_edit_with_a_secret_cannot_be_proposed_since_it_could_not_be_recorded(
+async def test_an_edit_with_a_secret_cannot_be_proposed(
     work: Proposing, file: File, history_dir: Path
 ) -> None:
     token = f"jaex_t_{'0' * 26}_{'a' * 64}"

@@ -50,7 +50,7 @@ NO = None
         ("a\x0cb\nc", "a\x0cb\nC", "A\x0cb\nc", "A\x0cb\nC"),
     ],
 )
-def test_edits_of_other_lines_are_merged_and_those_of_the_same_are_a_conflict(
+def test_only_edits_of_the_same_lines_conflict(
     base: str, agents: str, users: str, both: str | None
 ) -> None:
     assert merged(base, agents, users) == both

@@ -220,7 +220,7 @@ async def test_of_several_tabs_the_one_that_was_used_last_is_the_way(
     assert len(first.asked) == 2
 
 
-async def test_a_tab_with_unsaved_changes_of_agents_stays_the_way_until_they_are_saved(
+async def test_a_tab_with_agents_unsaved_changes_is_written_to(
     ways: TabBackend, open_page: OpenPage
 ) -> None:
     uses = count()
@@ -250,7 +250,7 @@ async def test_a_tab_with_unsaved_changes_of_agents_stays_the_way_until_they_are
     await change(first)
 
 
-async def test_a_tab_with_unsaved_edits_of_a_person_only_does_not_stay_the_way(
+async def test_a_tab_with_only_a_users_unsaved_edits_is_not_kept(
     ways: TabBackend, open_page: OpenPage
 ) -> None:
     await open_page(shown("a.ipynb", dirty=True, only_agents=False, unused_seconds=60))
@@ -351,7 +351,7 @@ async def test_a_page_that_goes_is_waited_for_no_longer(
     await asyncio.wait_for(waiting, 10)
 
 
-async def test_a_page_in_which_nobody_chooses_a_kernel_is_not_waited_for_for_ever(
+async def test_the_wait_for_a_chosen_kernel_ends(
     ways: TabBackend, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ways, "_kernel_timeout", 0.05)
@@ -442,7 +442,7 @@ async def test_clean_tabs_read_a_file_again_that_was_written_past_them(
     assert dirty.asked == new.asked == []
 
 
-async def test_a_tab_that_has_read_a_file_before_it_was_written_reads_it_again(
+async def test_a_tab_that_read_the_old_file_reads_it_again(
     ways: TabBackend, open_page: OpenPage
 ) -> None:
     ways.written("a.ipynb", "2")
@@ -454,7 +454,7 @@ async def test_a_tab_that_has_read_a_file_before_it_was_written_reads_it_again(
     assert [each["op"] for each in late.asked] == ["reload", "read"]
 
 
-async def test_a_tab_that_has_read_a_file_after_it_was_written_is_left_alone(
+async def test_a_tab_that_read_the_written_file_is_left_alone(
     ways: TabBackend, open_page: OpenPage
 ) -> None:
     ways.written("a.ipynb", "2")

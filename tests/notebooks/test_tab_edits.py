@@ -69,9 +69,7 @@ def replace(id: str, source: str) -> dict[str, Any]:
     return {"op": "replace", "cell_id": id, "source": source}
 
 
-async def test_kept_edits_that_a_reload_lost_are_proposed_again_but_not_what_the_user_deleted(
-    edits: Edits, open_tab: Any
-) -> None:
+async def test_kept_edits_lost_by_a_reload_are_proposed_again(edits: Edits, open_tab: Any) -> None:
     async with open_tab("one") as tab:
         a, b, c = tab.ids
         insert = {"op": "insert", "cell_type": "code", "source": "new = 1", "after": a}
@@ -122,9 +120,7 @@ async def test_what_the_user_wrote_over_a_kept_edit_is_never_overwritten(
         assert tab.sources == ["a = 3  # mine", "b = 2", "c = 4  # mine"]
 
 
-async def test_an_edit_is_lost_when_the_tab_that_has_it_is_closed_beside_another(
-    edits: Edits, open_tab: Any
-) -> None:
+async def test_closing_the_tab_that_has_it_loses_the_edit(edits: Edits, open_tab: Any) -> None:
     async with open_tab("other") as other, open_tab("used") as tab:
         a, *_ = tab.ids
         await edits.propose(replace(a, "a = 2"))
@@ -135,9 +131,7 @@ async def test_an_edit_is_lost_when_the_tab_that_has_it_is_closed_beside_another
         await edits.open(f"change {a}")
 
 
-async def test_an_edit_is_lost_when_its_tab_is_reloaded_before_the_decision_is_recorded(
-    edits: Edits, open_tab: Any
-) -> None:
+async def test_a_reload_before_the_decision_loses_the_edit(edits: Edits, open_tab: Any) -> None:
     async with open_tab("one") as tab:
         a, *_ = tab.ids
         tab.reads_again = True

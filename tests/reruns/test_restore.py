@@ -34,9 +34,7 @@ async def ended(agent: Agent, *sources: str) -> tuple[dict[str, Any], list[dict[
     return session, ran
 
 
-async def test_what_made_the_state_runs_again_once_and_the_next_answer_says_what_is_back(
-    agent: Agent, history_dir: Path
-) -> None:
+async def test_restored_code_runs_once_and_is_reported(agent: Agent, history_dir: Path) -> None:
     session, ran = await ended(
         agent,
         "import math\na = [1]",

@@ -140,9 +140,7 @@ def right_at_the_end(server: ServerProcess, traces: Traces) -> None:
         pytest.param(right_at_the_end, marks=pytest.mark.nightly),
     ],
 )
-def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most_once(
-    tmp_path: Path, moment: Moment
-) -> None:
+def test_a_killed_servers_executions_ran_at_most_once(tmp_path: Path, moment: Moment) -> None:
     traces = Traces(tmp_path)
     for _ in range(KILLS):
         with server_process(tmp_path) as server:
@@ -152,7 +150,7 @@ def test_what_a_killed_server_had_accepted_is_found_with_its_end_and_ran_at_most
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
 
 
-def test_what_a_key_or_a_restore_asks_for_again_runs_only_if_it_did_not_end_in_between(
+def test_a_repeated_step_runs_only_if_it_has_not_ended(
     tmp_path: Path,
 ) -> None:
     traces, gate = Traces(tmp_path), Gate(tmp_path, "keyed")

@@ -91,7 +91,7 @@ async def test_code_that_ignores_its_interrupt_is_told_and_blocks_what_follows(
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
-async def test_output_that_has_not_come_when_the_time_is_over_is_unknown_and_the_code_ended_well(
+async def test_output_that_misses_the_timeout_is_unknown(
     agent: Agent,
 ) -> None:
     session = await agent.open()

@@ -187,7 +187,7 @@ def test_what_has_filled_the_disk_can_be_stopped_and_closed(
     runs_again(server, sessions[cancelled], disk)
 
 
-def test_a_history_that_begins_read_only_is_told_and_taken_up_when_it_can_be_written(
+def test_a_history_read_only_at_start_is_used_once_writable(
     tmp_path: Path, history: Path, can_mount: None
 ) -> None:
     with server_process(tmp_path, wrapper=mounting("size=4m,ro", history)) as server:
@@ -202,7 +202,7 @@ def test_a_history_that_begins_read_only_is_told_and_taken_up_when_it_can_be_wri
         runs_again(server, session, as_seen_by(server, history))
 
 
-def test_a_folder_that_is_covered_by_a_read_only_one_stops_what_is_new_until_it_is_back(
+def test_a_read_only_history_stops_new_work_until_writable(
     small_disk: ServerProcess, tmp_path: Path, history: Path
 ) -> None:
     session = small_disk.open()
@@ -301,7 +301,7 @@ def test_what_ran_while_the_folder_was_away_is_recorded_when_it_is_back(
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_a_dead_kernel_asked_for_is_asked_no_more_though_its_end_is_not_recorded_yet(
+def test_a_dead_kernels_input_request_is_withdrawn(
     server: ServerProcess, tmp_path: Path, history: Path
 ) -> None:
     session = server.open(allow_stdin=True)
@@ -333,7 +333,7 @@ def test_a_deleted_folder_ends_what_was_in_it_and_is_begun_anew(
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_runs_while_its_record_is_deleted_ends_and_says_that_it_is_not_recorded(
+def test_running_code_says_that_its_record_was_deleted(
     server: ServerProcess, tmp_path: Path, history: Path
 ) -> None:
     gate = Gate(tmp_path, "deleted")

@@ -51,7 +51,7 @@ async def test_an_execution_waits_for_input_and_goes_on_with_what_it_is_given(ag
     assert again["input"]["prompt"] == "First? "
 
 
-async def test_where_code_may_not_ask_it_fails_at_once_and_a_model_is_told_what_to_do(
+async def test_code_that_may_not_ask_fails_with_advice(
     agent: Agent,
 ) -> None:
     session = await agent.open()
@@ -73,7 +73,7 @@ async def test_a_wait_ends_when_something_is_asked_that_was_not_known(agent: Age
     assert (await waits).json["input"]["prompt"] == "Second? "
 
 
-async def test_of_two_answers_the_first_counts_and_the_other_is_not_taken_for_the_next(
+async def test_only_the_first_of_two_answers_counts(
     agent: Agent,
 ) -> None:
     session = await agent.open(allow_stdin=True)

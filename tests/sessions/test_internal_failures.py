@@ -42,9 +42,7 @@ kernel.session.send(kernel.iopub_socket, message)
 """
 
 
-async def test_output_in_the_name_of_an_execution_that_was_not_sent_is_left_out(
-    agent: Agent, tmp_path: Path
-) -> None:
+async def test_output_of_an_unsent_execution_is_left_out(agent: Agent, tmp_path: Path) -> None:
     pipe = tmp_path / "id"
     os.mkfifo(pipe)
     session = await agent.open()

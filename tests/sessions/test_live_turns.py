@@ -228,7 +228,7 @@ async def test_the_stream_tells_what_is_waited_for(
     await person.reply(cell)
 
 
-async def test_what_waits_behind_a_cell_goes_on_after_a_restart_that_ends_the_cell(
+async def test_waiting_code_runs_after_a_restart_ends_the_cell(
     agent: Agent, desk: Desk, gate: Gate
 ) -> None:
     person, session = await together(agent, desk)
@@ -325,7 +325,7 @@ async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
 
 @pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.2}])
 @pytest.mark.parametrize("how", ["close", "cancel"])
-async def test_what_stands_in_the_kernels_own_queue_is_stopped_when_it_begins_and_not_before(
+async def test_code_in_the_kernels_queue_is_stopped_when_it_begins(
     agent: Agent, desk: Desk, slow_kernel: str, tmp_path: Path, how: str
 ) -> None:
     """A person who always has a cell queued is first, until the agent has lost its patience."""

@@ -43,7 +43,7 @@ async def test_a_caller_reads_one_thing_at_a_time_and_keeps_nobody_else_waiting(
     await reads.stop()
 
 
-async def test_what_is_read_when_the_server_stops_is_read_and_what_waits_is_refused() -> None:
+async def test_a_stopping_server_ends_reads_and_refuses_the_rest() -> None:
     reads, go_on, begun = LongReads(), threading.Event(), threading.Event()
 
     def read() -> str:

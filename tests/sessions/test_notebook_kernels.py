@@ -105,7 +105,7 @@ async def test_a_kernel_of_ours_stays_where_nobody_started_another(
     assert server.ended == []
 
 
-async def test_what_is_about_to_run_in_a_kernel_of_ours_is_not_taken_from_under(
+async def test_a_kernel_about_to_run_code_is_not_culled(
     server: Server, kernels: NotebookKernels
 ) -> None:
     ours = await kernels.session_of("a.ipynb", None)

@@ -30,7 +30,7 @@ async def ended(agent: Agent) -> str:
     return str(session["id"])
 
 
-async def test_a_session_goes_when_no_code_runs_and_not_while_it_is_on_hold(
+async def test_a_session_is_removed_unless_it_runs_or_is_held(
     agent: Agent, gate: Gate, history_dir: Path
 ) -> None:
     busy = await agent.open()

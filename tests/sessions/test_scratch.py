@@ -139,7 +139,7 @@ async def test_a_closed_session_leaves_no_kernel(agent: Agent, jp_serverapp: Ser
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"kernel_idle_timeout": 0.3}])
-async def test_an_idle_kernel_is_culled_and_the_session_goes_on_with_a_fresh_one(
+async def test_a_session_gets_a_fresh_kernel_after_culling(
     agent: Agent, jp_serverapp: ServerApp
 ) -> None:
     session = await agent.open()

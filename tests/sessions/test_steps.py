@@ -226,7 +226,7 @@ async def test_the_wait_ends_when_a_step_asks_for_input(agent: Agent) -> None:
     assert (answered.status, statuses(answered)) == (202, ["awaiting_input", "queued"])
 
 
-def test_steps_of_a_killed_server_are_found_with_their_ends_and_do_not_run_again(
+def test_steps_of_a_killed_server_do_not_run_again(
     tmp_path: Path,
 ) -> None:
     gate = Gate(tmp_path, "killed")

@@ -10,7 +10,7 @@ from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from tests.server_process import Gate, ServerProcess, server_process
 
 
-def test_a_session_of_another_server_is_said_to_be_its_and_ended_when_that_was_killed(
+def test_a_session_of_a_killed_server_is_ended(
     tmp_path: Path,
 ) -> None:
     gate = Gate(tmp_path, "gate")

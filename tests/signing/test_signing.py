@@ -157,9 +157,7 @@ def test_a_history_written_anew_is_found_by_its_signatures(there, key, verify):
     assert verify(there)[0] == 1
 
 
-def test_with_hash_chains_alone_a_history_written_anew_is_not_found_nor_said_to_be_held(
-    there, verify, tmp_path
-):
+def test_hash_chains_alone_do_not_find_a_rewritten_history(there, verify, tmp_path):
     plain = tmp_path / "plain"
     history = new_history(plain)
     session = history.open_session(opened())
@@ -172,9 +170,7 @@ def test_with_hash_chains_alone_a_history_written_anew_is_not_found_nor_said_to_
     assert report["held"]["chains"][0]["signed"] is None
 
 
-def test_a_history_written_anew_without_signatures_is_found_by_the_key_that_the_reader_has(
-    there, key, verify
-):
+def test_a_rewritten_history_without_signatures_is_found(there, key, verify):
     write_anew(there)
     remove_signatures(there)
     code, report = verify(there, "--key", key)
@@ -185,9 +181,7 @@ def test_a_history_written_anew_without_signatures_is_found_by_the_key_that_the_
     assert verify(there)[0] == 5  # its ledger still names the key
 
 
-def test_a_history_written_anew_and_signed_with_another_key_is_found_by_the_readers_key(
-    there, key, tmp_path, verify
-):
+def test_a_rewritten_history_signed_by_another_key_is_found(there, key, tmp_path, verify):
     write_anew(there)
     remove_signatures(there)
     write(there, tmp_path / "another.pem", 1)

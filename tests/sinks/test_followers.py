@@ -163,7 +163,7 @@ def test_a_payload_over_the_limit_stays(folder, far):
     assert [list(line.payloads.values()) for line in lines if line.payloads] == [["1"]]
 
 
-def test_a_far_side_that_is_gone_is_told_and_gets_all_when_it_is_back(history, folder, far):
+def test_a_sink_that_was_away_gets_everything_later(history, folder, far):
     until(lambda: up_to_date(history))
     gone = far.rename(far.with_name("elsewhere"))
     far.write_text("in the way")
@@ -183,7 +183,7 @@ def test_a_far_side_that_is_gone_is_told_and_gets_all_when_it_is_back(history, f
     assert hashes(arrived(far, session.session_id)) == kept(path)
 
 
-def test_a_far_side_that_is_not_there_is_not_taken_for_a_journal_that_is_gone(folder, tmp_path):
+def test_an_absent_sink_is_no_missing_journal(folder, tmp_path):
     history = new_history(folder, sinks(tmp_path / "not" / "there"))
     try:
         history.open_session(opened())
@@ -193,9 +193,7 @@ def test_a_far_side_that_is_not_there_is_not_taken_for_a_journal_that_is_gone(fo
         history.stop()
 
 
-def test_another_server_that_lives_copies_its_own_and_its_rest_is_taken_when_it_is_dead(
-    history, folder, far, tmp_path
-):
+def test_a_dead_servers_entries_are_copied_by_another(history, folder, far, tmp_path):
     theirs = new_history(folder)  # it has no sink
     session = theirs.open_session(opened())
     run(session, 1, "theirs", [])
@@ -214,7 +212,7 @@ def test_another_server_that_lives_copies_its_own_and_its_rest_is_taken_when_it_
     assert hashes(arrived(far, session.session_id)) == kept(path)
 
 
-def test_a_journal_that_lost_its_end_is_told_and_the_sink_keeps_what_it_had(folder, far):
+def test_a_truncated_journal_keeps_its_copy_in_the_sink(folder, far):
     history = new_history(folder, sinks(far))
     session = history.open_session(opened())
     for seq in (1, 2):
@@ -261,7 +259,7 @@ class Halting(Sink):
         return
 
 
-def test_a_sink_that_is_back_is_noticed_in_seconds_if_code_waits_for_it():
+def test_a_returned_sink_is_noticed_while_code_waits():
     pauses = {strict: [pause_after(n, is_strict=strict) for n in range(1, 20)] for strict in (0, 1)}
     assert pauses[0][:3] == [0.5, 1, 2]
     assert max(pauses[0]) == 60

@@ -61,9 +61,7 @@ def test_nothing_runs_while_a_strict_sink_is_behind_and_it_resumes_by_itself(ser
     assert not mark.exists()
 
 
-def test_what_was_accepted_and_may_not_run_any_more_is_cancelled_and_says_why(
-    server, far, tmp_path
-):
+def test_accepted_code_that_may_no_longer_run_is_cancelled(server, far, tmp_path):
     session = server.open()
     mark = tmp_path / "mark"
     code = f"import os, time\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.05)"

@@ -154,7 +154,7 @@ def test_a_timeout_ends_the_code_and_the_state_stays(quick: EmbeddedIPythonCodeE
     assert text(quick, "kept") == "1"
 
 
-def test_a_crash_is_named_and_the_next_answer_says_that_the_state_is_gone(
+def test_a_crash_is_named_and_lost_state_is_reported(
     executor: EmbeddedIPythonCodeExecutor,
 ) -> None:
     source = (

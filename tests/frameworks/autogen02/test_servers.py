@@ -139,9 +139,7 @@ def test_a_program_that_forgets_to_stop_leaves_no_process(tmp_path: Path) -> Non
     assert not alive
 
 
-def test_executors_of_one_server_have_each_a_kernel_and_do_not_wait_for_each_other(
-    local: LocalJupyterServer, folder: Path
-) -> None:
+def test_executors_of_one_server_run_side_by_side(local: LocalJupyterServer, folder: Path) -> None:
     waits = (
         "import os\nopen('waits', 'w').close()\nx = 1\nwhile not os.path.exists('goes on'): pass"
     )

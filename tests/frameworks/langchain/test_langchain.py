@@ -103,7 +103,7 @@ def test_where_errors_are_words_there_are_no_images_in_them(ours: JupyterPythonT
     assert PNG[:11] not in content
 
 
-def test_a_crash_is_named_and_the_next_message_says_that_the_state_is_gone(
+def test_a_crash_is_named_and_lost_state_is_reported(
     ours: JupyterPythonTool,
 ) -> None:
     crashed = invoke(ours, CRASH)
