@@ -1426,7 +1426,7 @@ class ProposedEdit(Answer, frozen=True, kw_only=True):
     """The cell of the notebook after which it is, or would be; null if there is none."""
     status: EditStatus
     fits: bool
-    """Whether an open edit can be kept now, or a kept one undone."""
+    """Whether an open edit can be kept now, or the decision about a kept one undone."""
     reason: str | None
     """A sentence that says why it does not fit, why it is obsolete, or why it is open again."""
     decided_by: str | None
@@ -1455,10 +1455,10 @@ class ProposalList(Answer, frozen=True, kw_only=True):
 
 
 class DecideEdits(Request, frozen=True, kw_only=True):
-    """Keep or undo a session's proposed edits."""
+    """Keep or reject a session's proposed edits, or undo that."""
 
     ids: Annotated[list[ProposedEditId], Meta(min_length=1, max_length=10_000)] | None = None
-    """Null for all that are open."""
+    """Null for all: to keep or reject, those that are open; to undo, those kept or rejected."""
 
 
 class OpenNotebook(Answer, frozen=True, kw_only=True):

@@ -711,7 +711,7 @@ class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided"):
-    """A user kept or undid proposed edits, an execution replaced one, or a tab lost kept ones."""
+    """A user decided about proposed edits, an execution replaced one, or a tab lost kept ones."""
 
     path: str
     decisions: tuple[EditDecision, ...]

@@ -353,9 +353,9 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         help="""Which agent code needs a user's approval before it runs, for each kind of target
         (`scratch`, `notebook`, `kernel`): none (`none`), the first execution (`first`: once for
         each agent, until the kernel restarts), or every execution (`always`). Defaults: `none` for
-        `scratch`, `first` for the others. `edits`: the user keeps or undoes each edit of a notebook
-        by an agent with a token (`propose`, the default), or they are made at once (`apply`). Users
-        may change all of it in JupyterLab.""",
+        `scratch`, `first` for the others. `edits`: the user keeps or rejects each edit of a
+        notebook by an agent with a token (`propose`, the default), or they are made at once
+        (`apply`). Users may change all of it in JupyterLab.""",
     )
     forced_approval = Dict(
         config=True,

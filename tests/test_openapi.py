@@ -190,8 +190,10 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
         assert (await ask("POST", f"executions/{execution['id']}/{decision}")).status == 200
     listed = await ask("GET", "proposals", session_id=session["id"])
     assert listed.json == {"proposals": []}
-    for decision in ("accept", "discard", "cells/discard", "proposals/keep", "proposals/undo"):
+    for decision in ("accept", "discard", "cells/discard"):
         assert (await ask("POST", f"{at}/{decision}")).status == 200
+    for decision in ("keep", "reject", "undo"):
+        assert (await ask("POST", f"{at}/proposals/{decision}")).status == 200
 
 
 async def ask_about_files(ask: Callable[..., Awaitable[Answered]], at: str) -> None:

@@ -14,7 +14,7 @@ from ..lookalikes import exact
 from ..models import Approvals, Execution, Proposal, Review
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
 from . import exit_codes
-from .command import command, execution_id
+from .command import command
 from .command_client import connected, decided, typed
 from .console import Colour, Console
 from .usage import UsageError, read_source
@@ -104,13 +104,26 @@ def withdraw(arguments: Namespace, console: Console) -> int:
 
 
 def _reject_options(parser: ArgumentParser) -> None:
-    execution_id(parser)
-    parser.add_argument("--reason", metavar="TEXT", help="the reason, which the agent can read")
+    parser.add_argument(
+        "id", metavar="ID", help="of the execution (x_…), or of the session with the edits (s_…)"
+    )
+    parser.add_argument(
+        "ids", metavar="EDIT", nargs="*", help="ids of edits; all open ones by default"
+    )
+    parser.add_argument(
+        "--reason",
+        metavar="TEXT",
+        help="the reason for an execution, which the agent can read",
+    )
 
 
-@command("reject", "reject an execution", _reject_options)
+@command("reject", "reject an execution, or an agent's proposed edits", _reject_options)
 def reject(arguments: Namespace, console: Console) -> int:
-    """Reject an execution."""
+    """Reject an execution, or proposed edits of a session."""
+    if arguments.id.startswith("s_"):
+        return _decide_edits(arguments, console, Session.reject_edits)
+    if arguments.ids:
+        raise UsageError("Edits are named after the id of their session (s_…).")
     with connected(arguments, console, may_start=False) as client:
         answer = decided(client, console, lambda: client.reject(arguments.id, arguments.reason))
     return _answered(answer.execution, arguments, console)
@@ -136,7 +149,7 @@ def proposals(arguments: Namespace, console: Console) -> int:
 
 
 def _edits_options(parser: ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", help="id of the agent's session (s_…)")
+    parser.add_argument("id", metavar="SESSION", help="id of the agent's session (s_…)")
     parser.add_argument(
         "ids", metavar="EDIT", nargs="*", help="ids of edits; all open ones by default"
     )
@@ -148,9 +161,14 @@ def keep(arguments: Namespace, console: Console) -> int:
     return _decide_edits(arguments, console, Session.keep_edits)
 
 
-@command("undo", "reject an agent's proposed edits, or revert kept ones", _edits_options)
+def _undo_options(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="SESSION", help="id of the agent's session (s_…)")
+    parser.add_argument("ids", metavar="EDIT", nargs="+", help="ids of kept or rejected edits")
+
+
+@command("undo", "take back that you kept or rejected an agent's edits", _undo_options)
 def undo(arguments: Namespace, console: Console) -> int:
-    """Undo the proposed edits of a session."""
+    """Undo the decisions about proposed edits: they are open again."""
     return _decide_edits(arguments, console, Session.undo_edits)
 
 
@@ -160,7 +178,7 @@ def _decide_edits(
     decide: Callable[[Session, list[str]], list[Proposal]],
 ) -> int:
     with connected(arguments, console, may_start=False) as client:
-        session = client.session(arguments.session)
+        session = client.session(arguments.id)
         wanted = arguments.ids or [
             edit.id
             for proposal in session.proposals()

@@ -149,6 +149,7 @@ class Session(Blocking[AsyncSession]):
     edit = blocking(AsyncSession.edit)
     proposals = blocking(AsyncSession.proposals)
     keep_edits = blocking(AsyncSession.keep_edits)
+    reject_edits = blocking(AsyncSession.reject_edits)
     undo_edits = blocking(AsyncSession.undo_edits)
     variables = blocking(AsyncSession.variables)
     complete = blocking(AsyncSession.complete)

@@ -431,20 +431,31 @@ class AsyncSession:
         """
         return await self._decide_edits("keep", ids)
 
-    async def undo_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
-        """Drop open edits, or take kept ones back, as a user.
-
-        A kept edit stays kept if its cell is not as the agent left it.
+    async def reject_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
+        """Reject proposed edits, as a user.
 
         Parameters
         ----------
         ids
             Ids of the edits; all that are open when None.
         """
+        return await self._decide_edits("reject", ids)
+
+    async def undo_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
+        """Undo the decisions about kept or rejected edits, as a user: they are open again.
+
+        Kept ones are taken out of the notebook. An edit stays kept if its cell is not as the agent
+        left it.
+
+        Parameters
+        ----------
+        ids
+            Ids of the edits; all that were kept or rejected when None.
+        """
         return await self._decide_edits("undo", ids)
 
     async def _decide_edits(
-        self, what: Literal["keep", "undo"], ids: Sequence[str] | None
+        self, what: Literal["keep", "reject", "undo"], ids: Sequence[str] | None
     ) -> list[models.Proposal]:
         request = models.DecideEdits(ids=None if ids is None else [ProposedEditId(i) for i in ids])
         path = f"{self._path}/proposals/{what}"

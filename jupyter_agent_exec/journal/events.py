@@ -92,7 +92,7 @@ def _comparison(entry: CellRerun, differences: str | None) -> str:
 
 
 def _decisions(entry: EditsDecided) -> str:
-    """Return how many edits were kept, undone and obsolete."""
+    """Return how many edits were kept, rejected, obsolete and open again."""
     counts = Counter(decision.status for decision in entry.decisions)
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 

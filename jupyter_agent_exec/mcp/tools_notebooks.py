@@ -269,7 +269,7 @@ EDIT: Final = Tool(
     title="Edit a notebook's cells",
     description=(
         "Edit the cells of a session's notebook. The answer says whether the edits are made, or "
-        "proposed: then the user keeps or undoes each. It runs nothing. The user may work there "
+        "proposed: then the user keeps or rejects each. It runs nothing. The user may work there "
         "too: read the cells first."
     ),
     scopes=("edit:notebook",),

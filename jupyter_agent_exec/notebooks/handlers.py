@@ -274,13 +274,26 @@ class KeepEditsHandler(ProposalsBase):
         self.answer(await self.proposals.keep(session_id, body, self.caller))
 
 
-class UndoEditsHandler(ProposalsBase):
-    """A session's proposed edits, undone."""
+class RejectEditsHandler(ProposalsBase):
+    """A session's proposed edits, rejected."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
     async def post(self, session_id: str, body: DecideEdits) -> None:
-        """Drop open edits, and take kept ones back if their cells are as the agent left them."""
+        """Reject proposed edits. The notebook is not changed. Answers with what became."""
+        self.answer(await self.proposals.reject(session_id, body, self.caller))
+
+
+class UndoEditsHandler(ProposalsBase):
+    """Decisions about a session's proposed edits, undone."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
+    async def post(self, session_id: str, body: DecideEdits) -> None:
+        """Propose rejected edits again, and kept ones whose cells are as the agent left them.
+
+        The kept ones are taken out of the notebook.
+        """
         self.answer(await self.proposals.undo(session_id, body, self.caller))
 
 
@@ -289,6 +302,7 @@ ROUTES = (
     ("/notebooks/{path}/cells", CellsHandler),
     ("/proposals", ProposalsHandler),
     ("/sessions/{session_id}/proposals/keep", KeepEditsHandler),
+    ("/sessions/{session_id}/proposals/reject", RejectEditsHandler),
     ("/sessions/{session_id}/proposals/undo", UndoEditsHandler),
     ("/executions/{execution_id}/accept", AcceptHandler),
     ("/executions/{execution_id}/discard", DiscardHandler),

@@ -1,4 +1,4 @@
-"""Agents' proposed edits of notebooks: proposes, lists, keeps and undoes them."""
+"""Agents' proposed edits of notebooks: proposes, lists, keeps and rejects them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ from ..sessions.notebook_kernels import path_after_move
 from ..sessions.session import SOMEBODY, LiveSession
 from ..types import (
     CellId,
-    EditStatus,
     ExecutionId,
     ProposalId,
     ProposedEditId,
@@ -325,10 +324,21 @@ class Proposals:
         self._rules.check_not_paused("Keeping an agent's edits")
         return await _Decision(self, request, caller, "kept").make(session_id)
 
-    async def undo(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
-        """Undo a session's proposed edits: drop open ones, and take kept ones back.
+    async def reject(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+        """Reject a session's proposed edits. The notebook is not changed.
 
-        A kept edit stays kept if its cell is not as the agent left it.
+        Raises
+        ------
+        SessionNotFound, InvalidRequest, NotebookNotFound, HistoryUnavailable
+            Nothing was rejected.
+        """
+        return await _Decision(self, request, caller, "rejected").make(session_id)
+
+    async def undo(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+        """Undo the decisions about edits that were kept or rejected: they are open again.
+
+        Those that were kept are taken out of the notebook. An edit stays kept if its cell is not as
+        the agent left it.
 
         Raises
         ------
@@ -336,7 +346,7 @@ class Proposals:
         DocumentChanged, HistoryUnavailable
             Nothing was undone.
         """
-        return await _Decision(self, request, caller, "undone").make(session_id)
+        return await _Decision(self, request, caller, "open").make(session_id)
 
     async def moved(self, before: str, path: str) -> None:
         """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
@@ -353,7 +363,7 @@ class Proposals:
     # -- helpers -----------------------------------------------------------------------------------
 
     def _check_recordable(self, payloads: Sequence[Payload]) -> None:
-        """Raise InvalidRequest if the record would lack what is needed to keep or undo an edit."""
+        """Raise InvalidRequest if the record would lack what is needed to decide about an edit."""
         texts = (each.data.decode() for each in payloads if each.data is not None)
         if any(self._history.redactor.text(text)[1] for text in texts):
             raise InvalidRequest(
@@ -405,7 +415,9 @@ class Proposals:
         if live is not None:
             live.proposed = entry.open
             if isinstance(entry, EditsDecided):
-                live.decided_edits += await self._decided(id, entry)
+                decided = {edit.id: edit for edit in live.decided_edits}
+                decided |= {edit.id: edit for edit in await self._decided(id, entry)}
+                live.decided_edits = list(decided.values())
         session = live or await self._sessions.history.outline(id)
         self._activity.publish("proposals", session)
 
@@ -418,10 +430,14 @@ class Proposals:
 
 
 class _Decision:
-    """One request of a user to keep or to undo edits."""
+    """One request of a user about edits."""
 
     def __init__(
-        self, proposals: Proposals, request: DecideEdits, caller: Caller, what: EditStatus
+        self,
+        proposals: Proposals,
+        request: DecideEdits,
+        caller: Caller,
+        what: Literal["kept", "rejected", "open"],
     ) -> None:
         self._proposals = proposals
         self._ids = request.ids
@@ -442,7 +458,7 @@ class _Decision:
             recorded = await own._recorded(session.id)
             wanted = self._wanted(recorded)
             changing = [edit for edit in wanted if self._changes_notebook(edit)]
-            dropped = [edit for edit in wanted if not self._changes_notebook(edit)]
+            others = [edit for edit in wanted if not self._changes_notebook(edit)]
             via: Via | None = None
             planned: EditPlan | None = None
             if changing:
@@ -452,28 +468,27 @@ class _Decision:
                     partial(self._plan, changing),
                     partial(self._about_to, session.id),
                 )
-            self._decisions += [EditDecision(id=edit.id, status="undone") for edit in dropped]
+            self._decisions += [EditDecision(id=edit.id, status=self._what) for edit in others]
             await self._record(session.id, recorded, via, planned)
             own._writer.settle(self._path, via)
             return ProposalList(proposals=await own._told(session, decided=True))
 
     def _changes_notebook(self, edit: RecordedEdit) -> bool:
-        return self._what == "kept" or edit.status == "kept"
+        return "kept" in (self._what, edit.status)
 
     def _wanted(self, recorded: Sequence[RecordedProposal]) -> list[RecordedEdit]:
         """Return the edits to decide about, in the order in which to make them."""
         edits = {edit.id: edit for each in recorded for edit in each.edits}
-        if self._ids is None:
-            return [edit for edit in edits.values() if edit.status == "open"]
-        unknown = next((id for id in self._ids if id not in edits), None)
+        wanted = edits.keys() if self._ids is None else set(self._ids)
+        unknown = next((id for id in wanted if id not in edits), None)
         if unknown is not None:
             raise InvalidRequest(
                 f"ids: the session has no proposed edit {unknown!r}.", field="ids", id=unknown
             )
-        may = ("open",) if self._what == "kept" else ("open", "kept")
-        wanted = set(self._ids)
+        is_undo = self._what == "open"
+        may = ("kept", "rejected") if is_undo else ("open",)
         found = [edit for id, edit in edits.items() if id in wanted and edit.status in may]
-        return found if self._what == "kept" else found[::-1]
+        return found[::-1] if is_undo else found
 
     async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
         """Return the plan for the edits that fit the notebook."""
@@ -498,7 +513,7 @@ class _Decision:
             now = with_changes(now, step.changes)
             if step.changes:
                 touched.append(edit.cell_id)
-            if edit.cleared or (step.result is None and self._what == "undone"):
+            if edit.cleared or (step.result is None and self._what == "open"):
                 counts.append(edit.cell_id)
             self._decisions.append(EditDecision(id=edit.id, status=self._what))
         there = {id for id in order_of(notebook.cells) if id in counts}
@@ -538,7 +553,8 @@ class _Decision:
             by=self._by,
             path=self._path,
             decisions=tuple(self._decisions),
-            open=sum(edit.id not in decided for edit in _open(recorded)),
+            open=len({edit.id for edit in _open(recorded)} - decided)
+            + sum(decision.status == "open" for decision in self._decisions),
             via=via if planned is not None and planned.changes else None,
             before=payloads[0].digest if payloads else None,
             after=payloads[1].digest if payloads else None,

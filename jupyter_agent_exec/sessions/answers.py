@@ -172,8 +172,8 @@ def restored_note(variables: RestoredVariables) -> str:
 
 _EDIT_NOTES: Final[dict[EditStatus, str]] = {
     "kept": "The user kept your proposed edits of cells",
-    "undone": "The user undid your proposed edits of cells",
-    "open": "Edits that the user kept were lost with an unsaved tab, and are open again, in cells",
+    "rejected": "The user rejected your proposed edits of cells",
+    "open": "Your edits are not in the notebook and open again, for the user to decide, in cells",
     "obsolete": "Your proposed edits do not fit any more, and were not made, in cells",
 }
 

@@ -53,6 +53,7 @@ GET    notebooks/{path}/cells                   200 200 200   200 200 404 200 20
 PATCH  notebooks/{path}/cells                   400 403 400   400 403 404 400 403
 GET    proposals                                200 200 200   200 200 200 200 200
 POST   sessions/{session_id}/proposals/keep     400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/proposals/reject   400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/accept         400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/discard        400 403 400   403 403 403 403 403

@@ -110,6 +110,7 @@ ASKED_FOR = {
     "GET blobs/{digest}": [READ],
     "GET proposals": [READ],
     "POST sessions/{session_id}/proposals/keep": DECIDE_THERE,
+    "POST sessions/{session_id}/proposals/reject": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
     "POST erasures": [EXECUTE],
     "POST retention": [EXECUTE],

@@ -1,4 +1,4 @@
-"""The command line shows the edits that agents propose, keeps them and undoes them."""
+"""The command line shows the edits that agents propose, keeps and rejects them, and undoes that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.real_server import RealServer
 SCOPES = ("exec:notebook", "edit:notebook")
 
 
-def test_edits_are_shown_kept_and_undone(server: RealServer, tmp_path: Path) -> None:
+def test_edits_are_shown_kept_and_rejected(server: RealServer, tmp_path: Path) -> None:
     cli = Cli(server.environ, tmp_path)
     file = File(server.root_dir / "proposed.ipynb")
     file.text = as_written(persons_notebook(code("mine", "x = 1\ny = 1")))
@@ -37,9 +37,12 @@ def test_edits_are_shown_kept_and_undone(server: RealServer, tmp_path: Path) -> 
         changed, added = (edit.id for each in session.proposals() for edit in each.edits)
         assert cli("keep", session.id, changed).stdout == f"{changed}  kept\n"
         assert "y = 2" in file.text
-        assert cli("undo", session.id).stdout == f"{added}  undone\n"
+        assert cli("reject", session.id).stdout == f"{added}  rejected\n"
         assert "z = 3" not in file.text
-        assert cli("undo", session.id, changed).stdout == f"{changed}  undone\n"
+        undone = cli("undo", session.id, changed, added).stdout
+        assert sorted(undone.splitlines()) == sorted(f"{id}  open" for id in (changed, added))
         assert "y = 1" in file.text
+        assert cli("reject", "x_1", changed).returncode == 2
+        cli("reject", session.id)
         assert cli("proposals").stderr == "No edits are proposed.\n"
         session.close()

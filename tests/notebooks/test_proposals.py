@@ -86,7 +86,7 @@ class Proposing:
         return {edit["cell_id"]: edit for each in found for edit in each["edits"]}
 
     async def decide(self, what: str, *cells: str) -> dict[str, Any]:
-        """Keep or undo the edits of some cells, or all that are open; return all."""
+        """Decide about the edits of some cells, or all; return all."""
         known = await self.all()
         body = {"ids": [known[cell]["id"] for cell in cells]} if cells else {}
         answered = await self.person.ask("POST", f"sessions/{self.session}/proposals/{what}", body)
@@ -161,8 +161,8 @@ async def test_an_agents_edits_change_nothing_until_the_user_keeps_them(
     decided = await work.decide("keep", new)  # keeping it again does nothing
     assert statuses(decided)[new] == "kept"
     assert list(on_disk(file)).count(new) == 1
-    await work.decide("undo", "last")
-    assert statuses(await work.decide("keep")) == {"last": "undone", new: "kept", "load": "kept"}
+    await work.decide("reject", "last")
+    assert statuses(await work.decide("keep")) == {"last": "rejected", new: "kept", "load": "kept"}
     assert on_disk(file) == {
         "title": "# Sales",
         new: "new = 1",
@@ -179,7 +179,7 @@ async def test_an_agents_edits_change_nothing_until_the_user_keeps_them(
     # the agent is told with its next answer, once
     run = await work.agent.run({"id": work.session}, "1", placement="none")
     told_cells = {edit["cell_id"]: edit["status"] for edit in run["decided_edits"]}
-    assert told_cells == {"last": "undone", new: "kept", "load": "kept"}
+    assert told_cells == {"last": "rejected", new: "kept", "load": "kept"}
     assert f"The user kept your proposed edits of cells {new}, load." in run["text"]
     run = await work.agent.run({"id": work.session}, "1", placement="none")
     assert run["decided_edits"] == []
@@ -214,17 +214,34 @@ async def test_a_kept_cell_can_be_undone_until_it_changes(
     assert list(on_disk(file)) == ["title", other, new, "load"]
     change_on_disk(file, new, "new = 'mine'")
     edits = await work.decide("undo", new, other, "load", "last", "title")
-    assert statuses(edits) == {
-        new: "kept",
-        other: "undone",
-        "load": "undone",
-        "last": "undone",
-        "title": "undone",
-    }
+    again = {other: "open", "load": "open", "last": "open", "title": "open"}
+    assert statuses(edits) == {new: "kept", **again}
     assert (edits[new]["fits"], edits[new]["reason"]) == (False, "The cell was edited since.")
     assert on_disk(file).pop(new) == "new = 'mine'"
     cells = [cell for cell in json.loads(file.text)["cells"] if cell["id"] != new]
     assert cells == before["cells"]
+    assert (await work.agent.get(f"sessions/{work.session}")).json["proposed"] == 4
+    run = await work.agent.run({"id": work.session}, "1", placement="none")
+    assert statuses({edit["cell_id"]: edit for edit in run["decided_edits"]}) == statuses(edits)
+    await work.decide("keep")  # what is proposed again can be kept again
+    assert set(on_disk(file)) == {"title", other, new, "load"}
+    assert on_disk(file)["load"] == REPLACE["source"]
+    await work.agent.ask("POST", f"sessions/{work.session}/close")
+    assert verify_history(history_dir).findings == []
+
+
+async def test_rejecting_all_can_be_undone(work: Proposing, file: File, history_dir: Path) -> None:
+    before = file.text
+    told = await work.propose(INSERT, REPLACE)
+    edits = await work.open()
+    assert set(statuses(await work.decide("reject")).values()) == {"rejected"}
+    assert await work.open() == {}
+    await work.decide("undo")
+    assert await work.open() == edits
+    assert (await work.agent.get(f"sessions/{work.session}")).json["proposed"] == 2
+    assert file.text == before
+    await work.decide("keep")
+    assert on_disk(file)[told["cell_ids"][0][0]] == "new = 1"
     await work.agent.ask("POST", f"sessions/{work.session}/close")
     assert verify_history(history_dir).findings == []
 
@@ -248,6 +265,7 @@ async def test_outputs_that_were_cleared_or_deleted_come_back(work: Proposing, f
     assert json.loads(file.text)["cells"][1]["outputs"] == []
     await work.decide("undo", "load")
     assert json.loads(file.text)["cells"] == before
+    await work.decide("reject")
     await work.propose({"op": "delete", "cell_id": "load"})
     await work.decide("keep")
     assert "load" not in on_disk(file)
@@ -353,7 +371,7 @@ async def test_proposals_stay_when_their_session_is_closed(
     await work.agent.ask("POST", f"sessions/{work.session}/close")
     assert set(await work.open()) == {told["cell_ids"][0][0], "load"}
     await work.decide("keep", "load")
-    await work.decide("undo")
+    await work.decide("reject")
     assert on_disk(file)["load"] == REPLACE["source"]
     assert await work.open() == {}
     assert verify_history(history_dir).findings == []
@@ -584,10 +602,11 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                 )
                 assert note in text_of(read)
                 assert own.cells(proposed=True).hash == own.cells().hash
-                assert [each.status for each in own.undo_edits([edit.id])[0].edits] == ["undone"]
+                assert [each.status for each in own.undo_edits([edit.id])[0].edits] == ["open"]
+                own.reject_edits()
                 steps = [{"source": "1"}, {"source": "2"}]
                 ran = await client.call_tool("execute", {"session_id": session, "steps": steps})
-                assert note.replace("kept", "undid") in text_of(ran)
+                assert note.replace("kept", "rejected") in text_of(ran)
                 assert next(iter(on_disk(file))) == "title"
 
 

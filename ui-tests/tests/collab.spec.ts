@@ -312,7 +312,7 @@ test('what an agent proposes is shown to both people, and decided once', async (
   for (const { edits } of shown) {
     await expect(edits).toHaveCount(1);
   }
-  await shown[0].all('Undo all');
+  await shown[0].all('Reject all');
   for (const [index, notebook] of both.entries()) {
     await expect(shown[index].edits).toHaveCount(0);
     await expect.poll(() => sources(notebook)).toEqual(['x = 2', 'y']);

@@ -69,7 +69,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await expect.poll(sources).toContain('new = 1');
   await other.close();
   expect((await notebook.cells())[1].id).toBe(added);
-  await shown.click(shown.edit('Delete this cell'), 'Undo');
+  await shown.click(shown.edit('Delete this cell'), 'Reject');
   await expect(shown.edits).toHaveCount(2);
   await shown.all('Keep all');
   await expect(shown.edits).toHaveCount(0);
@@ -84,7 +84,7 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   expect(await agent.statuses()).toEqual({
     [added]: 'kept',
     load: 'kept',
-    old: 'undone',
+    old: 'rejected',
     last: 'kept'
   });
 
@@ -99,6 +99,16 @@ test('proposed edits change nothing until the user keeps them, one by one or all
       'print("old")',
       'df'
     ]);
+
+  // What was kept is proposed again; rejecting all of it can be undone too.
+  await expect(shown.bar).toContainText('2 proposed again');
+  await expect(shown.edits).toHaveCount(2);
+  await shown.all('Reject all');
+  await expect(shown.edits).toHaveCount(0);
+  await expect(shown.bar).toContainText('2 rejected');
+  await shown.all('Undo');
+  await expect(shown.edits).toHaveCount(2);
+  await shown.all('Reject all');
   await shown.all('Dismiss');
   await expect(shown.bar).toBeHidden();
 

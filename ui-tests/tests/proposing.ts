@@ -107,12 +107,12 @@ export class ShownProposals {
     return this._page.getByRole('group', { name, exact: true }).first();
   }
 
-  async click(edit: Locator, button: 'Keep' | 'Undo'): Promise<void> {
+  async click(edit: Locator, button: 'Keep' | 'Reject'): Promise<void> {
     await edit.getByRole('button', { name: button, exact: true }).click();
   }
 
   async all(
-    button: 'Keep all' | 'Undo all' | 'Next' | 'Undo' | 'Dismiss'
+    button: 'Keep all' | 'Reject all' | 'Next' | 'Undo' | 'Dismiss'
   ): Promise<void> {
     await this.bar.getByRole('button', { name: button, exact: true }).click();
   }

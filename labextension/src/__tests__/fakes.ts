@@ -3,6 +3,7 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
 import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type {
+  EditDecision,
   IAgentExecApi,
   IAgentSession,
   IApprovalList,
@@ -110,9 +111,15 @@ export function proposedEdit(
 
 function outcome(
   { fits }: IProposedEdit,
-  what: 'keep' | 'undo'
+  what: EditDecision
 ): IProposedEdit['status'] {
-  return what === 'undo' ? 'undone' : fits ? 'kept' : 'obsolete';
+  return what === 'undo'
+    ? 'open'
+    : what === 'reject'
+      ? 'rejected'
+      : fits
+        ? 'kept'
+        : 'obsolete';
 }
 
 /** A target of a kind. */
@@ -318,27 +325,27 @@ export class FakeServer implements IAgentExecApi {
   failure: Error | null = null;
 
   async listProposals(): Promise<IProposalList> {
-    return { proposals: this.proposals };
+    const proposals = this.proposals.map(proposal => ({
+      ...proposal,
+      edits: proposal.edits.filter(({ status }) => status === 'open')
+    }));
+    return { proposals: proposals.filter(({ edits }) => edits.length > 0) };
   }
 
   /** Decide, and answer with what became of each. */
   async decideEdits(
-    what: 'keep' | 'undo',
+    what: EditDecision,
     _sessionId: string,
     ids: readonly string[]
   ): Promise<IProposalList> {
     this.decided.push([what, ids]);
-    const told = this.proposals.map(proposal => ({
+    this.proposals = this.proposals.map(proposal => ({
       ...proposal,
       edits: proposal.edits.map(edit =>
         ids.includes(edit.id) ? { ...edit, status: outcome(edit, what) } : edit
       )
     }));
-    this.proposals = told.map(proposal => ({
-      ...proposal,
-      edits: proposal.edits.filter(({ status }) => status === 'open')
-    }));
-    return { proposals: told };
+    return { proposals: this.proposals };
   }
 
   /** Emit an activity event. */

@@ -5,6 +5,7 @@ import { ApiError, refusal } from './errors';
 import { followStream } from './stream';
 import { API_NAMESPACE } from '../wire';
 import type {
+  EditDecision,
   IAgentSession,
   IApprovalList,
   GrantSpan,
@@ -181,9 +182,9 @@ export class AgentExecApi {
     return this._getJSON(['proposals'], { path });
   }
 
-  /** Make proposed edits, or drop them or take them back. */
+  /** Keep or reject proposed edits, or undo that. */
   decideEdits(
-    what: 'keep' | 'undo',
+    what: EditDecision,
     sessionId: string,
     ids: readonly string[]
   ): Promise<IProposalList> {

@@ -4,7 +4,13 @@ import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
 import type { Events } from '../api/events';
-import type { IActivityEvent, IAgent, IProposal, IProposedEdit } from '../wire';
+import type {
+  EditDecision,
+  IActivityEvent,
+  IAgent,
+  IProposal,
+  IProposedEdit
+} from '../wire';
 import { Listening } from './listening';
 
 /** Milliseconds between two looks at the server while much happens. */
@@ -20,6 +26,7 @@ export interface IRound {
 
 /** What became of edits of an agent session. */
 export interface IDecided {
+  what: EditDecision;
   sessionId: string;
   edits: readonly IProposedEdit[];
 }
@@ -56,9 +63,9 @@ export class NotebookProposals extends Listening {
     return this._decided;
   }
 
-  /** Keep or undo edits of a session. */
+  /** Decide about edits of a session, or take such decisions back. */
   async decide(
-    what: 'keep' | 'undo',
+    what: EditDecision,
     sessionId: string,
     ids: readonly string[]
   ): Promise<void> {
@@ -67,6 +74,7 @@ export class NotebookProposals extends Listening {
       const told = await this._api.decideEdits(what, sessionId, ids);
       const edits = told.proposals.flatMap(proposal => proposal.edits);
       this._decided.emit({
+        what,
         sessionId,
         edits: edits.filter(({ id }) => ids.includes(id))
       });

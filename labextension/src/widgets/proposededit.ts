@@ -14,7 +14,7 @@ const TAGS = { same: 'span', added: 'ins', removed: 'del' } as const;
 export class ProposedEditView extends Widget {
   constructor(
     private readonly _trans: TranslationBundle,
-    private readonly _decide: (what: 'keep' | 'undo') => Promise<void>
+    private readonly _decide: (what: 'keep' | 'reject') => Promise<void>
   ) {
     super();
     this.addClass('jp-AgentExecProposed');
@@ -25,12 +25,12 @@ export class ProposedEditView extends Widget {
     this._keep = styledButton(_trans.__('Keep'), 'accept', () =>
       this._act('keep')
     );
-    this._undo = styledButton(_trans.__('Undo'), 'reject', () =>
-      this._act('undo')
+    this._reject = styledButton(_trans.__('Reject'), 'reject', () =>
+      this._act('reject')
     );
     this._notice.setAttribute('role', 'alert');
     const head = element('div', 'jp-AgentExecProposed-head');
-    head.append(this._what, this._notice, this._keep, this._undo);
+    head.append(this._what, this._notice, this._keep, this._reject);
     this.node.append(head, this._body);
   }
 
@@ -75,8 +75,8 @@ export class ProposedEditView extends Widget {
     return [pre];
   }
 
-  private async _act(what: 'keep' | 'undo'): Promise<void> {
-    this._keep.disabled = this._undo.disabled = true;
+  private async _act(what: 'keep' | 'reject'): Promise<void> {
+    this._keep.disabled = this._reject.disabled = true;
     this._notice.textContent = '';
     try {
       await this._decide(what);
@@ -85,15 +85,15 @@ export class ProposedEditView extends Widget {
         this._notice.textContent = errorText(error, this._trans);
       }
     }
-    this._keep.disabled = this._undo.disabled = false;
+    this._keep.disabled = this._reject.disabled = false;
   }
 
   private readonly _body = element('div', 'jp-AgentExecProposed-body');
   private _follows: string | null = null;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
+  private readonly _reject: HTMLButtonElement;
   private _shown = '';
-  private readonly _undo: HTMLButtonElement;
   private readonly _what = element('span', 'jp-AgentExecProposed-what');
 }
 

@@ -39,8 +39,8 @@ export class ProposedEdits implements IDisposable {
     reconnected?.connect(this._refresh, this);
     this._places = new CellNeighbours(_panel.content);
     this._proposals.changed.connect(this._update, this);
-    this._proposals.decided.connect((_, { edits, sessionId }) =>
-      this._bars.get(sessionId)?.tell(edits)
+    this._proposals.decided.connect((_, { edits, sessionId, what }) =>
+      this._bars.get(sessionId)?.tell(what, edits)
     );
     _panel.context.pathChanged.connect(this._refresh, this);
     _panel.content.modelChanged.connect(this._onModelChanged, this);

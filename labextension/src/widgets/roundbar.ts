@@ -2,11 +2,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { IRound } from '../model/proposals';
-import type { IProposedEdit } from '../tokens';
+import type { EditDecision, IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from './elements';
 import { errorText, quoted } from './wording';
 
-/** Keeps or undoes all of a round, and leads from one edit to the next. */
+/** Keeps or rejects all of a round, and leads from one edit to the next. */
 export class RoundBar extends Widget {
   constructor(private readonly _options: RoundBar.IOptions) {
     super();
@@ -18,11 +18,13 @@ export class RoundBar extends Widget {
       linkButton(trans.__('Previous'), () => this._step(-1)),
       linkButton(trans.__('Next'), () => this._step(1)),
       styledButton(trans.__('Keep all'), 'accept', () => this._all('keep')),
-      styledButton(trans.__('Undo all'), 'reject', () => this._all('undo'))
+      styledButton(trans.__('Reject all'), 'reject', () => this._all('reject'))
     );
     this._after.append(
       this._status,
-      (this._takeBack = linkButton(trans.__('Undo'), () => this._undoKept())),
+      (this._undo = linkButton(trans.__('Undo'), () =>
+        this._decide('undo', this._decided)
+      )),
       linkButton(trans.__('Dismiss'), () => this._dismiss())
     );
     this._after.hidden = true;
@@ -53,36 +55,39 @@ export class RoundBar extends Widget {
     this._fitRow();
   }
 
-  /** Say what became of edits, and offer to undo what was kept. */
-  tell(decided: readonly IProposedEdit[]): void {
+  /** Say what became of edits, and offer to undo what was decided. */
+  tell(what: EditDecision, edits: readonly IProposedEdit[]): void {
     const { trans } = this._options;
     const of = (status: IProposedEdit['status']) =>
-      decided.filter(edit => edit.status === status);
-    const kept = of('kept').filter(({ fits }) => fits);
-    const stays = of('kept').filter(({ fits }) => !fits);
+      edits.filter(edit => edit.status === status);
+    const [kept, rejected, open] = [of('kept'), of('rejected'), of('open')];
     const obsolete = of('obsolete');
+    const isUndo = what === 'undo';
     const parts: [number, string][] = [
-      [kept.length, trans.__('%1 kept', kept.length)],
-      [of('undone').length, trans.__('%1 undone', of('undone').length)],
       [
-        stays.length,
-        trans.__('%1 cannot be undone: %2', stays.length, stays[0]?.reason)
+        kept.length,
+        isUndo
+          ? trans.__('%1 cannot be undone: %2', kept.length, kept[0]?.reason)
+          : trans.__('%1 kept', kept.length)
       ],
+      [rejected.length, trans.__('%1 rejected', rejected.length)],
       [
         obsolete.length,
         trans.__('%1 no longer fits: %2', obsolete.length, obsolete[0]?.reason)
       ],
       [
-        of('open').length,
-        trans.__('%1 waits for a running cell', of('open').length)
+        open.length,
+        isUndo
+          ? trans.__('%1 proposed again', open.length)
+          : trans.__('%1 waits for a running cell', open.length)
       ]
     ];
     this._status.textContent = parts
       .filter(([number]) => number > 0)
       .map(([, text]) => text)
       .join(' · ');
-    this._kept = kept.map(({ id }) => id);
-    this._takeBack.hidden = this._kept.length === 0;
+    this._decided = isUndo ? [] : [...kept, ...rejected].map(({ id }) => id);
+    this._undo.hidden = this._decided.length === 0;
     this._after.hidden = false;
     this._fitRow();
   }
@@ -104,17 +109,13 @@ export class RoundBar extends Widget {
     }
   }
 
-  private async _all(what: 'keep' | 'undo'): Promise<void> {
+  private async _all(what: EditDecision): Promise<void> {
     const ids = this._edits.map(({ id }) => id);
     await this._decide(what, ids);
   }
 
-  private async _undoKept(): Promise<void> {
-    await this._decide('undo', this._kept);
-  }
-
   private async _decide(
-    what: 'keep' | 'undo',
+    what: EditDecision,
     ids: readonly string[]
   ): Promise<void> {
     const { decide, trans } = this._options;
@@ -146,12 +147,13 @@ export class RoundBar extends Widget {
   private readonly _after = element('span', 'jp-AgentExecRound-after');
   /** The edit that was led to last. */
   private _at = '';
+  /** The edits whose decisions can be undone. */
+  private _decided: readonly string[] = [];
   private readonly _decisions = element('span', 'jp-AgentExecRound-decisions');
   private _edits: readonly IProposedEdit[] = [];
-  private _kept: readonly string[] = [];
   private readonly _row = element('div', 'jp-AgentExecRound-row');
   private readonly _status = element('span', 'jp-AgentExecRound-status');
-  private readonly _takeBack: HTMLButtonElement;
+  private readonly _undo: HTMLButtonElement;
   private readonly _what = element('span', 'jp-AgentExecRound-what');
 }
 
@@ -159,7 +161,7 @@ export class RoundBar extends Widget {
 export namespace RoundBar {
   export interface IOptions {
     trans: TranslationBundle;
-    decide(what: 'keep' | 'undo', ids: readonly string[]): Promise<void>;
+    decide(what: EditDecision, ids: readonly string[]): Promise<void>;
     /** Bring an edit into view. */
     reveal(id: string): void;
   }

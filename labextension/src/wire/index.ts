@@ -46,6 +46,7 @@ export type GrantSpan = NonNullable<Schemas['Approve']['grant']>;
 export type PolicyKind = IApprovalPolicy['forced'][number];
 export type IProposal = Schemas['Proposal'];
 export type IProposedEdit = Schemas['ProposedEdit'];
+export type EditDecision = 'keep' | 'reject' | 'undo';
 export type IProposalList = Schemas['ProposalList'];
 export type IApprovalList = Schemas['Approvals'];
 export type IErase = Schemas['Erase'];

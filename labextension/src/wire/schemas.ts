@@ -91,7 +91,7 @@ export type Schemas = {
   DecidedEdit: {
     id: string;
     cell_id: string;
-    status: 'kept' | 'obsolete' | 'open' | 'replaced' | 'undone';
+    status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced';
     reason: string | null;
   };
   /** The state of an execution's cell in a notebook. */
@@ -407,7 +407,7 @@ export type Schemas = {
     result: Schemas['CellPart'] | null;
     index: number;
     follows: string | null;
-    status: 'kept' | 'obsolete' | 'open' | 'replaced' | 'undone';
+    status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced';
     fits: boolean;
     reason: string | null;
     decided_by: string | null;

@@ -165,6 +165,27 @@ describe('ProposedEdits', () => {
     expect(server.decided[2]).toEqual(['undo', ['b']]);
   });
 
+  it('proposes again all that was rejected, if that is undone', async () => {
+    await propose(
+      proposedEdit({ id: 'a', kind: 'delete' }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 1 })
+    );
+    await click(header.node, 'Reject all');
+    const status = header.node.querySelector('[role=status]')!;
+    expect(status.textContent).toBe('2 rejected');
+    expect(edits()).toHaveLength(0);
+    await click(header.node, 'Undo');
+    expect(server.decided).toEqual([
+      ['reject', ['a', 'b']],
+      ['undo', ['a', 'b']]
+    ]);
+    expect(status.textContent).toBe('2 proposed again');
+    expect(edits()).toHaveLength(2);
+    const buttons = Array.from(header.node.querySelectorAll('button'));
+    const undo = buttons.find(({ textContent }) => textContent === 'Undo')!;
+    expect(undo.hidden).toBe(true);
+  });
+
   it('tells what became of the last edit, and why it stays kept', async () => {
     const edit = proposedEdit({ id: 'a', kind: 'delete' });
     await propose(edit);
