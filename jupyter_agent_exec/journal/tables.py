@@ -6,7 +6,6 @@ from the time in its id, so both the table and the full-text index are in the or
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -39,6 +38,7 @@ CHUNK_BYTES: Final = 1 << 18
 _TEXT_CHARACTERS: Final = 20_000
 _BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 
+_decode_ranges: Final = msgspec.json.Decoder(list[Range]).decode
 _NOT_RUN: Final = ("cancelled", "rejected")
 
 _TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts", "images", "events"})
@@ -191,7 +191,7 @@ def compact(connection: sqlite3.Connection) -> None:
 
 def parse_ranges(ranges: str) -> list[Range]:
     """Return the ranges in an execution's row."""
-    return [Range(*pair) for pair in json.loads(ranges)]
+    return _decode_ranges(ranges)
 
 
 def indexed(
@@ -263,23 +263,29 @@ def _put_execution(
     record = execution_record(state, all_lines, _searchable(store, all_lines))
     if record is None:
         return
-    number = _free_number(connection, execution_id) if row is None else row[0]
+    if row is None:
+        number = _free_number(connection, execution_id)
+    else:
+        number = row[0]
+        connection.execute("DELETE FROM executions WHERE number = ?", (number,))
+        connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
     review = _own_verdict(all_lines)
     session = state.session
+    # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.execute(
-        "INSERT OR REPLACE INTO executions"
+        "INSERT INTO executions"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             number, execution_id, session.id, record.seq, record.status, record.agent.name,
             target_kind(session), session.title, record.accepted_at, _images(record),
             _plain(record.source[:500]), review, review is None and _has_run(record),
-            json.dumps([line.at for line in all_lines]),
+            msgspec.json.encode([line.at for line in all_lines]).decode(),
             accepted.idempotency_key,
         ),
     )  # fmt: skip
     connection.execute(
-        "INSERT OR REPLACE INTO texts (rowid, source, output) VALUES (?, ?, ?)",
+        "INSERT INTO texts (rowid, source, output) VALUES (?, ?, ?)",
         (number, _plain(record.source[:_TEXT_CHARACTERS]), _output_text(record)),
     )
     _put_images(connection, number, record, store)
