@@ -73,6 +73,7 @@ from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.permits import Permits
 from .sessions.program_kernels import ProgramKernels
+from .sessions.session_history import SessionHistory
 from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
@@ -127,6 +128,8 @@ class Services:
         self._make_backends()
         self._make_kernels()
         self._make_auth()
+        self._make_rules()
+        self._make_cells()
         self._make_sessions()
         self._make_managers()
 
@@ -161,7 +164,6 @@ class Services:
             self._log,
         )
         self._documents = Notebooks([self._collaboration, self.tabs, self._contents_backend])
-        self._writer = NotebookWriter(self._documents, settle=self.tabs.settle, log=self._log)
 
     def _make_kernels(self) -> None:
         """Create the managers that start kernels and attach to the server's kernels."""
@@ -217,8 +219,8 @@ class Services:
         )
         self.denials = Denials(self.history.note_owed, thread=self._token_thread, log=self._log)
 
-    def _make_sessions(self) -> None:
-        """Create the session manager and the approval policy."""
+    def _make_rules(self) -> None:
+        """Create the approval policy."""
         traits = self._traits
         self._decisions = SharedDecisions(self._folder, self._token_thread, self._log)
         self._policy = Policy(
@@ -227,13 +229,40 @@ class Services:
             cast(Modes, traits.forced_approval),
         )
         self._rules = Rules(self._policy, traits.approval_timeout)
+
+    def _make_cells(self) -> None:
+        """Create what writes, decides on and recovers the cells of executions, and proposals."""
+        self._sessions = SessionHistory(self.history, disk=self._disk, log=self._log)
+        self._writer = NotebookWriter(self._documents, settle=self.tabs.settle, log=self._log)
+        about_cells = (self._sessions, self.history, self._writer)
+        root_dir = self._serverapp.root_dir
+        self.output_decisions = OutputDecisions(*about_cells, self.activity, log=self._log)
+        self.cell_decisions = CellDecisions(*about_cells, self.activity, log=self._log)
+        self._tab_cells = TabCells(*about_cells, self.activity, log=self._log)
+        self._cell_recovery = CellRecovery(
+            *about_cells, self._contents_backend, root_dir=root_dir, log=self._log
+        )
+        self.proposals = Proposals(
+            self._documents, *about_cells, self._rules, self.activity, root_dir=root_dir
+        )
+        self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
+        self.proposals.on_kept_in_tab = self._tab_edits.add
+        self.tabs.on_cells = (self._tab_cells.announced, self._tab_edits.announced)
+
+    def _make_sessions(self) -> None:
+        """Create the session manager."""
+        traits = self._traits
         factory = SessionFactory(
             self.history,
             self._scratch_kernels,
             self._notebook_kernels,
             self._settings,
             permits=Permits(TargetAccess(self._jupyter_sessions), self.tokens),
-            make_cells=self._writer.cells,
+            make_cells=partial(
+                self._writer.cells,
+                accept_held=self.output_decisions.accept_held,
+                replace_edit=self.proposals.replace,
+            ),
             activity=self.activity,
             resources=ServerResources(
                 rules=self._rules,
@@ -252,6 +281,7 @@ class Services:
             ),
         )
         self.manager: AgentSessions = traits.session_manager_class(
+            self._sessions,
             self.history,
             self._scratch_kernels,
             self._live_kernels,
@@ -259,7 +289,6 @@ class Services:
             self._settings,
             self.tokens,
             version=__version__,
-            disk=self._disk,
             log=self._log,
         )
         self._metrics = Metrics(
@@ -267,14 +296,6 @@ class Services:
             self.history,
             lambda: self._decisions.paused is not None,
             self._disk,
-        )
-        self._cell_recovery = CellRecovery(
-            self.manager.history,
-            self.history,
-            self._writer,
-            self._contents_backend,
-            root_dir=self._serverapp.root_dir,
-            log=self._log,
         )
         self._program_kernels = ProgramKernels(
             self.manager, self._log, counts=not self._records_all
@@ -310,25 +331,6 @@ class Services:
             log=self._log,
         )
         self.inspection = KernelInspection(self.manager, may_run_code=traits.allow_completion)
-        about_cells = (self.manager.history, self.history, self._writer, activity)
-        self.output_decisions = OutputDecisions(*about_cells, log=self._log)
-        self._writer.accept_held = self.output_decisions.accept_held
-        self.cell_decisions = CellDecisions(*about_cells, log=self._log)
-        self.proposals = Proposals(
-            self._documents,
-            self.manager,
-            self.history,
-            self._writer,
-            self._rules,
-            activity,
-            root_dir=self._serverapp.root_dir,
-        )
-        self._writer.replace_edit = self.proposals.replace
-        self._tab_cells = TabCells(*about_cells, log=self._log)
-        self._writer.on_unsaved = self._tab_cells.add
-        self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
-        self.proposals.on_kept_in_tab = self._tab_edits.add
-        self.tabs.on_cells = (self._tab_cells.announced, self._tab_edits.announced)
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
             self.manager,
@@ -447,6 +449,7 @@ class Services:
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
         await self.manager.stop()
+        self._disk.shutdown()
         await self._writer.stop()
         if self._signer is not None:
             await asyncio.to_thread(self._signer.stop)

@@ -122,11 +122,18 @@ class CellRecovery:
 
     def start(self) -> None:
         """Start. Cells of new executions wait until this is done."""
-        self._writer.recovered = self._tasks.start(self._all(), "write what dead servers did not")
+        self._writer.recovered.clear()
+        self._tasks.start(self._run(), "write what dead servers did not")
 
     async def stop(self) -> None:
         """Wait up to `CLOSE_TIMEOUT` until it is done. The next start does the rest."""
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
+
+    async def _run(self) -> None:
+        try:
+            await self._all()
+        finally:
+            self._writer.recovered.set()
 
     async def _all(self) -> None:
         find = partial(self._history.unwritten_cells, self._root_dir)

@@ -218,7 +218,7 @@ class CellDecisions(DecisionsBase):
         await self._tell(record, document)
         if status == "unsaved":
             cell = NewCell(record.source, Position(after=kept.entry.after))
-            self._writer.on_unsaved(TabCell(record.id, id, path, cell, at=None))
+            self._writer.unsaved(TabCell(record.id, id, path, cell, at=None))
 
 
 def _standing(

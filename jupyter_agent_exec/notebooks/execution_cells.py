@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from ..errors import (
@@ -40,6 +41,13 @@ from .documents import Notebooks
 from .finished_cells import LEFT_ALONE, show_late_outputs
 from .placements import CellPlace, at_end, check, named
 
+AcceptHeld = Callable[[ExecutionId, By], Awaitable[None]]
+ReplaceEdit = Callable[[LiveExecution], Coroutine[Any, Any, None]]
+
+
+async def _nothing(*_: object) -> None:
+    """Do nothing."""
+
 
 class TabCell(NamedTuple):
     """The cell of a finished execution that was written through a tab."""
@@ -59,6 +67,9 @@ FLUSH_TIMEOUT = 2.0
 
 CLOSE_TIMEOUT = 5.0
 """Seconds that closing a session waits for cells that are being written."""
+
+MOST_IN_TABS: Final = 2000
+"""How many finished cells of tabs to remember."""
 
 
 class NotebookWriter:
@@ -90,21 +101,29 @@ class NotebookWriter:
         self._batch_delay = batch_delay
         self._tasks = Tasks(log)
         self._loops: dict[str, WriteLoop] = {}
-        self.accept_held: Callable[[ExecutionId, By], Awaitable[None]] | None = None
-        """Accepts held outputs on a user's behalf; None until it is wired."""
-        self.replace_edit: Callable[[LiveExecution], Coroutine[Any, Any, None]] = _nothing
-        """Replaces its session's proposed edit of a cell by an execution that edits the cell."""
-        self.recovered: asyncio.Future[Any] | None = None
-        """Done when `CellRecovery` has written or given up the cells of a killed server."""
-        self.on_unsaved: Callable[[TabCell], None] = lambda _: None
-        """Called with each finished cell that a tab has, but not yet its file."""
+        self.recovered = asyncio.Event()
+        """Cleared while `CellRecovery` writes the cells of a killed server."""
+        self.recovered.set()
+        self.in_tabs: OrderedDict[ExecutionId, TabCell] = OrderedDict()
+        """The finished cells that tabs have; see `TabCells`."""
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
-    def cells(self, owner: LiveSession) -> SessionCells:
-        """Return the cells of a session whose target is a notebook."""
-        cells = self._sessions[owner.id] = SessionCells(owner, self)
+    def cells(
+        self,
+        owner: LiveSession,
+        accept_held: AcceptHeld = _nothing,
+        replace_edit: ReplaceEdit = _nothing,
+    ) -> SessionCells:
+        """Return the cells of a session whose target is a notebook; see `SessionCells`."""
+        cells = self._sessions[owner.id] = SessionCells(owner, self, accept_held, replace_edit)
         return cells
+
+    def unsaved(self, cell: TabCell) -> None:
+        """Remember a finished cell that a tab has, but not yet its file."""
+        self.in_tabs[cell.execution_id] = cell
+        if len(self.in_tabs) > MOST_IN_TABS:
+            self.in_tabs.popitem(last=False)
 
     def settle(self, path: str, via: Via | None) -> None:
         """Bring what was changed in one tab to the other tabs of the notebook."""
@@ -114,10 +133,11 @@ class NotebookWriter:
     async def flush(self, path: str) -> None:
         """Wait up to `FLUSH_TIMEOUT` until agents' cells are written to a notebook."""
         pending = self.hurry(path)
-        if self.recovered is not None and not self.recovered.done():
-            pending.append(self.recovered)
-        if pending:
-            await asyncio.wait(pending, timeout=FLUSH_TIMEOUT)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_TIMEOUT):
+                await self.recovered.wait()
+                if pending:
+                    await asyncio.wait(pending)
 
     def busy(self, path: str) -> dict[CellId, ExecutionId]:
         """Return the cells of a notebook in which agents' executions wait or run, by cell id."""
@@ -162,7 +182,9 @@ class NotebookWriter:
             loop = self._loops[now] = WriteLoop(
                 self.documents,
                 self.log,
-                ready=self.recovered,
+                ready=None
+                if self.recovered.is_set()
+                else asyncio.ensure_future(self.recovered.wait()),
                 merge_delay=self.merge_delay,
                 batch_delay=self._batch_delay,
             )
@@ -190,11 +212,27 @@ class NotebookWriter:
 
 
 class SessionCells(ExecutionCells):
-    """The cells of one session's executions; see `ExecutionCells`."""
+    """The cells of one session's executions; see `ExecutionCells`.
 
-    def __init__(self, owner: LiveSession, writer: NotebookWriter) -> None:
+    Parameters
+    ----------
+    accept_held
+        Accepts an execution's held outputs on a user's behalf.
+    replace_edit
+        Replaces the session's proposed edit of a cell by an execution that edits the cell.
+    """
+
+    def __init__(
+        self,
+        owner: LiveSession,
+        writer: NotebookWriter,
+        accept_held: AcceptHeld,
+        replace_edit: ReplaceEdit,
+    ) -> None:
         self.owner = owner
         self._writer = writer
+        self._accept_held = accept_held
+        self._replace_edit = replace_edit
         self._tasks = Tasks(writer.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._late: set[ExecutionId] = set()  # not read from the record yet
@@ -233,7 +271,7 @@ class SessionCells(ExecutionCells):
         if execution.spec.place is not None:
             self._show(execution)
         if execution.edits_cell and self.owner.proposed:
-            replaced = self._writer.replace_edit(execution)
+            replaced = self._replace_edit(execution)
             self._tasks.start(replaced, f"edit that {execution.id} replaces")
 
     def _show(self, execution: LiveExecution) -> None:
@@ -335,12 +373,12 @@ class SessionCells(ExecutionCells):
                 document = writer.document()
                 if document.status == "unsaved":
                     first, at = writer.first, writer.again_at
-                    self._writer.on_unsaved(TabCell(id, writer.cell_id, document.path, first, at))
+                    self._writer.unsaved(TabCell(id, writer.cell_id, document.path, first, at))
                 await self.tell(id, document)
                 del self._writers[id]
         by = self.owner.shows_outputs
-        if document.outputs == "held" and by is not None and self._writer.accept_held is not None:
-            await self._writer.accept_held(id, by)
+        if document.outputs == "held" and by is not None:
+            await self._accept_held(id, by)
 
     def _follows(self, id: ExecutionId) -> tuple[CellId, ...]:
         return followed(self._placements, id) if id in self._placements else ()
@@ -385,7 +423,3 @@ class SessionCells(ExecutionCells):
 def _place(execution: LiveExecution) -> CellPlace:
     assert isinstance(execution.spec.place, CellPlace)
     return execution.spec.place
-
-
-async def _nothing(_: LiveExecution) -> None:
-    """Do nothing: sessions propose no edits."""

@@ -42,9 +42,9 @@ from ..records import (
     timestamp,
 )
 from ..sessions.activity import Activity
-from ..sessions.manager import AgentSessions
 from ..sessions.notebook_kernels import path_after_move
 from ..sessions.session import SOMEBODY, LiveSession
+from ..sessions.session_history import SessionHistory
 from ..types import (
     CellId,
     ExecutionId,
@@ -86,7 +86,7 @@ class Proposals:
     def __init__(
         self,
         notebooks: Notebooks,
-        sessions: AgentSessions,
+        sessions: SessionHistory,
         history: History,
         writer: NotebookWriter,
         rules: Rules,
@@ -235,7 +235,7 @@ class Proposals:
         ------
         SessionNotFound, InvalidRequest
         """
-        session = await self._sessions.history.outline(session_id)
+        session = await self._sessions.outline(session_id)
         if session.path != path:
             raise InvalidRequest(
                 f"proposed_by: the session's notebook is {session.path!r}, not {path!r}.",
@@ -266,7 +266,7 @@ class Proposals:
             The agent token that opened their sessions; None for any.
         """
         if session_id is not None:
-            sessions = [await self._sessions.history.outline(session_id)]
+            sessions = [await self._sessions.outline(session_id)]
         else:
             found = await self._with_open_edits()
             sessions = [self._current(session) for session in found]
@@ -350,14 +350,14 @@ class Proposals:
 
     async def moved(self, before: str, path: str) -> None:
         """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
-        await self._sessions.history.indexed()
+        await self._sessions.indexed()
         for session in await self._with_open_edits():
             if session.path is None or self._sessions.open_session(session.id) is not None:
                 continue
             after = path_after_move(session.path, before, path)
             if after != session.path:
                 entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=after, before=session.path)
-                await self._sessions.history.decide(session.id, [entry])
+                await self._sessions.decide(session.id, [entry])
                 self._activity.publish("proposals", replace(session, path=after))
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class Proposals:
         return self._locks.setdefault(id, asyncio.Lock())
 
     async def _with_open_edits(self) -> list[Session]:
-        found = await self._sessions.history.read(self._history.sessions_with_proposals)
+        found = await self._sessions.read(self._history.sessions_with_proposals)
         return [session for session in found if await self._is_ours(session)]
 
     async def _is_ours(self, session: Session) -> bool:
@@ -385,7 +385,7 @@ class Proposals:
         if self._sessions.open_session(session.id) is not None:
             return True
         is_below = partial(self._history.is_below, session.id, self._root_dir)
-        return await self._sessions.history.read(is_below)
+        return await self._sessions.read(is_below)
 
     async def _check_is_ours(self, session: Session) -> None:
         """Raise NotebookNotFound if a session's notebook belongs to another server."""
@@ -399,7 +399,7 @@ class Proposals:
         return session if live is None else live.record()
 
     async def _recorded(self, id: SessionId) -> list[RecordedProposal]:
-        return await self._sessions.history.read(partial(self._history.proposals, id))
+        return await self._sessions.read(partial(self._history.proposals, id))
 
     async def _write(
         self,
@@ -408,7 +408,7 @@ class Proposals:
         payloads: Sequence[Payload] = (),
     ) -> None:
         """Record an entry; raise HistoryUnavailable if it cannot be."""
-        await self._sessions.history.decide(id, [entry], payloads)
+        await self._sessions.decide(id, [entry], payloads)
         if isinstance(entry, EditsDeciding):
             return
         live = self._sessions.open_session(id)
@@ -418,7 +418,7 @@ class Proposals:
                 decided = {edit.id: edit for edit in live.decided_edits}
                 decided |= {edit.id: edit for edit in await self._decided(id, entry)}
                 live.decided_edits = list(decided.values())
-        session = live or await self._sessions.history.outline(id)
+        session = live or await self._sessions.outline(id)
         self._activity.publish("proposals", session)
 
     async def _decided(self, id: SessionId, entry: EditsDecided) -> Iterable[DecidedEdit]:
@@ -451,7 +451,7 @@ class _Decision:
     async def make(self, session_id: str) -> ProposalList:
         """Decide, and return the session's proposals."""
         own = self._proposals
-        session = await own._sessions.history.outline(session_id)
+        session = await own._sessions.outline(session_id)
         await own._check_is_ours(session)
         self._path = session.path or ""
         async with own._lock(session.id):

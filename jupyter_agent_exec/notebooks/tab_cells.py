@@ -8,8 +8,6 @@ deleted are not.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -32,9 +30,6 @@ from .decisions import DecisionsBase
 from .execution_cells import NotebookWriter, TabCell
 from .finished_cells import finished_cell, shows
 
-KEPT: Final = 2000
-"""How many cells to remember."""
-
 
 class TabCells(DecisionsBase):
     """Tracks the finished cells of open tabs; see the module's documentation."""
@@ -49,15 +44,9 @@ class TabCells(DecisionsBase):
         log: logging.Logger,
     ) -> None:
         super().__init__(sessions, history, writer, activity, log=log)
-        self._cells: OrderedDict[ExecutionId, TabCell] = OrderedDict()
+        self._cells = writer.in_tabs
         self._being_put: set[ExecutionId] = set()
         self._tasks = Tasks(log)
-
-    def add(self, cell: TabCell) -> None:
-        """Track a cell that a tab has, but not yet its file."""
-        self._cells[cell.execution_id] = cell
-        if len(self._cells) > KEPT:
-            self._cells.popitem(last=False)
 
     def announced(self, report: CellReport) -> None:
         """Compare the cells that a tab has announced with those that it should have."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
@@ -28,7 +27,6 @@ from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
 from ..models import GiveInput, OpenSession, PeopleRecorded, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
-from ..tasks import Tasks
 from ..types import CloseReason, SessionId, TokenId
 from .factory import SessionFactory
 from .idempotency import Clients, IdempotencyKeys
@@ -46,7 +44,8 @@ class AgentSessions:
 
     def __init__(
         self,
-        history: History,
+        history: SessionHistory,
+        journals: History,
         kernels: ScratchKernels,
         live_kernels: LiveKernels,
         factory: SessionFactory,
@@ -54,20 +53,17 @@ class AgentSessions:
         tokens: Tokens,
         *,
         version: str,
-        disk: Executor,
         log: logging.Logger,
     ) -> None:
-        self._journals = history
+        self.history = history
+        """The sessions and executions of this server and of others on the same history."""
+        self._journals = journals
         self._kernels = kernels
         self._live_kernels = live_kernels
         self._factory = factory
         self._settings = settings
         self._version = version
-        self._disk = disk
-        self._open: dict[SessionId, LiveSession] = {}
-        self._tasks = Tasks(log)
-        self.history = SessionHistory(history, self._open, disk=disk, tasks=self._tasks, log=log)
-        """The sessions and executions of this server and of others on the same history."""
+        self._open = history.open
         self.lifetimes = SessionLifetimes(self, tokens, settings.session_idle_timeout, log)
         self._clients = Clients()
         self._quotas = Quotas(
@@ -91,12 +87,10 @@ class AgentSessions:
         sessions = list(self._open.values())
         await asyncio.gather(*(session.close("server_stopped", SERVER) for session in sessions))
         await self.lifetimes.stop()
-        await self._tasks.end()
         await self._kernels.stop()
         await self._live_kernels.stop()
         await self._factory.stop()
         await self.history.stop()
-        self._disk.shutdown()
 
     # -- sessions ----------------------------------------------------------------------------------
 

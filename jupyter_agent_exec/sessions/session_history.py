@@ -9,7 +9,7 @@ import asyncio
 import io
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -71,27 +71,16 @@ class SessionHistory:
 
     Parameters
     ----------
-    open_sessions
-        The sessions that are open on this server.
     disk
         Runs what blocks on the disk.
-    tasks
-        Owns the task that ends the sessions of dead servers.
     """
 
-    def __init__(
-        self,
-        history: History,
-        open_sessions: Mapping[SessionId, LiveSession],
-        *,
-        disk: Executor,
-        tasks: Tasks,
-        log: logging.Logger,
-    ) -> None:
+    def __init__(self, history: History, *, disk: Executor, log: logging.Logger) -> None:
         self._history = history
-        self._open = open_sessions
+        self.open: dict[SessionId, LiveSession] = {}
+        """The sessions that are open on this server."""
         self._disk = disk
-        self._tasks = tasks
+        self._tasks = Tasks(log)
         self._log = log
         self.long_reads = LongReads()
         self._started: asyncio.Task[None] | None = None
@@ -125,6 +114,7 @@ class SessionHistory:
 
     async def stop(self) -> None:
         """Wait for pending reads, and close the history."""
+        await self._tasks.end()
         if self._started is not None:
             await self._started
         await self.long_reads.stop()
@@ -168,7 +158,7 @@ class SessionHistory:
 
     async def session(self, id: str) -> Session:
         """Return a session; SessionNotFound if there is none."""
-        live = self._open.get(SessionId(id))
+        live = self.open_session(id)
         try:
             return self._as_it_stands(await self.recorded_session(id))
         except (SessionNotFound, HistoryUnavailable):
@@ -180,9 +170,13 @@ class SessionHistory:
         """Return a session as recorded; if a dead server left it open, end it first."""
         return await self._read_settled(partial(self._history.session, id), self.is_elsewhere)
 
+    def open_session(self, id: str) -> LiveSession | None:
+        """Return a session that is open on this server; None if it is not."""
+        return self.open.get(SessionId(id))
+
     async def outline(self, id: str) -> Session:
         """Return a session, without reviews if it is open; SessionNotFound if there is none."""
-        live = self._open.get(SessionId(id))
+        live = self.open_session(id)
         return (
             await self.read(partial(self._history.session, id)) if live is None else live.record()
         )
@@ -203,14 +197,14 @@ class SessionHistory:
 
     async def finished_up_to(self, id: str) -> int:
         """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
-        live = self._open.get(SessionId(id))
+        live = self.open_session(id)
         if live is not None:
             return live.finished_up_to
         return await self.read(partial(self._history.last_seq, id))
 
     def is_elsewhere(self, record: Session) -> bool:
         """Return whether a session is open, but not on this server."""
-        return record.status == "open" and record.id not in self._open
+        return record.status == "open" and record.id not in self.open
 
     async def elsewhere(self, id: SessionId) -> SessionElsewhere:
         """Return the error for a session that is not open here, with its server's address."""
@@ -221,20 +215,20 @@ class SessionHistory:
         if owner is not None and owner.is_alive:
             where = "" if owner.address is None else f" at {owner.address}"
             process = "" if owner.pid is None else f" (process {owner.pid} on {owner.host})"
-            told = (
+            message = (
                 f"The session belongs to another Jupyter server on the same history{where}"
                 f"{process}, which is running. Ask that server, or open a session here."
             )
         else:
-            told = (
+            message = (
                 "The session's server has died, and that cannot be recorded now: the history "
                 "cannot be written. Open another session."
             )
-        return SessionElsewhere(told, session_id=id, server=server)
+        return SessionElsewhere(message, session_id=id, server=server)
 
     def _as_it_stands(self, record: Session) -> Session:
         """Return a session; if it is open, with its current state."""
-        live = self._open.get(record.id)
+        live = self.open.get(record.id)
         if live is None:
             return record
         return replace(live.record(), unreviewed=record.unreviewed, review=record.review)
@@ -243,7 +237,7 @@ class SessionHistory:
 
     async def execution(self, id: str) -> ExecutionRecord:
         """Return the current state of an execution; ExecutionNotFound if there is none."""
-        found = find_execution(self._open.values(), id)
+        found = find_execution(self.open.values(), id)
         if found is not None:
             session, execution = found
             return session.execution_record(execution)
@@ -269,7 +263,7 @@ class SessionHistory:
             partial(self._history.executions, id, query),
             lambda page: any(map(self._is_orphan, page[0])),
         )
-        live = self._open.get(SessionId(id))
+        live = self.open_session(id)
         if live is not None:
             records = [
                 live.execution_record(execution)
@@ -291,7 +285,7 @@ class SessionHistory:
 
     async def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution; ExecutionNotFound if there is none."""
-        found = find_execution(self._open.values(), execution_id)
+        found = find_execution(self.open.values(), execution_id)
         if found is not None:
             return found[0].id
         return await self.read(partial(self._history.session_of, execution_id))
@@ -308,11 +302,11 @@ class SessionHistory:
 
     def _is_orphan(self, record: ExecutionRecord) -> bool:
         """Return whether an execution is open, but not on this server."""
-        return record.status not in FINAL_STATUSES and record.session_id not in self._open
+        return record.status not in FINAL_STATUSES and record.session_id not in self.open
 
     def _with_document(self, record: ExecutionRecord) -> ExecutionRecord:
         """Return a finished execution with its cell, even if the cell is not recorded yet."""
-        live = self._open.get(record.session_id)
+        live = self.open.get(record.session_id)
         if live is None or record.document is not None:
             return record
         return live.cells.with_document(record)
@@ -376,7 +370,7 @@ class SessionHistory:
         return await self.read(partial(self._history.requirements, id))
 
     async def _environment_told(self, id: str) -> None:
-        live = self._open.get(SessionId(id))
+        live = self.open_session(id)
         if live is not None:
             await live.environment_told()
 
@@ -416,7 +410,7 @@ class SessionHistory:
         return await self.read(partial(self._history.hold, wanted, caller.by()))
 
     def _is_quiet(self) -> bool:
-        return not self._stopping and not any(each.unfinished for each in list(self._open.values()))
+        return not self._stopping and not any(each.unfinished for each in list(self.open.values()))
 
     async def _retain_when_quiet(self) -> float:
         """Remove what the rules let go, if no code runs; return the seconds until the next time."""
@@ -424,11 +418,11 @@ class SessionHistory:
             return SETTLE_INTERVAL
         retain = partial(self._history.retain, Retain(), SERVER, self._is_quiet)
         try:
-            told = await self.read(retain)
+            retention = await self.read(retain)
         except (AgentExecError, OSError) as error:
             self._log.warning("Retention is not complete: %s", error)
             return RETENTION_INTERVAL
-        waits = any(each.waits for each in told.sessions)
+        waits = any(each.waits for each in retention.sessions)
         return SETTLE_INTERVAL if waits or not self._is_quiet() else RETENTION_INTERVAL
 
 

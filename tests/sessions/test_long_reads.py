@@ -15,7 +15,6 @@ from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import ServerStopping
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.sessions.session_history import LongReads, SessionHistory
-from jupyter_agent_exec.tasks import Tasks
 from jupyter_agent_exec.types import TokenId
 
 ADA = Caller(username="ada", display_name="Ada", access="full")
@@ -78,9 +77,7 @@ async def test_texts_are_not_read_where_interrupts_and_ends_are_written() -> Non
 
     history = Histories(
         None,  # type: ignore[arg-type]
-        {},
         disk=NoOtherThread(),
-        tasks=Tasks(logging.getLogger()),
         log=logging.getLogger(),
     )
     assert (await history.text(ADA, "x", 0, 100)).text == "one\ntwo\n"
