@@ -555,10 +555,10 @@ class ApprovalGate:
             else:
                 grants.put(kernel, self._agent, early[1])
         if kernel is not None:
-            found = grants.get(kernel, self._agent)
+            grant = grants.get(kernel, self._agent)
         else:
-            found = None if self._early is None else self._early[1]
-        return found if found is not None and found.holds(mode) else None
+            grant = None if self._early is None else self._early[1]
+        return grant if grant is not None and grant.holds(mode) else None
 
     def _asks_now(self, execution: LiveExecution) -> bool:
         if self.may_run(execution):

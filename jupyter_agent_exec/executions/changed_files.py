@@ -93,7 +93,7 @@ def changed_files(
     leave_out
         A folder to skip.
     """
-    found: dict[ExecutionId, list[ChangedFile]] = {}
+    by_execution: dict[ExecutionId, list[ChangedFile]] = {}
     for path, stat in _files(folder, kept_folders([leave_out])):
         time = stat.st_mtime_ns
         if seen.get(path) == (time, stat.st_size):
@@ -104,12 +104,12 @@ def changed_files(
         seen[path] = (time, stat.st_size)
         at = timestamp(datetime.fromtimestamp(time / SECOND, UTC))
         file = ChangedFile(path=path, bytes=stat.st_size, modified_at=at)
-        found.setdefault(ran, []).append(file)
-    for files in found.values():
+        by_execution.setdefault(ran, []).append(file)
+    for files in by_execution.values():
         files.sort(key=lambda file: file.path)
     return {
         id: ChangedFiles(files=files[:MOST_FILES], more=len(files[MOST_FILES:]))
-        for id, files in found.items()
+        for id, files in by_execution.items()
     }
 
 
@@ -195,8 +195,8 @@ class FilesScan:
                 await asyncio.wait({hurry}, timeout=DELAY)
                 ended, self._ended = self._ended, []
                 scan = partial(changed_files, folder, ended, self._seen, leave_out=self._leave_out)
-                found = await asyncio.get_running_loop().run_in_executor(self._disk, scan)
-                for id, files in found.items():
+                changed = await asyncio.get_running_loop().run_in_executor(self._disk, scan)
+                for id, files in changed.items():
                     payload = Payload.of(msgspec.json.encode(files))
                     entry = FilesChanged(
                         at=timestamp(), by=SERVER, execution_id=id, files=payload.digest

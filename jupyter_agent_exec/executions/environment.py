@@ -107,18 +107,18 @@ class SessionEnvironment:
             by = self._installed_by
             if kernel is None or (by is None and self._known_in == incarnation):
                 return
-            found = await self._ask(kernel)
-            if found is None:
+            environment = await self._ask(kernel)
+            if environment is None:
                 return
             before, is_same_kernel = self._known, self._known_in == incarnation
-            self._known, self._known_in, self._installed_by = found, incarnation, None
-            if found == before:
+            self._known, self._known_in, self._installed_by = environment, incarnation, None
+            if environment == before:
                 return
             payload, entry = None, None
             if is_same_kernel and by is not None and before is not None:
-                payload, entry = _changes(before, found, by)
+                payload, entry = _changes(before, environment, by)
             if payload is None or entry is None:
-                payload = Payload.of(msgspec.json.encode(found))
+                payload = Payload.of(msgspec.json.encode(environment))
                 entry = EnvironmentFound(
                     at=timestamp(),
                     by=SERVER,
@@ -134,14 +134,14 @@ class SessionEnvironment:
         if not info:  # it has been busy since we connected
             return None
         language = info.get("language_info") or {}
-        known = Environment(
+        environment = Environment(
             language=_text(language.get("name")),
             version=_text(language.get("version")),
             implementation=_text(info.get("implementation")),
         )
         if not kernel.connection.inspector.is_python:
             return replace(
-                known, reason="Only Python's kernel (ipykernel) tells which packages it has."
+                environment, reason="Only Python's kernel (ipykernel) tells which packages it has."
             )
         asker = Requester(self._executions.session.agent.name, None)
         try:
@@ -150,7 +150,7 @@ class SessionEnvironment:
         except KernelOccupied:
             return None
         except (Unanswered, KernelUnavailable, msgspec.ValidationError):
-            return replace(known, reason="The kernel did not tell which packages it has.")
+            return replace(environment, reason="The kernel did not tell which packages it has.")
 
 
 def _changes(

@@ -336,10 +336,10 @@ class LiveExecution:
     @property
     def shown_source(self) -> tuple[str, int]:
         """The source as it is recorded and shown, and how many secrets were replaced in it."""
-        known, source = self._shown_source, self.source
-        if known is None or known[0] != source:
-            known = self._shown_source = (source, *self.executions.journal.redactor.text(source))
-        return known[1:]
+        shown, source = self._shown_source, self.source
+        if shown is None or shown[0] != source:
+            shown = self._shown_source = (source, *self.executions.journal.redactor.text(source))
+        return shown[1:]
 
     @property
     def status(self) -> Status:
@@ -569,7 +569,7 @@ def _shown(approval: Approval, redactor: Redactor) -> Approval:
 
 
 async def until_finished(
-    executions: Collection[LiveExecution], wait: float, known: str | None = None
+    executions: Collection[LiveExecution], wait: float, seen_at: str | None = None
 ) -> None:
     """Wait until all executions have finished, or the code of one waits for input.
 
@@ -577,10 +577,10 @@ async def until_finished(
     ----------
     wait
         Maximum seconds to wait.
-    known
+    seen_at
         The `asked_at` of the input request that the caller has seen already.
     """
-    waits_for_input = any(e.input is not None and e.input.asked_at != known for e in executions)
+    waits_for_input = any(e.input is not None and e.input.asked_at != seen_at for e in executions)
     if not wait or waits_for_input:
         return
     loop = asyncio.get_running_loop()

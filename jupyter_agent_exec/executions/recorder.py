@@ -225,8 +225,8 @@ class Recorder:
         )
         if not (states.models or states.left_out or states.texts):
             return None, _NO_WIDGETS
-        told = {"models": states.models, "left_out": states.left_out, "texts": states.texts}
-        return Payload.of(msgspec.json.encode(told), is_redacted=True), states
+        shown_models = {"models": states.models, "left_out": states.left_out, "texts": states.texts}
+        return Payload.of(msgspec.json.encode(shown_models), is_redacted=True), states
 
     def late(self, late: Late) -> None:
         """Write output that came after the end of one of the session's executions."""

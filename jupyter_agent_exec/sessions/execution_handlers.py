@@ -41,7 +41,7 @@ class ExecutionsHandler(SessionsBase):
         records, next_after = await self.manager.history.executions(session_id, query)
         await self.answer_large(
             records,
-            lambda told: ExecutionList(executions=told, next_after=next_after),
+            lambda executions: ExecutionList(executions=executions, next_after=next_after),
             inert=query.inert,
         )
 
@@ -136,16 +136,16 @@ class TextHandler(SessionsBase):
     @requires("history:read", query=TextQuery, answers={200: (Text, TextMatches)})
     async def get(self, execution_id: str, query: TextQuery) -> None:
         """Read a range of an execution's text, or with `grep` the lines that match."""
-        found: Text | TextMatches
+        text: Text | TextMatches
         if query.grep is None:
-            found = await self.manager.history.text(
+            text = await self.manager.history.text(
                 self.caller, execution_id, query.offset, query.limit
             )
         else:
-            found = await self.manager.history.grep(
+            text = await self.manager.history.grep(
                 self.caller, execution_id, query.grep, query.offset, query.limit
             )
-        self.answer(found)
+        self.answer(text)
 
 
 class StepsHandler(SessionsBase):
@@ -164,7 +164,9 @@ class StepsHandler(SessionsBase):
         records[0] = self.manager.with_news(records[0])
         finished = all(record.status in FINAL_STATUSES for record in records)
         self.set_status(201 if finished else 202)
-        await self.answer_large(records, lambda told: Steps(executions=told, finished=finished))
+        await self.answer_large(
+            records, lambda executions: Steps(executions=executions, finished=finished)
+        )
 
 
 class InputHandler(SessionsBase):

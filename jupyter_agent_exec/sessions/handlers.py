@@ -85,7 +85,7 @@ class SessionsBase(AgentExecHandler):
             self.set_status(201 if record.status in FINAL_STATUSES else 202)
             location = f"{self.public_path}{answers.NAMESPACE}/executions/{record.id}"
             self.set_header("Location", location)
-        await self.answer_large([record], lambda told: told[0], inert=inert)
+        await self.answer_large([record], lambda executions: executions[0], inert=inert)
 
     async def answer_large(
         self,

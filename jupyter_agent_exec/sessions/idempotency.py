@@ -65,31 +65,31 @@ class IdempotencyKeys:
         IdempotencyConflict
             The key was used with another body.
         """
-        known = self._known.get((id, key))
-        if known is not None and known.refused:
+        first = self._known.get((id, key))
+        if first is not None and first.refused:
             del self._known[id, key]
-            known = None
-        if known is not None:
-            found: tuple[ExecutionId, bool] | None = known.id, known.body == body
+            first = None
+        if first is not None:
+            execution: tuple[ExecutionId, bool] | None = first.id, first.body == body
         else:
-            found = None if is_open else await self._find(id, key, body)
-        if found is None:
+            execution = None if is_open else await self._find(id, key, body)
+        if execution is None:
             return None
-        execution_id, is_same = found
+        execution_id, is_same = execution
         if not is_same:
             raise IdempotencyConflict(
                 "Idempotency-Key: it was used in this session with another body.",
                 field="Idempotency-Key",
                 execution_id=execution_id,
             )
-        if known is not None:
-            await asyncio.shield(known.accepted)
+        if first is not None:
+            await asyncio.shield(first.accepted)
         return execution_id
 
     def forget(self, id: SessionId) -> None:
         """Forget the keys of a closed session."""
-        for known in [known for known in self._known if known[0] == id]:
-            del self._known[known]
+        for used in [used for used in self._known if used[0] == id]:
+            del self._known[used]
 
 
 _Client = tuple[TokenId | None, str]
@@ -129,22 +129,22 @@ class Clients:
         """
         client = (token_id, client_id)
         async with self._locks.setdefault(client, asyncio.Lock()):
-            known = self._sessions.get(client)
-            if known is None or not known.is_open:
+            session = self._sessions.get(client)
+            if session is None or not session.is_open:
                 session = self._sessions[client] = await new()
                 return session, True
-            if not _is_same_target(known.record(), request, source):
+            if not _is_same_target(session.record(), request, source):
                 raise InvalidRequest(
                     "client_id: it has an open session with another target; close that first.",
                     field="client_id",
-                    session_id=known.id,
+                    session_id=session.id,
                 )
-            return known, False
+            return session, False
 
     def find(self, client_id: str, token_id: TokenId | None) -> LiveSession | None:
         """Return a client's open session; None if it has none."""
-        found = self._sessions.get((token_id, client_id))
-        return found if found is not None and found.is_open else None
+        session = self._sessions.get((token_id, client_id))
+        return session if session is not None and session.is_open else None
 
     def forget(self, session: LiveSession) -> None:
         """Forget a closed session."""

@@ -95,7 +95,7 @@ class KernelInspection:
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("variables", given, ANSWER_TIMEOUT)
         live = await self._manager.live_session(session_id)
-        found, more = await self._ask(live, question, tuple[list[_Variable], int])
+        variables, more = await self._ask(live, question, tuple[list[_Variable], int])
         return VariableList(
             variables=[
                 Variable(
@@ -108,7 +108,7 @@ class KernelInspection:
                     dtypes=dtypes,
                     index=index,
                 )
-                for name, type, shape, length, preview, dtype, dtypes, index in found
+                for name, type, shape, length, preview, dtype, dtypes, index in variables
             ],
             more=more,
         )
@@ -118,10 +118,10 @@ class KernelInspection:
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("packages", given, PACKAGES_TIMEOUT)
         live = await self._manager.live_session(session_id)
-        found, more = await self._ask(live, question, tuple[list[_Package], int])
+        installed, more = await self._ask(live, question, tuple[list[_Package], int])
         packages = [
             Package(name=name, version=version, import_names=import_names)
-            for name, version, import_names in found
+            for name, version, import_names in installed
         ]
         return PackageList(packages=packages, more=more)
 
@@ -161,9 +161,11 @@ class KernelInspection:
         """Return the completions at a position in code, without running code."""
         given = {"code": code, "cursor_pos": cursor_pos, "limit": MOST_COMPLETIONS}
         question = Question("names", given, ANSWER_TIMEOUT)
-        found, start, more = await self._ask(live, question, tuple[list[tuple[str, str]], int, int])
+        matches, start, more = await self._ask(
+            live, question, tuple[list[tuple[str, str]], int, int]
+        )
         return Completions(
-            completions=[Completion(text=text, type=type) for text, type in found],
+            completions=[Completion(text=text, type=type) for text, type in matches],
             cursor_start=start,
             cursor_end=cursor_pos,
             more=more,
@@ -245,8 +247,10 @@ class KernelInspection:
         if question.msg_type is None:
             check_python(kernel, question.name)
         try:
-            told = await ask(kernel, question, Requester(live.agent_name, None), about_to or check)
-            return msgspec.convert(told, kind)
+            answer = await ask(
+                kernel, question, Requester(live.agent_name, None), about_to or check
+            )
+            return msgspec.convert(answer, kind)
         except KernelOccupied:
             raise self._busy(kernel.turns.at_work) from None
         except (Unanswered, msgspec.ValidationError):
@@ -266,12 +270,12 @@ class KernelInspection:
         elif behind.who == "agent":
             called = "" if behind.agent is None else f" that calls itself {behind.agent!r}"
             who = f"Code of an agent{called} runs"
-            found = None
+            ahead = None
             if behind.execution_id is not None:
-                found = self._manager.watching(behind.execution_id)
-            if found is not None:
-                detail["seq"] = found[1].seq
-                who = f"Execution {found[1].seq} ({found[1].id}) of an agent{called} runs"
+                ahead = self._manager.watching(behind.execution_id)
+            if ahead is not None:
+                detail["seq"] = ahead[1].seq
+                who = f"Execution {ahead[1].seq} ({ahead[1].id}) of an agent{called} runs"
         return KernelBusy(
             f"The kernel cannot be looked into now. {who}; ask again when it has ended.", **detail
         )

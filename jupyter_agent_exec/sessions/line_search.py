@@ -36,10 +36,10 @@ def main() -> None:
     try:
         pattern = re.compile(request["pattern"])
     except (re.error, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        found: dict[str, Any] = {"error": str(error) or type(error).__name__}
+        answer: dict[str, Any] = {"error": str(error) or type(error).__name__}
     else:
-        found = search(sys.stdin.buffer, pattern, request)
-    sys.stdout.write(json.dumps(found))
+        answer = search(sys.stdin.buffer, pattern, request)
+    sys.stdout.write(json.dumps(answer))
 
 
 def search(file: BinaryIO, pattern: re.Pattern[str], request: dict[str, Any]) -> dict[str, Any]:

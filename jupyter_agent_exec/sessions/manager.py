@@ -203,10 +203,10 @@ class AgentSessions:
         SessionElsewhere
             The caller wants to wait for it, but it runs on another server.
         """
-        found = self.watching(id)
-        if found is None:
+        running = self.watching(id)
+        if running is None:
             return await (self.history.execution(id) if wait == 0 else self.history.finished(id))
-        session, execution = found
+        session, execution = running
         await until_finished([execution], self._settings.wait(wait), asked_at)
         return session.execution_record(execution)
 
@@ -234,13 +234,13 @@ class AgentSessions:
         ------
         ExecutionNotFound, AlreadyFinished, SessionElsewhere
         """
-        found = self.watching(id)
-        if found is None:
+        running = self.watching(id)
+        if running is None:
             record = await self.history.finished(id)
             raise AlreadyFinished(
                 f"The execution has finished with status {record.status}.", status=record.status
             )
-        session, execution = found
+        session, execution = running
         await session.cancel(execution, caller.by())
         await until_finished([execution], self._settings.bounds.interrupt_grace)
         return session.execution_record(execution)
@@ -255,15 +255,15 @@ class AgentSessions:
         InputNotAsked, Paused, ApprovalRequired, TooManyRequests, HistoryUnavailable
             Nothing was answered.
         """
-        found = self.watching(id)
-        if found is None:
+        running = self.watching(id)
+        if running is None:
             record = await self.history.finished(id)
             raise InputNotAsked(
                 f"The execution has finished with status {record.status}.",
                 execution_id=record.id,
                 status=record.status,
             )
-        session, execution = found
+        session, execution = running
         if caller.token is not None:  # the user answers in JupyterLab, also in a pause
             self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
         await session.give_input(execution, given, caller.by())

@@ -301,9 +301,9 @@ class NotebookKernels:
         if await self.jupyter_sessions.of_notebook(path) is None:
             await self._kernel_started(path)
         async with self._lock:
-            found = await self.jupyter_sessions.of_notebook(path)
-            if found is not None:
-                return found
+            session = await self.jupyter_sessions.of_notebook(path)
+            if session is not None:
+                return session
             name = kernel_name or await self.contents.kernel_name(path)
             started = await self.jupyter_sessions.start(path, await self._checked(name))
             self._unused.add(started.id)

@@ -44,13 +44,13 @@ def preloaded(items: Sequence[Preload]) -> Preloaded | None:
     modules: dict[str, None] = {}
     requirements: dict[tuple[str, str], None] = {}
     statements: list[str] = []
-    told: list[str] = []
+    described: list[str] = []
     defined: set[str] = set()
     for at, item in enumerate(items):
         if isinstance(item, PreloadModule):
             statement = _import_of(item, f"preload[{at}]")
             statements.append(statement)
-            told.append(statement)
+            described.append(statement)
             modules[item.name.partition(".")[0]] = None
             continue
         function = _function(item, f"preload[{at}].source")
@@ -63,10 +63,10 @@ def preloaded(items: Sequence[Preload]) -> Preloaded | None:
             statements.append(text.strip())
             modules |= dict.fromkeys(_imported(text, f"preload[{at}].imports[{number}]"))
         statements.append(item.source.strip("\n"))
-        told.append(_described(function, f"preload[{at}].source"))
+        described.append(_described(function, f"preload[{at}].source"))
     check = f"{_check()}\ntry:\n    _check_preload({list(modules)!r}, {list(requirements)!r})\n"
     source = "\n\n".join([check + "finally:\n    del _check_preload", *statements])
-    return Preloaded(f"{source}\n", tuple(told))
+    return Preloaded(f"{source}\n", tuple(described))
 
 
 def _import_of(item: PreloadModule, field: str) -> str:

@@ -106,11 +106,11 @@ class ProgramKernels:
 
     def _session(self, kernel_id: str, caller: Caller) -> asyncio.Future[LiveSession]:
         """Return the session of a kernel, which may be about to open."""
-        known = self._of.get(kernel_id)
-        if known is None or _is_over(known):
-            known = self._of[kernel_id] = asyncio.get_running_loop().create_future()
-            self._tasks.start(self._follow(kernel_id, caller, known), f"record {kernel_id}")
-        return known
+        recording = self._of.get(kernel_id)
+        if recording is None or _is_over(recording):
+            recording = self._of[kernel_id] = asyncio.get_running_loop().create_future()
+            self._tasks.start(self._follow(kernel_id, caller, recording), f"record {kernel_id}")
+        return recording
 
     async def _follow(
         self, kernel_id: str, caller: Caller, opened: asyncio.Future[LiveSession]

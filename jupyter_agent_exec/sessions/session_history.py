@@ -131,11 +131,11 @@ class SessionHistory:
 
     async def _read_settled(self, call: Callable[[], T], is_orphan: Callable[[T], bool]) -> T:
         """Read from the history; if a dead server left it open, end it and read again."""
-        found = await self.read(call)
-        if is_orphan(found):
+        result = await self.read(call)
+        if is_orphan(result):
             await self.in_thread(self._history.settle)
-            found = await self.read(call)
-        return found
+            result = await self.read(call)
+        return result
 
     async def indexed(self) -> None:
         """Wait until the index is complete, however long that takes.
@@ -237,9 +237,9 @@ class SessionHistory:
 
     async def execution(self, id: str) -> ExecutionRecord:
         """Return the current state of an execution; ExecutionNotFound if there is none."""
-        found = find_execution(self.open.values(), id)
-        if found is not None:
-            session, execution = found
+        running = find_execution(self.open.values(), id)
+        if running is not None:
+            session, execution = running
             return session.execution_record(execution)
         return self._with_document(await self._recorded_execution(id))
 
@@ -285,9 +285,9 @@ class SessionHistory:
 
     async def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution; ExecutionNotFound if there is none."""
-        found = find_execution(self.open.values(), execution_id)
-        if found is not None:
-            return found[0].id
+        running = find_execution(self.open.values(), execution_id)
+        if running is not None:
+            return running[0].id
         return await self.read(partial(self._history.session_of, execution_id))
 
     async def find_by_key(

@@ -73,7 +73,7 @@ async def follow(
     else:
         accepted = _without_outputs(session.execution_record(execution), base_url)
         yield Event("accepted", "0", accepted)
-    told: StatusChange | None = None
+    sent: StatusChange | None = None
     with execution.watching() as changed:
         while not execution.refused:
             changed.clear()
@@ -84,8 +84,8 @@ async def follow(
                 waiting_for=execution.waiting_for,
                 input=execution.input,
             )
-            if status != told and not finished:
-                told = status
+            if status != sent and not finished:
+                sent = status
                 yield Event("status", str(version), status)
             changes: Sequence[OutputChange]
             version, changes = execution.changes(version)

@@ -72,13 +72,13 @@ class Submission:
             Nothing was run.
         """
         self._check(request, caller)
-        taken, known = await self._once(
+        taken, earlier = await self._once(
             id, key, request, lambda body: self._take(id, request, caller, key, body)
         )
         wait = self._settings.wait(request.wait)
         if taken is None:
-            assert known is not None
-            return await self._sessions.execution(known, wait)
+            assert earlier is not None
+            return await self._sessions.execution(earlier, wait)
         live, execution = taken
         await asyncio.shield(execution.accepted)
         await until_finished([execution], wait)
@@ -110,13 +110,13 @@ class Submission:
         for index, step in enumerate(steps):
             with _naming(index):
                 self._check(step, caller)
-        taken, known = await self._once(
+        taken, earlier = await self._once(
             id, key, request, lambda body: self._take_steps(id, steps, request, caller, key, body)
         )
         wait = self._settings.wait(request.wait)
         if taken is None:
-            assert known is not None
-            return await self._known_steps(known, wait)
+            assert earlier is not None
+            return await self._known_steps(earlier, wait)
         live, executions = taken
         await asyncio.shield(executions[0].accepted)
         await until_finished(executions, wait)
@@ -156,8 +156,8 @@ class Submission:
         session_id = SessionId(id)
         async with self._keys.lock(session_id, key):
             is_open = self._sessions.open_session(id) is not None
-            known = await self._keys.known(session_id, key, body, is_open=is_open)
-            return (await take(body) if known is None else None), known
+            earlier = await self._keys.known(session_id, key, body, is_open=is_open)
+            return (await take(body) if earlier is None else None), earlier
 
     async def _take(
         self, id: str, request: Execute, caller: Caller, key: str | None, body: Digest | None
@@ -261,12 +261,12 @@ async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str |
     if revises is None:
         return None
     try:
-        found = live.live(revises) or await live.recorded(revises)
+        revised = live.live(revises) or await live.recorded(revises)
     except ExecutionNotFound:
-        found = None
-    if found is None or found.session_id != live.id:
+        revised = None
+    if revised is None or revised.session_id != live.id:
         raise InvalidRequest("revises: the session has no such execution.", field="revises")
-    return found.source
+    return revised.source
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def grep(
         )
     total = file.seek(0, io.SEEK_END)
     start = _character_start(file, min(offset, total))
-    found: dict[str, Any] = _run_worker(
+    answer: dict[str, Any] = _run_worker(
         file,
         {
             "pattern": pattern,
@@ -108,13 +108,13 @@ def grep(
         },
         "grep",
     )
-    if "error" in found:
+    if "error" in answer:
         raise InvalidRequest(
-            f"The pattern is not a regular expression: {found['error']}.", field="grep"
+            f"The pattern is not a regular expression: {answer['error']}.", field="grep"
         )
     return TextMatches(
-        matches=msgspec.convert(found["matches"], list[TextMatch]),
-        next_offset=found["next_offset"],
+        matches=msgspec.convert(answer["matches"], list[TextMatch]),
+        next_offset=answer["next_offset"],
         total_bytes=total,
         omitted_bytes=omitted_bytes,
     )
@@ -171,8 +171,8 @@ def _run_worker(file: BinaryIO, request: dict[str, object], field: str) -> dict[
         raise InvalidRequest(
             "The text cannot be searched for this pattern; a simpler one may do.", field=field
         ) from None
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def _check(offset: int, limit: int) -> None:
