@@ -33,8 +33,8 @@ class ApprovalsBase(SessionsBase):
         sinks = [] if self.caller.token is not None else self.approvals.failing_sinks
         await self.answer_large(
             self.approvals.asking(only=only),
-            lambda told: Approvals(
-                executions=told,
+            lambda executions: Approvals(
+                executions=executions,
                 policy=policy,
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,

@@ -226,13 +226,13 @@ class Approvals:
         only
             Return only executions of sessions that this agent token opened; None for all.
         """
-        found = [
+        asking = [
             session.execution_record(execution)
             for session in self._sessions.all_open()
             if only in (None, session.token_id)
             for execution in session.gate.awaiting_approval()
         ]
-        return sorted(found, key=_asked_at)
+        return sorted(asking, key=_asked_at)
 
     async def preview(self, id: str) -> Preview:
         """Return what a trial of an execution that waits for approval showed.
@@ -348,11 +348,11 @@ class Approvals:
             await asyncio.gather(*(session.pause_changed(pause) for session in sessions))
 
     async def _live(self, id: str) -> tuple[LiveSession, LiveExecution]:
-        found = self._sessions.watching(id)
-        if found is None:
+        waiting = self._sessions.watching(id)
+        if waiting is None:
             record = await self._sessions.history.finished(id)
             raise already_decided(record.id, record.status, record.approval)
-        return found
+        return waiting
 
 
 def _asked_at(record: ExecutionRecord) -> tuple[str, str]:

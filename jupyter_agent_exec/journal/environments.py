@@ -24,8 +24,8 @@ class Environments:
         """Add the next line."""
         entry = line.entry
         if isinstance(entry, EnvironmentFound):
-            told = json.loads(self._text(line, entry.environment) or "{}")
-            self.told.append({"incarnation": entry.incarnation, "changes": [], **told})
+            environment = json.loads(self._text(line, entry.environment) or "{}")
+            self.told.append({"incarnation": entry.incarnation, "changes": [], **environment})
         elif isinstance(entry, PackagesChanged) and self.told:
             text = self._text(line, entry.packages)
             packages = None if text is None else text.split("\n")
@@ -33,10 +33,10 @@ class Environments:
             self.told[-1]["changes"].append(change)
 
     def _text(self, line: Line, name: Digest) -> str | None:
-        found = line.payloads.get(name)
-        if found is None and (data := self._blobs.find(name)) is not None:
-            found = data.decode("utf-8", "replace")
-        return found
+        text = line.payloads.get(name)
+        if text is None and (data := self._blobs.find(name)) is not None:
+            text = data.decode("utf-8", "replace")
+        return text
 
 
 def requirements(journal: Path, blobs: BlobStore) -> str:

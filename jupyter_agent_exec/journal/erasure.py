@@ -44,7 +44,7 @@ _WANTED: Final = ("execution_id", "session_id", "agent", "username", "text")
 _MARKS: Final = "erasing"
 
 
-class Found(NamedTuple):
+class Erasable(NamedTuple):
     """What a journal has of what is to be erased."""
 
     opened: Opened
@@ -64,7 +64,7 @@ def check_wanted(wanted: Erase) -> None:
         raise InvalidRequest(f"Name one of {', '.join(_WANTED)}.", field="session_id")
 
 
-def find(session: Path, wanted: Erase) -> Found | None:
+def find(session: Path, wanted: Erase) -> Erasable | None:
     """Return what would go from a session; None if nothing would.
 
     Raises
@@ -73,7 +73,7 @@ def find(session: Path, wanted: Erase) -> Found | None:
         If its journal cannot be read.
     """
     store, opened, is_closed, revising = BlobStore(session / "blobs"), None, False, set()
-    found: list[tuple[int, Line, dict[Digest, int]]] = []
+    named: list[tuple[int, Line, dict[Digest, int]]] = []
     facts = 0
     for line in lines(session / "journal.jsonl"):
         entry = line.entry
@@ -93,15 +93,15 @@ def find(session: Path, wanted: Erase) -> Found | None:
         else:
             is_wanted = bool(there or line.salts)
         if is_wanted:
-            found.append((entry.n, line, there))
-    if opened is None or not (found or facts):
+            named.append((entry.n, line, there))
+    if opened is None or not (named or facts):
         return None
-    sizes = {name: size for _, _, there in found for name, size in there.items()}
-    return Found(
+    sizes = {name: size for _, _, there in named for name, size in there.items()}
+    return Erasable(
         opened=opened,
         is_closed=is_closed,
-        entries=[n for n, _, _ in found],
-        executions={id for _, line, _ in found for id in executions_of(line.entry)},
+        entries=[n for n, _, _ in named],
+        executions={id for _, line, _ in named for id in executions_of(line.entry)},
         payloads=len(sizes),
         bytes=sum(sizes.values()),
         facts=facts,
@@ -151,8 +151,8 @@ def _contains(data: bytes, text: str) -> bool:
     return any(form.encode("utf-8", "replace") in data for form in forms)
 
 
-def erase(session: Path, found: Found, by: By, reason: str | None, grown: Grown) -> Chain:
-    """Erase what was found in a closed session; return the new end of its chain.
+def erase(session: Path, erasable: Erasable, by: By, reason: str | None, grown: Grown) -> Chain:
+    """Erase what a closed session has of it; return the new end of its chain.
 
     Raises
     ------
@@ -163,10 +163,10 @@ def erase(session: Path, found: Found, by: By, reason: str | None, grown: Grown)
         erased = Erased(
             at=timestamp(),
             by=by,
-            entries=_ranges(found.entries),
-            executions=len(found.executions),
-            payloads=found.payloads,
-            bytes=found.bytes,
+            entries=_ranges(erasable.entries),
+            executions=len(erasable.executions),
+            payloads=erasable.payloads,
+            bytes=erasable.bytes,
             reason=reason,
         )
         journal, _ = Journal.resume(path)

@@ -86,8 +86,8 @@ def _text_of(entry: JournalEntry) -> str | None:
 
 def _comparison(entry: CellRerun, differences: str | None) -> str:
     """Return the verdict about a cell that ran again, with what differs."""
-    found = [] if differences is None else DIFFERENCES.decode(differences)
-    sentences = " ".join(filter(None, (entry.reason, *(each.what for each in found))))
+    differing = [] if differences is None else DIFFERENCES.decode(differences)
+    sentences = " ".join(filter(None, (entry.reason, *(each.what for each in differing))))
     return ": ".join(filter(None, (entry.verdict.replace("_", " "), sentences)))
 
 

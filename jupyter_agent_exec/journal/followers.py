@@ -92,9 +92,11 @@ class Follower:
     def grown(self, path: Path, end: int, entries: int) -> None:
         """Note that a journal has grown; cheap, and never waits for the sink."""
         with self._lock:
-            known = self._pending.get(path)
-            since = time.time() if known is None else known.since
-            self._pending[path] = _Pending(end, since, entries + (known.entries if known else 0))
+            pending = self._pending.get(path)
+            since = time.time() if pending is None else pending.since
+            self._pending[path] = _Pending(
+                end, since, entries + (pending.entries if pending else 0)
+            )
         if not self._wake.is_set():
             self._wake.set()
 
@@ -241,15 +243,15 @@ class Follower:
             cursor = reached
             tail.keep(cursor)
             with self._lock:
-                known = self._pending[path]
-                since = seconds(entries[-1].at, known.since) if entries else known.since
-                left = max(0, known.entries - len(entries))
-                self._pending[path] = _Pending(known.end, since, left)
+                pending = self._pending[path]
+                since = seconds(entries[-1].at, pending.since) if entries else pending.since
+                left = max(0, pending.entries - len(entries))
+                self._pending[path] = _Pending(pending.end, since, left)
         if cursor.end >= end or time.monotonic() < self._stop_by:
             with self._lock:
-                known = self._pending.pop(path)
-                if known.end > end:  # it has grown meanwhile: the others first
-                    self._pending[path] = known
+                pending = self._pending.pop(path)
+                if pending.end > end:  # it has grown meanwhile: the others first
+                    self._pending[path] = pending
 
     def _tail(self, path: Path) -> Tail:
         return Tail(path, self._cursors, self.sink.settings)
@@ -382,8 +384,8 @@ class Followers:
         for path in (self._folder / "sessions").glob("s_*/journal.jsonl"):
             if path.parent.name not in theirs:
                 journals.append(path)
-        found: dict[Path, int] = {}
+        sizes: dict[Path, int] = {}
         for path in journals:
             with suppress(FileNotFoundError):
-                found[path] = path.stat().st_size
-        return found | self._own()
+                sizes[path] = path.stat().st_size
+        return sizes | self._own()

@@ -67,11 +67,11 @@ def recorded(cell: Mapping[str, Any]) -> dict[str, Any]:
     with null or without a field, with 1 or 1.0.
     """
     metadata = cell.get("metadata")
-    told = {name: cell.get(name) for name in ("id", "cell_type", "execution_count")}
-    told["source"] = _joined(cell.get("source"))
-    told["outputs"] = _outputs(cell.get("outputs"))
-    told["agent_exec"] = metadata.get("agent_exec") if isinstance(metadata, dict) else None
-    normal: dict[str, Any] = _normal(told)
+    fields = {name: cell.get(name) for name in ("id", "cell_type", "execution_count")}
+    fields["source"] = _joined(cell.get("source"))
+    fields["outputs"] = _outputs(cell.get("outputs"))
+    fields["agent_exec"] = metadata.get("agent_exec") if isinstance(metadata, dict) else None
+    normal: dict[str, Any] = _normal(fields)
     return normal
 
 

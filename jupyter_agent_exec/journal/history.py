@@ -49,7 +49,7 @@ from . import query
 from .blobs import BlobStore
 from .chain import FORMAT, GENESIS
 from .erasure import (
-    Found,
+    Erasable,
     check_wanted,
     erase,
     find,
@@ -309,8 +309,10 @@ class History(HistoryReader):
         try:
             self._begin()
             with sole_erasure(self.folder):
-                found = self._find(wanted)
-                going = {id: each for id, each in found.items() if each.is_closed and each.entries}
+                erasing = self._find(wanted)
+                going = {
+                    id: each for id, each in erasing.items() if each.is_closed and each.entries
+                }
                 if going and not wanted.dry_run:
                     self._check_not_held(going)
                     self._erase(going, wanted.reason, by)
@@ -318,7 +320,7 @@ class History(HistoryReader):
             raise self._unavailable(error) from error
         return Erasure(
             dry_run=wanted.dry_run,
-            sessions=[_erased_session(each) for each in found.values()],
+            sessions=[_erased_session(each) for each in erasing.values()],
             remains=[*_REMAINS, *self.followers.erasing()],
         )
 
@@ -348,13 +350,13 @@ class History(HistoryReader):
             with sole_erasure(self.folder):
                 holds = holds_in(self.folder)
                 going = due(self._retention, self._kept(), holds, datetime.now(UTC))
-                told = [] if wanted.dry_run else self._retire(going, by, may_go_on)
+                retired = [] if wanted.dry_run else self._retire(going, by, may_go_on)
         except OSError as error:
             raise self._unavailable(error) from error
         return Retention(
             dry_run=wanted.dry_run,
             rules=[rule.said for rule in self._retention],
-            sessions=[_retired(each, None) for each in going] if wanted.dry_run else told,
+            sessions=[_retired(each, None) for each in going] if wanted.dry_run else retired,
             holds=holds,
         )
 
@@ -399,34 +401,34 @@ class History(HistoryReader):
     ) -> list[RetiredSession]:
         if self.followers.exist:
             self._erase_due(going, by, may_go_on)
-        told: list[RetiredSession] = []
+        retired: list[RetiredSession] = []
         with ExitStack() as marks:
             for each in going:
                 if not may_go_on():
                     break
                 folder = self._session_folder(each.session.id)
                 if not self.followers.have(folder / "journal.jsonl"):
-                    told.append(_retired(each, "Sinks have to erase it first."))
+                    retired.append(_retired(each, "Sinks have to erase it first."))
                     continue
                 marks.enter_context(marked(folder))
                 self._note_removed(folder, each, by)
                 _remove_journal(folder)
                 self.followers.forget(folder / "journal.jsonl")
                 self._proposals.pop(each.session.id, None)
-                told.append(_retired(each, None))
-            gone = [each.session_id for each in told if each.waits is None]
+                retired.append(_retired(each, None))
+            gone = [each.session_id for each in retired if each.waits is None]
             if gone:
                 self._index.purge(gone)
-        return told
+        return retired
 
     def _erase_due(self, going: Sequence[Due], by: By, may_go_on: Callable[[], bool]) -> None:
         """Erase all payloads of the sessions that go, so that the sinks do."""
         for reason in dict.fromkeys(each.reason for each in going):
-            erasing: dict[SessionId, Found] = {}
+            erasing: dict[SessionId, Erasable] = {}
             for id in (each.session.id for each in going if each.reason == reason):
-                found = find(self._session_folder(id), Erase(session_id=id))
-                if found is not None and found.entries:
-                    erasing[id] = found
+                erasable = find(self._session_folder(id), Erase(session_id=id))
+                if erasable is not None and erasable.entries:
+                    erasing[id] = erasable
             if erasing and may_go_on():
                 self._erase(erasing, reason, by)
 
@@ -452,7 +454,7 @@ class History(HistoryReader):
                 field="session_id",
             )
 
-    def _find(self, wanted: Erase) -> dict[SessionId, Found]:
+    def _find(self, wanted: Erase) -> dict[SessionId, Erasable]:
         if wanted.execution_id is not None:
             sessions = [self.session_of(wanted.execution_id)]
         elif wanted.session_id is not None:
@@ -460,10 +462,10 @@ class History(HistoryReader):
         else:
             paths = sorted((self.folder / "sessions").glob("s_*/journal.jsonl"))
             sessions = [SessionId(path.parent.name) for path in paths]
-        found = ((id, find(self._session_folder(id), wanted)) for id in sessions)
-        return {id: each for id, each in found if each is not None}
+        erasable = ((id, find(self._session_folder(id), wanted)) for id in sessions)
+        return {id: each for id, each in erasable if each is not None}
 
-    def _erase(self, going: Mapping[SessionId, Found], reason: str | None, by: By) -> None:
+    def _erase(self, going: Mapping[SessionId, Erasable], reason: str | None, by: By) -> None:
         with ExitStack() as marks:
             for id in going:
                 marks.enter_context(marked(self._session_folder(id)))
@@ -639,16 +641,16 @@ _REMAINS: Final = (
 )
 
 
-def _erased_session(found: Found) -> ErasedSession:
+def _erased_session(erasable: Erasable) -> ErasedSession:
     return ErasedSession(
-        session_id=found.opened.session_id,
-        agent=found.opened.agent.name,
-        title=found.opened.title,
-        is_open=not found.is_closed,
-        executions=len(found.executions),
-        payloads=found.payloads,
-        bytes=found.bytes,
-        facts=found.facts,
+        session_id=erasable.opened.session_id,
+        agent=erasable.opened.agent.name,
+        title=erasable.opened.title,
+        is_open=not erasable.is_closed,
+        executions=len(erasable.executions),
+        payloads=erasable.payloads,
+        bytes=erasable.bytes,
+        facts=erasable.facts,
     )
 
 

@@ -365,7 +365,7 @@ class Index:
     def _note_changed(self, connection: sqlite3.Connection) -> None:
         """Note the sessions whose journals are not of the size that was indexed."""
         self._grown_elsewhere()  # from now on; the scan below finds earlier lines
-        known = tables.indexed_sizes(connection)
+        sizes = tables.indexed_sizes(connection)
         changed: list[tuple[int, SessionId]] = []
         total = 0
         try:
@@ -374,12 +374,12 @@ class Index:
                     session_id = SessionId(entry.name)
                     total += 1
                     size, written_at = _size(entry.path)
-                    if known.pop(session_id, 0) != size:
+                    if sizes.pop(session_id, 0) != size:
                         changed.append((written_at, session_id))
         except OSError:
-            known.clear()  # nothing can be read now; the indexed lines stay
+            sizes.clear()  # nothing can be read now; the indexed lines stay
         with connection:
-            for gone in known:
+            for gone in sizes:
                 tables.forget(connection, gone)
         self._total, self._left = total, len(changed)
         with self._condition:

@@ -260,10 +260,10 @@ class Journal:
         takes milliseconds until this thread runs again.
         """
         try:
-            found = os.stat(self.path)
+            at_path = os.stat(self.path)
         except FileNotFoundError:
             return False
-        return os.path.samestat(found, self._file) and found.st_size == self._size + len(data)
+        return os.path.samestat(at_path, self._file) and at_path.st_size == self._size + len(data)
 
     def _is_at_path(self) -> bool:
         try:

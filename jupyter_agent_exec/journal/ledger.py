@@ -329,8 +329,8 @@ class TokenEntries:
         if isinstance(entry, TokenMinted):
             self._minted[entry.token_id] = entry
         elif isinstance(entry, TokenRenewed):
-            known = self._renewed.get(entry.token_id)  # of another ledger, perhaps later
-            if known is None or known.at <= entry.at:
+            renewed = self._renewed.get(entry.token_id)  # of another ledger, perhaps later
+            if renewed is None or renewed.at <= entry.at:
                 self._renewed[entry.token_id] = entry
         elif isinstance(entry, TokenRevoked):
             self._revoked[entry.token_id] = entry.at
@@ -368,9 +368,9 @@ class OtherServers:
             elif isinstance(entry, SessionClosed | SessionAmended):
                 self._open.pop(entry.session_id, None)
                 grown.add(entry.session_id)
-        for session_id, known in self._open.items():
+        for session_id, seen in self._open.items():
             size = self._size(session_id)
-            if size != known:
+            if size != seen:
                 self._open[session_id] = size
                 grown.add(session_id)
         return grown

@@ -80,12 +80,12 @@ def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
 
 def lines_at(fd: int, ranges: Iterable[Range]) -> list[Line]:
     """Return the lines at `ranges` of the journal open at `fd`."""
-    found: list[Line] = []
+    read: list[Line] = []
     for offset, length in ranges:
         line = _line(os.pread(fd, length, offset), offset)
         if line is not None:
-            found.append(line)
-    return found
+            read.append(line)
+    return read
 
 
 def ledger_entries(path: Path) -> Iterator[LedgerEntry]:

@@ -148,11 +148,11 @@ def _clean_cell(record: ExecutionRecord) -> NotebookNode:
 
 def _approval(approval: Approval) -> dict[str, Any]:
     """Return the approval of an execution, with the digest of the source shown for approval."""
-    told: dict[str, Any] = msgspec.to_builtins(approval)
+    metadata: dict[str, Any] = msgspec.to_builtins(approval)
     asked = approval.asked_source
-    del told["asked_source"], told["before"]
-    told["asked_source_sha256"] = None if asked is None else digest_of(asked.encode("utf-8"))
-    return told
+    del metadata["asked_source"], metadata["before"]
+    metadata["asked_source_sha256"] = None if asked is None else digest_of(asked.encode("utf-8"))
+    return metadata
 
 
 def notebook_chunks(
@@ -354,8 +354,8 @@ class Widgets:
         """What a notebook's metadata say of them."""
         if not self._models:
             return {}
-        told: JSON = {"version_major": 2, "version_minor": 0, "state": self._models}
-        return {"widgets": {STATE: told}}
+        models: JSON = {"version_major": 2, "version_minor": 0, "state": self._models}
+        return {"widgets": {STATE: models}}
 
     def add(self, line: Line, blobs: BlobStore) -> None:
         """Add the next line."""
@@ -363,11 +363,11 @@ class Widgets:
         data = None if name is None else line.payloads.get(name) or blobs.find(name)
         if data is None:
             return
-        told = json.loads(data)
-        for id in (*told["models"], *told["left_out"]):
+        changed = json.loads(data)
+        for id in (*changed["models"], *changed["left_out"]):
             self._models.pop(id, None)
-        self.left_out = self.left_out.difference(told["models"]).union(told["left_out"])
-        self._models |= {id: model for id, model in told["models"].items() if model is not None}
+        self.left_out = self.left_out.difference(changed["models"]).union(changed["left_out"])
+        self._models |= {id: model for id, model in changed["models"].items() if model is not None}
 
 
 def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
@@ -428,12 +428,12 @@ def _metadata(
     environments: Sequence[Mapping[str, JSON]],
     started: KernelStarted | None,
 ) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(session)
+    fields: dict[str, Any] = msgspec.to_builtins(session)
     metadata: dict[str, Any] = {
         "agent_exec": {
             "schema_version": SCHEMA_VERSION,
-            "session": {name: told[name] for name in _SESSION_FIELDS},
-            "chain": told["chain"],
+            "session": {name: fields[name] for name in _SESSION_FIELDS},
+            "chain": fields["chain"],
             "events": list(events),
             "environments": list(environments),
         },

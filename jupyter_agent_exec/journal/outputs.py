@@ -162,9 +162,9 @@ def brief(record: ExecutionRecord) -> ExecutionRecord:
     """Return a record without its values and the large values of its outputs."""
     if record.brief is not None:
         return record
-    found = kept_images(record.outputs, record.blobs)
+    images = kept_images(record.outputs, record.blobs)
     outputs, left_out = leave_out(record.outputs, record.blobs)
-    left = Brief(left_out=left_out, images=found)
+    left = Brief(left_out=left_out, images=images)
     return replace(record, outputs=outputs, values=None, brief=left)
 
 

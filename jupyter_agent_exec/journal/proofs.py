@@ -93,14 +93,14 @@ class Held:
 
     def paragraph(self) -> str:
         """Return it in a few sentences."""
-        told = list(filter(None, map(self._told, _KINDS)))
-        if not told:
-            told = [
+        paragraphs = list(filter(None, map(self._told, _KINDS)))
+        if not paragraphs:
+            paragraphs = [
                 "Only hash chains hold it: they show whether single entries were changed, not "
                 "whether somebody wrote the whole history anew."
             ]
-            return " ".join([*told, *self.notes])
-        return " ".join([*told, *self._key_notes(), *self.notes, *self._unheld()])
+            return " ".join([*paragraphs, *self.notes])
+        return " ".join([*paragraphs, *self._key_notes(), *self.notes, *self._unheld()])
 
     def _told(self, kind: Kind) -> str | None:
         claims = [chain.held[kind] for chain in self.chains if kind in chain.held]
@@ -191,21 +191,21 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
         for claim in [*_signatures(path, report), *claims]:
             if claim.chain == chain.name and _agrees(claim, path, chain, report):
                 good[chain.name].append(claim)
-    known = _known_keys(good, chains.values(), keys)
-    held = Held(keys=known)
+    trusted = _known_keys(good, chains.values(), keys)
+    held = Held(keys=trusted)
     best: dict[Kind, dict[str, Claim | None]] = {}
     for kind in _KINDS:
         best[kind] = {
             name: _furthest(
                 each
                 for each in said
-                if each.kind == kind and (kind != "signed" or each.by in known)
+                if each.kind == kind and (kind != "signed" or each.by in trusted)
             )
             for name, said in good.items()
         }
         _add_closed(best[kind], chains.values())
     if keys or any(_named(chain) for chain in chains.values()):
-        _expect(best["signed"], chains, known, bool(keys), report)
+        _expect(best["signed"], chains, trusted, bool(keys), report)
     for path, chain in chains.items():
         made = HeldChain(name=chain.name, entries=len(chain.hashes))
         for kind in _KINDS:
@@ -314,16 +314,16 @@ def _known_keys(
     if not given:
         signed = (claim for said in good.values() for claim in said if claim.kind == "signed")
         return dict.fromkeys((claim.by for claim in signed), "found")
-    known = dict.fromkeys(given, "given")
+    trusted = dict.fromkeys(given, "given")
     count = 0
-    while len(known) != count:
-        count = len(known)
+    while len(trusted) != count:
+        count = len(trusted)
         for chain in chains:
-            furthest = _furthest(each for each in good[chain.name] if each.by in known)
+            furthest = _furthest(each for each in good[chain.name] if each.by in trusted)
             for n, key in _named(chain):
                 if furthest is not None and n < furthest.length:
-                    known.setdefault(key, "named")
-    return known
+                    trusted.setdefault(key, "named")
+    return trusted
 
 
 def _held_part(ledger: ReadChain, claim: Claim | None) -> list[dict[str, Any]]:
@@ -342,14 +342,14 @@ def _add_closed(best: dict[str, Claim | None], chains: Collection[ReadChain]) ->
                 continue
             if chain.hashes[end.length - 1] == end.head:
                 said = claim._replace(chain=chain.name, length=end.length, head=end.head)
-                known = best[chain.name]
-                best[chain.name] = said if known is None else _furthest((known, said))
+                claimed = best[chain.name]
+                best[chain.name] = said if claimed is None else _furthest((claimed, said))
 
 
 def _expect(
     best: dict[str, Claim | None],
     chains: dict[Path, ReadChain],
-    known: dict[str, str],
+    trusted: dict[str, str],
     is_given: bool,
     report: Report,
 ) -> None:
@@ -369,7 +369,7 @@ def _expect(
         else:
             is_expected = chain.name in listed or (is_given and not has_ledger)
         if is_expected:
-            by = f"key {short(next(iter(known)))}" if is_given else "the key that a ledger names"
+            by = f"key {short(next(iter(trusted)))}" if is_given else "the key that a ledger names"
             report.add(Outcome.MISSING, path, None, f"There is no signature of it by {by}.")
 
 
@@ -427,8 +427,8 @@ def _check_timestamp(response: bytes, root: bytes, certificates: bytes) -> tuple
     except VerificationError as error:
         raise ValueError(str(error)) from error
     (signer,) = decoded.signed_data.signer_infos
-    found = map(load_der_x509_certificate, decoded.signed_data.certificates)
-    names = [each.subject for each in found if each.serial_number == signer.serial_number]
+    embedded = map(load_der_x509_certificate, decoded.signed_data.certificates)
+    names = [each.subject for each in embedded if each.serial_number == signer.serial_number]
     by = names[0] if names else signer.issuer
     at = decoded.tst_info.gen_time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return shown(by.rfc4514_string()), at

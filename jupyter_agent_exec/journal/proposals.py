@@ -125,18 +125,18 @@ class SessionProposals:
     def _decide(self, entry: EditsDecided, line: Line) -> None:
         before, after = self._state(entry.before, line), self._state(entry.after, line)
         for decision in entry.decisions:
-            known = self._edits.get(decision.id)
-            if known is None:
+            edit = self._edits.get(decision.id)
+            if edit is None:
                 continue
             kept = None
             if decision.status == "kept":
                 kept = KeptEdit(
-                    before=before["cells"].get(known.cell_id),
-                    after=after["cells"].get(known.cell_id),
+                    before=before["cells"].get(edit.cell_id),
+                    after=after["cells"].get(edit.cell_id),
                     order=before["order"],
                 )
             self._edits[decision.id] = replace(
-                known,
+                edit,
                 status=decision.status,
                 reason=decision.reason,
                 begun=False,

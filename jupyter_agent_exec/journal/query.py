@@ -199,8 +199,8 @@ def find_images(
         column, name, direction, beyond = "e.seq", "seq", "ASC", ">"
     if query.after is not None:
         execution_id, output = image_place(query.after)
-        known = f"(SELECT {name} FROM executions WHERE id = ?)"  # noqa: S608
-        wanted.where.append(f"({column} {beyond} {known} OR {column} = {known} AND i.output > ?)")
+        start = f"(SELECT {name} FROM executions WHERE id = ?)"  # noqa: S608
+        wanted.where.append(f"({column} {beyond} {start} OR {column} = {start} AND i.output > ?)")
         wanted.values.extend((execution_id, execution_id, output))
     sql = (
         "SELECT e.id, e.session_id, e.seq, e.agent, e.title, e.accepted_at,"  # noqa: S608
@@ -298,10 +298,10 @@ def state(connection: sqlite3.Connection, session_id: SessionId) -> SessionState
     SessionNotFound
         If no session has this id.
     """
-    _, found = indexed(connection, session_id)
-    if found is None:
+    _, last = indexed(connection, session_id)
+    if last is None:
         raise SessionNotFound("There is no such session.", session_id=session_id)
-    return found
+    return last
 
 
 def place_of_execution(
@@ -330,10 +330,10 @@ def session(connection: sqlite3.Connection, session_id: SessionId) -> Session:
     SessionNotFound
         If no session has this id.
     """
-    found = sessions(connection, Filters(["s.id = ?"], [session_id]), 1)
-    if not found:
+    matching = sessions(connection, Filters(["s.id = ?"], [session_id]), 1)
+    if not matching:
         raise SessionNotFound("There is no such session.", session_id=session_id)
-    return found[0]
+    return matching[0]
 
 
 def sessions(connection: sqlite3.Connection, wanted: Filters, limit: int) -> list[Session]:
@@ -358,10 +358,10 @@ def all_sessions(connection: sqlite3.Connection) -> list[Session]:
 def statuses(connection: sqlite3.Connection) -> dict[SessionId, frozenset[str]]:
     """Return the statuses that each session's executions have."""
     rows = connection.execute("SELECT DISTINCT session_id, status FROM executions")
-    found: dict[SessionId, set[str]] = {}
+    statuses: dict[SessionId, set[str]] = {}
     for session_id, status in rows:
-        found.setdefault(session_id, set()).add(status)
-    return {id: frozenset(each) for id, each in found.items()}
+        statuses.setdefault(session_id, set()).add(status)
+    return {id: frozenset(each) for id, each in statuses.items()}
 
 
 def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
@@ -481,8 +481,8 @@ def _images(
         " WHERE e.session_id = ? AND e.seq BETWEEN ? AND ? ORDER BY e.seq, i.output",
         (session_id, seqs[0], seqs[-1]),
     )
-    found: dict[ExecutionId, tuple[KeptImage, ...]] = {}
+    images: dict[ExecutionId, tuple[KeptImage, ...]] = {}
     for id, *image in rows:
         kept = KeptImage(**dict(zip(_IMAGE, image, strict=True)))
-        found[id] = (*found.get(id, ()), kept)
-    return found
+        images[id] = (*images.get(id, ()), kept)
+    return images

@@ -62,9 +62,9 @@ class HeldOutputs(list[Output]):
         self, id: ExecutionId, held: WeakValueDictionary[ExecutionId, HeldOutputs]
     ) -> HeldOutputs:
         """Return the copy held for an execution if it is equal; otherwise hold and return this."""
-        known = held.get(id)
-        if known == self:
-            return known
+        kept = held.get(id)
+        if kept == self:
+            return kept
         held[id] = self
         return self
 
@@ -398,16 +398,16 @@ class HistoryReader:
         HistoryUnavailable
             If the history cannot be read now.
         """
-        found: dict[SessionId, UnwrittenCells] = {}
+        unwritten: dict[SessionId, UnwrittenCells] = {}
         try:
             for session_id, server_died in sessions_below(self.folder, root_dir).items():
                 journal = self._session_folder(session_id) / "journal.jsonl"
                 cells = unwritten_cells(journal) if server_died and journal.is_file() else None
                 if cells is not None:
-                    found[session_id] = cells
+                    unwritten[session_id] = cells
         except OSError as error:
             raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
-        return found
+        return unwritten
 
     def unwritten_executions(
         self, session_id: SessionId, cells: UnwrittenCells
@@ -472,11 +472,11 @@ class HistoryReader:
         place_of
             Returns the place where a page ends with this one.
         """
-        found, indexing = self._index.ask(
+        images, indexing = self._index.ask(
             lambda connection: (find(connection), self._index.indexing), partial=True
         )
-        more = len(found) > limit
-        return found[:limit], place_of(found[limit - 1]) if more else None, indexing
+        more = len(images) > limit
+        return images[:limit], place_of(images[limit - 1]) if more else None, indexing
 
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False

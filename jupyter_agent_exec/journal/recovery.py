@@ -68,15 +68,15 @@ class Recovery:
             If there is no ledger to take, and none can be made.
         """
         own: Ledger | None = None
-        known: set[SessionId] = set()
+        listed: set[SessionId] = set()
         others_live = False
         for path in ledger_paths(self._folder):
             ledger = self._take(path)
             if ledger is None:
                 others_live = True
-                known.update(sessions_in(path))
+                listed.update(sessions_in(path))
                 continue
-            known.update(ledger.sessions)
+            listed.update(ledger.sessions)
             if own is None:
                 own = ledger
             else:
@@ -86,7 +86,7 @@ class Recovery:
         own = own or Ledger.make(self._folder)
         self._left = set(own.unclosed)
         # If another server runs, this may be a session that it is about to list.
-        self._unlisted = set() if others_live else self._sessions_beside(known)
+        self._unlisted = set() if others_live else self._sessions_beside(listed)
         return own
 
     def settle(self, own: Ledger) -> list[SessionId]:
@@ -126,10 +126,10 @@ class Recovery:
             self._log.info("The ledger %s cannot be taken up: %s", path.name, error)
             return None
 
-    def _sessions_beside(self, known: set[SessionId]) -> set[SessionId]:
+    def _sessions_beside(self, listed: set[SessionId]) -> set[SessionId]:
         """Return sessions whose server died between their journal's first line and the ledger's."""
-        found = {SessionId(path.name) for path in (self._folder / "sessions").glob("s_*")} - known
-        return {each for each in found if self._opened(each) is not None}
+        beside = {SessionId(path.name) for path in (self._folder / "sessions").glob("s_*")} - listed
+        return {each for each in beside if self._opened(each) is not None}
 
     def _opened(self, session_id: SessionId) -> Opened | None:
         """Return a journal's first entry; None if it has none, so the session never existed."""

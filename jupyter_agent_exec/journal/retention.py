@@ -38,10 +38,10 @@ class RetentionRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def said(self) -> str:
         """The rule, for the record."""
         fields = msgspec.structs.asdict(self)
-        told = {name: value for name, value in fields.items() if value not in (None, ())}
+        conditions = {name: value for name, value in fields.items() if value not in (None, ())}
         return "retention: " + ", ".join(
             f"{name} {value if isinstance(value, int | float) else '/'.join(value)}"
-            for name, value in told.items()
+            for name, value in conditions.items()
         )
 
 

@@ -87,8 +87,8 @@ class Report:
     @property
     def outcome(self) -> Outcome:
         """The most serious of the findings."""
-        found = {finding.outcome for finding in self.findings}
-        return next((outcome for outcome in _GRAVITY if outcome in found), Outcome.WHOLE)
+        outcomes = {finding.outcome for finding in self.findings}
+        return next((outcome for outcome in _GRAVITY if outcome in outcomes), Outcome.WHOLE)
 
     def add(self, outcome: Outcome, path: Path, n: int | None, message: str) -> None:
         """Add a finding."""
@@ -164,8 +164,8 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
         checked = check_chain(path, report)
         seen.update(checked.hashes)
         unsaid += compare_session(path, path.parent.name, checked, listed, report)
-    found = {path.parent.name for path in on_disk}
-    for session_id in listed.sessions.keys() - found:
+    present = {path.parent.name for path in on_disk}
+    for session_id in listed.sessions.keys() - present:
         path = folder / "sessions" / session_id / "journal.jsonl"
         if session_id in listed.removed:
             report.erased.append(f"{path}: {listed.removed[session_id]}")
@@ -203,8 +203,8 @@ def verify_session(
         report.erased.append(f"{path}: {listed.removed[session_id]}")
         return report
     if not path.is_file():
-        told = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
-        report.add(Outcome.MISSING, path, None, f"{told} journal is not there.")
+        whose = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
+        report.add(Outcome.MISSING, path, None, f"{whose} journal is not there.")
         return report
     checked = check_chain(path, report)
     unsaid = compare_session(path, session_id, checked, listed, report)
@@ -287,10 +287,10 @@ def check_formats(path: Path, checked: Checked, report: Report) -> bool:
         if line.entry and line.entry.get("format") != FORMAT
     ]
     if others:
-        found = checked.lines[others[0]].entry.get("format", 1)
+        format = checked.lines[others[0]].entry.get("format", 1)
         message = (
             f"{len(others)} of its entries, from entry {others[0]} on, have a format that this "
-            f"version does not read: {shown(found)}. It reads format {FORMAT} only."
+            f"version does not read: {shown(format)}. It reads format {FORMAT} only."
         )
         report.add(Outcome.ALTERED, path, others[0], message)
     return not others
@@ -318,11 +318,11 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
         try:
             erased += [(int(first), int(last)) for first, last in entry["entries"] if last < n]
             by = entry["by"].get("display_name") or entry["by"].get("username") or "the server"
-            told = counted(int(entry["payloads"]), "payload")
-            told += f" ({counted(int(entry['bytes']), 'byte')})"
+            amount = counted(int(entry["payloads"]), "payload")
+            amount += f" ({counted(int(entry['bytes']), 'byte')})"
             reason = entry.get("reason")
             why = f": {shown(reason)}" if reason else ""
-            report.erased.append(f"{path}: {shown(by)} erased {told} at {entry['at']}{why}")
+            report.erased.append(f"{path}: {shown(by)} erased {amount} at {entry['at']}{why}")
         except (KeyError, TypeError, ValueError, AttributeError):
             report.add(Outcome.ALTERED, path, n, f"What entry {n} says cannot be understood.")
     return erased
@@ -530,12 +530,12 @@ def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
     if kind in ("session_opened", "session_closed", "session_amended", "session_removed"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
             return False
-        known = listed.sessions.setdefault(session_id, None)
+        listed_end = listed.sessions.setdefault(session_id, None)
         if kind != "session_opened":
             end = end_in(entry.get("chain"))
             if end is None:
                 return False
-            if known is None or known.length < end.length:
+            if listed_end is None or listed_end.length < end.length:
                 listed.sessions[session_id] = end
             if kind == "session_removed":
                 listed.removed[session_id] = _removal(entry, end)
@@ -642,13 +642,13 @@ def differing(
     actual: dict[str, Any], expected: dict[str, Any], *, ignored: Iterable[str] = ()
 ) -> list[str]:
     """Return the names of the fields that differ, sorted; null is the same as missing."""
-    told: list[str] = []
+    fields: list[str] = []
     for name in (actual.keys() | expected.keys()) - set(ignored):
         one, other = actual.get(name), expected.get(name)
         if not same(one, other):
             how = " (added)" if other is None else " (missing)" if one is None else ""
-            told.append(f"{shown(name)}{how}")
-    return sorted(told)
+            fields.append(f"{shown(name)}{how}")
+    return sorted(fields)
 
 
 def same(actual: Any, expected: Any) -> bool:

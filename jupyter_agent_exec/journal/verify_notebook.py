@@ -70,7 +70,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
             raise TypeError("its chain cannot be one")
         clean = "session" not in about and "session_id" in about
         cells = [(_execution_id(cell), cell, _fields(cell, clean)) for cell in document["cells"]]
-        told = _metadata_fields(metadata)
+        exported = _metadata_fields(metadata)
     except _WRONG_SHAPE as error:
         message = f"It is not an exported notebook any more: {shown(repr(error))}."
         report.add(Outcome.ALTERED, notebook, None, message)
@@ -86,7 +86,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
     try:
         text = "".join(journal_notebook(journal, blobs, clean=clean, length=length))
         again = json.loads(text)
-        known = {_execution_id(cell): _fields(cell, clean) for cell in again["cells"]}
+        expected = {_execution_id(cell): _fields(cell, clean) for cell in again["cells"]}
         known_about = _metadata_fields(again["metadata"])
         unknown = _unknown(checked, again["metadata"]["agent_exec"])
         numbers = _numbers(checked.lines[:length])
@@ -94,8 +94,8 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
         message = f"It cannot be exported: {shown(repr(error))}."
         report.add(Outcome.ALTERED, journal, None, message)
         return report
-    _compare_cells(notebook, cells, known, numbers, unknown, report)
-    differ = differing(told, known_about, ignored=unknown[None])
+    _compare_cells(notebook, cells, expected, numbers, unknown, report)
+    differ = differing(exported, known_about, ignored=unknown[None])
     if differ:
         message = f"The notebook's metadata differ from the journal: {', '.join(differ)}."
         report.add(Outcome.ALTERED, notebook, None, message)
@@ -105,16 +105,16 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
 def _compare_cells(
     notebook: Path,
     cells: list[tuple[str, dict[str, Any], dict[str, Any]]],
-    known: dict[str, dict[str, Any]],
+    expected: dict[str, dict[str, Any]],
     numbers: dict[str, int],
     unknown: defaultdict[str | None, set[str]],
     report: Report,
 ) -> None:
-    order = dict.fromkeys(id for id, _, _ in cells if id in known)
-    if list(order) != [id for id in known if id in order]:
+    order = dict.fromkeys(id for id, _, _ in cells if id in expected)
+    if list(order) != [id for id in expected if id in order]:
         report.add(Outcome.ALTERED, notebook, None, "The cells are not in the journal's order.")
     for id, cell, fields in cells:
-        recorded_fields = known.pop(id, None) if cell.get("cell_type") == "code" else None
+        recorded_fields = expected.pop(id, None) if cell.get("cell_type") == "code" else None
         if recorded_fields is None:
             kind, name = shown(cell.get("cell_type")), shown(cell.get("id"))
             message = f"The {kind} cell {name} is not in the journal, or here twice."
@@ -125,7 +125,7 @@ def _compare_cells(
             named = ", ".join(name.removeprefix("agent_exec.") for name in differ)
             message = f"The cell of execution {id} differs from entry {numbers.get(id)}: {named}."
             report.add(Outcome.ALTERED, notebook, numbers.get(id), message)
-    for id in known:
+    for id in expected:
         message = f"The cell of execution {id} is missing."
         report.add(Outcome.ALTERED, notebook, numbers.get(id), message)
 

@@ -138,25 +138,25 @@ class CellRecovery:
     async def _all(self) -> None:
         find = partial(self._history.unwritten_cells, self._root_dir)
         try:
-            found = await self._sessions.read(find)
+            unwritten = await self._sessions.read(find)
         except AgentExecError as error:
             self._log.warning("Cells of a server that died are not written: %s", error.message)
             return
-        for path in {each.path for each in found.values()}:
-            there = {id: each for id, each in found.items() if each.path == path}
+        for path in {each.path for each in unwritten.values()}:
+            there = {id: each for id, each in unwritten.items() if each.path == path}
             try:
                 await self._notebook(path, there)
             except AgentExecError as error:
                 self._log.warning("%s: cells are not written now: %s", path, error.message)
 
-    async def _notebook(self, path: str, found: Mapping[SessionId, UnwrittenCells]) -> None:
+    async def _notebook(self, path: str, unwritten: Mapping[SessionId, UnwrittenCells]) -> None:
         """Write the cells of one notebook, and record the state of each."""
-        cells = await self._sessions.read(partial(self._cells, found))
-        died = max(datetime.fromisoformat(each.died_after) for each in found.values())
+        cells = await self._sessions.read(partial(self._cells, unwritten))
+        died = max(datetime.fromisoformat(each.died_after) for each in unwritten.values())
         saved = await self._stored.last_modified(path)
         may_put = saved is not None and saved <= died + SAVE_TIME
         documents = await self._write(path, cells, may_put)
-        for session_id in found:
+        for session_id in unwritten:
             entries = [
                 CellWritten(at=timestamp(), by=SERVER, execution_id=cell.record.id, document=each)
                 for cell, each in documents
@@ -166,7 +166,7 @@ class CellRecovery:
         written = sum(each.status == "written" for _, each in documents)
         self._log.info("%s: %d of %d cells written from the record", path, written, len(documents))
 
-    def _cells(self, found: Mapping[SessionId, UnwrittenCells]) -> list[_Cell]:
+    def _cells(self, unwritten: Mapping[SessionId, UnwrittenCells]) -> list[_Cell]:
         """Read the executions, in the order in which they were accepted.
 
         Within a session this is the order of its journal, also if the clock was set back.
@@ -181,7 +181,7 @@ class CellRecovery:
                 )
                 for record in self._history.unwritten_executions(session_id, each)
             ]
-            for session_id, each in found.items()
+            for session_id, each in unwritten.items()
         ]
         return list(heapq.merge(*sessions, key=lambda cell: cell.record.accepted_at))
 

@@ -120,10 +120,10 @@ class CellState(Struct, frozen=True, kw_only=True):
         held
             MIME types of the outputs that are held back.
         """
-        told = {**self.agent_exec, "execution_count": self.execution_count, "outputs": outputs}
+        metadata = {**self.agent_exec, "execution_count": self.execution_count, "outputs": outputs}
         return SetCell(
             cell_id=id,
-            agent_exec={**told, "held": list(held)} if held else told,
+            agent_exec={**metadata, "held": list(held)} if held else metadata,
             execution_count=self.execution_count,
             execution_state="idle" if self.ended else "running",
             trusted=True,
@@ -438,8 +438,8 @@ class CellWriter:
         expected = self._expected(is_there=is_current)
         if not is_current:
             return self._whole(put=True), expected
-        told = self._told()
-        changes: list[Change] = [] if told == self._sent_state else [told]
+        state = self._told()
+        changes: list[Change] = [] if state == self._sent_state else [state]
         if self._steps:
             changes.append(SetOutputs(cell_id=self.cell_id, changes=self._steps))
         return changes, expected

@@ -196,8 +196,8 @@ def id_of(cell: Cell) -> CellId | None:
     ours = cell.get("metadata", {}).get("agent_exec")
     if not isinstance(ours, dict):
         return None
-    found = ours.get("cell_id") or ours.get("execution_id")
-    return CellId(found) if isinstance(found, str) else None
+    id = ours.get("cell_id") or ours.get("execution_id")
+    return CellId(id) if isinstance(id, str) else None
 
 
 def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:

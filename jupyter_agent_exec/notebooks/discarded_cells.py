@@ -231,7 +231,7 @@ def _standing(
     CellNotFound, DocumentChanged
         With `single`: the cell is gone or has changed.
     """
-    found: list[_AgentCell] = []
+    cells: list[_AgentCell] = []
     at = {id_of(cell): index for index, cell in enumerate(notebook.cells)}
     for record in records:
         id = None if record.document is None else record.document.cell_id
@@ -247,8 +247,8 @@ def _standing(
                 raise
             continue
         after = id_of(notebook.cells[index - 1]) if index else None
-        found.append(_AgentCell(record, id, notebook.cells[index], after))
-    return sorted(found, key=lambda each: at[each.id], reverse=True)
+        cells.append(_AgentCell(record, id, notebook.cells[index], after))
+    return sorted(cells, key=lambda each: at[each.id], reverse=True)
 
 
 def _as_they_are(standing: Iterable[_AgentCell]) -> Expected:

@@ -121,8 +121,8 @@ def as_dict(notebook: Notebook) -> dict[str, Any]:
 
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
     """Return the SHA-256 of ids, types and sources. It is the same through each backend."""
-    told = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
-    return digest_of(as_json(told))
+    described = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
+    return digest_of(as_json(described))
 
 
 def as_json(value: Any) -> bytes:
@@ -182,7 +182,7 @@ def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> Not
 
 def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the state of a notebook for an error's detail."""
-    told = [
+    described = [
         {
             "id": id_of(cell),
             "cell_type": cell["cell_type"],
@@ -191,7 +191,7 @@ def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
         }
         for cell in cells[:MAX_TOLD_CELLS]
     ]
-    return {"hash": notebook_hash(cells), "cells": told, "cell_count": len(cells)}
+    return {"hash": notebook_hash(cells), "cells": described, "cell_count": len(cells)}
 
 
 class _Planner:
@@ -379,21 +379,21 @@ class _Planner:
         self, id: CellId, source_sha256: Digest | None, field: str = "cell_id"
     ) -> dict[str, Any]:
         cells: list[dict[str, Any]] = self._now["cells"]
-        found = next((cell for cell in cells if id_of(cell) == id), None)
-        if found is None:
+        cell = next((cell for cell in cells if id_of(cell) == id), None)
+        if cell is None:
             raise CellNotFound(
                 f"{self.at}.{field}: the notebook has no cell {id!r}.",
                 field=f"{self.at}.{field}",
                 cell_ids=[id for id in order_of(cells) if id][:MAX_TOLD_CELLS],
             )
-        if source_sha256 is not None and source_hash(joined(found["source"])) != source_sha256:
+        if source_sha256 is not None and source_hash(joined(cell["source"])) != source_sha256:
             raise DocumentChanged(
                 f"{self.at}.source_sha256: cell {id!r} has another source by now; nothing was "
                 "changed.",
                 field=f"{self.at}.source_sha256",
                 **as_told(self._base),
             )
-        return found
+        return cell
 
     def _invalid(self, field: str, message: str) -> InvalidRequest:
         return InvalidRequest(f"{self.at}.{field}: {message}.", field=f"{self.at}.{field}")

@@ -141,11 +141,11 @@ class NotebookWriter:
 
     def busy(self, path: str) -> dict[CellId, ExecutionId]:
         """Return the cells of a notebook in which agents' executions wait or run, by cell id."""
-        found: dict[CellId, ExecutionId] = {}
+        busy: dict[CellId, ExecutionId] = {}
         for cells in self._sessions.values():
             if cells.owner.path == path:
-                found |= cells.busy()
-        return found
+                busy |= cells.busy()
+        return busy
 
     def check_free(self, path: str, ids: Iterable[CellId]) -> None:
         """Raise CellBusy if an agent's execution waits or runs in one of these cells."""

@@ -42,8 +42,8 @@ class FinishedCell(NamedTuple):
 
     def changes(self, id: CellId) -> list[Change]:
         """Return the changes that make a cell show the outputs."""
-        told = CellState.of(self.record).shown_in(id, self.what, self.held)
-        return [told, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
+        state = CellState.of(self.record).shown_in(id, self.what, self.held)
+        return [state, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
 
     def changes_of(self, cell: Cell) -> tuple[list[Change], Expected]:
         """Return the changes of a cell, expecting that nobody has edited it."""

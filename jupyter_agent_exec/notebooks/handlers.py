@@ -135,7 +135,7 @@ class NotebookDecisionsBase(SessionsBase):
     async def answer_executions(self, records: Sequence[ExecutionRecord]) -> None:
         """Answer with the executions that were accepted or discarded."""
         await self.answer_large(
-            records, lambda told: ExecutionList(executions=told, next_after=None)
+            records, lambda executions: ExecutionList(executions=executions, next_after=None)
         )
 
 
@@ -255,13 +255,13 @@ class ProposalsHandler(ProposalsBase):
         """List proposed edits: the open ones, or with `session_id` all of a session."""
         if query.session_id is not None:
             await self.access.session(self.caller, "history:read", query.session_id)
-        found = await self.proposals.listed(
+        proposals = await self.proposals.listed(
             session_id=query.session_id,
             path=query.path,
             decided=query.session_id is not None,
             only=self.access.only(self.caller),
         )
-        self.answer(found)
+        self.answer(proposals)
 
 
 class KeepEditsHandler(ProposalsBase):

@@ -135,7 +135,7 @@ class NotebookManager:
             for notebook in (await self.list(caller, access)).notebooks
             if notebook.path.startswith(above)
         ]
-        known = {notebook.path for notebook in in_use}
+        shown = {notebook.path for notebook in in_use}
         paths: list[str] = []
         waiting = deque([folder])
         for _ in range(MOST_FOLDERS):
@@ -144,7 +144,7 @@ class NotebookManager:
             for kind, path in await self._folder(waiting.popleft()):
                 if kind == "directory":
                     waiting.append(path)
-                elif kind == "notebook" and path not in known and access.reads(caller, path):
+                elif kind == "notebook" and path not in shown and access.reads(caller, path):
                     paths.append(path)
         on_disk = [
             OpenNotebook(

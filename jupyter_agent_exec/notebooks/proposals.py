@@ -268,15 +268,15 @@ class Proposals:
         if session_id is not None:
             sessions = [await self._sessions.outline(session_id)]
         else:
-            found = await self._with_open_edits()
-            sessions = [self._current(session) for session in found]
-        told: list[Proposal] = []
+            recorded = await self._with_open_edits()
+            sessions = [self._current(session) for session in recorded]
+        proposals: list[Proposal] = []
         for session in sessions:
             has_path = path is None or session.path == path.strip("/")
             is_own = only is None or (session.token is not None and session.token.id == only)
             if has_path and is_own:
-                told += await self._told(session, decided=decided)
-        return ProposalList(proposals=sorted(told, key=lambda proposal: proposal.proposed_at))
+                proposals += await self._told(session, decided=decided)
+        return ProposalList(proposals=sorted(proposals, key=lambda proposal: proposal.proposed_at))
 
     async def _told(self, session: Session, *, decided: bool) -> list[Proposal]:
         recorded = await self._recorded(session.id)
@@ -377,8 +377,8 @@ class Proposals:
         return self._locks.setdefault(id, asyncio.Lock())
 
     async def _with_open_edits(self) -> list[Session]:
-        found = await self._sessions.read(self._history.sessions_with_proposals)
-        return [session for session in found if await self._is_ours(session)]
+        sessions = await self._sessions.read(self._history.sessions_with_proposals)
+        return [session for session in sessions if await self._is_ours(session)]
 
     async def _is_ours(self, session: Session) -> bool:
         """Return whether a session's notebook is below this server's root folder."""
@@ -487,8 +487,8 @@ class _Decision:
             )
         is_undo = self._what == "open"
         may = ("kept", "rejected") if is_undo else ("open",)
-        found = [edit for id, edit in edits.items() if id in wanted and edit.status in may]
-        return found[::-1] if is_undo else found
+        chosen = [edit for id, edit in edits.items() if id in wanted and edit.status in may]
+        return chosen[::-1] if is_undo else chosen
 
     async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
         """Return the plan for the edits that fit the notebook."""

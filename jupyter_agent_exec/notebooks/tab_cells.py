@@ -110,10 +110,10 @@ class TabCells(DecisionsBase):
         id = cell.execution_id
         record = await self._finished(id)
         document = record.document
-        found = find_cell((await tab.handle.read()).cells, cell.cell_id)
+        there = find_cell((await tab.handle.read()).cells, cell.cell_id)
         if id not in self._cells or document is None or document.cell_id is None:
             return  # the user has deleted it meanwhile
-        if found is not None and (isinstance(cell.cell, NewCell) or shows(found, id)):
+        if there is not None and (isinstance(cell.cell, NewCell) or shows(there, id)):
             return
         decided = document.outputs
         shown = await finished_cell(

@@ -72,15 +72,15 @@ class CollaborationBackend:
         if extension is None or file_ids is None:
             return []
         notebooks = [id for id in extension.ywebsocket_server.rooms if id.startswith(_PREFIX)]
-        found = (file_ids.get_path(id.removeprefix(_PREFIX)) for id in notebooks)
-        return sorted(path for path in found if path is not None)
+        paths = (file_ids.get_path(id.removeprefix(_PREFIX)) for id in notebooks)
+        return sorted(path for path in paths if path is not None)
 
     def _extension(self) -> Any:
         if self._found is None and not self._too_old:
-            found = next(iter(self._extensions.extension_apps.get(EXTENSION, ())), None)
-            if found is not None:
+            extension = next(iter(self._extensions.extension_apps.get(EXTENSION, ())), None)
+            if extension is not None:
                 self._too_old = self._is_too_old(version(EXTENSION))
-                self._found = None if self._too_old else found
+                self._found = None if self._too_old else extension
         return self._found
 
     def _is_too_old(self, installed: str) -> bool:

@@ -245,8 +245,8 @@ class _Files:
 
     def __init__(self, contents: Any) -> None:
         self._contents = contents
-        known = inspect.signature(contents.get).parameters
-        self._hashes = "require_hash" in known
+        parameters = inspect.signature(contents.get).parameters
+        self._hashes = "require_hash" in parameters
         self._asked = {"require_hash": True} if self._hashes else {}
 
     async def get(self, path: str) -> Model:
@@ -291,19 +291,19 @@ class _Files:
         """Return when a notebook's file was saved last; None if unknown."""
         try:
             got = self._contents.get(path, type="notebook", content=False)
-            found = (await ensure_async(got)).get("last_modified")
+            modified = (await ensure_async(got)).get("last_modified")
         except (HTTPError, OSError):
             return None
-        return found if isinstance(found, datetime) and found.tzinfo is not None else None
+        return modified if isinstance(modified, datetime) and modified.tzinfo is not None else None
 
     async def hash(self, path: str) -> str | None:
         """Return the current hash of a notebook's file; None if unknown."""
         try:
             got = self._contents.get(path, type="notebook", content=False, **self._asked)
-            found = (await ensure_async(got)).get("hash")
+            hash = (await ensure_async(got)).get("hash")
         except (HTTPError, OSError):
             return None
-        return found if isinstance(found, str) else None
+        return hash if isinstance(hash, str) else None
 
     async def save(self, path: str, notebook: dict[str, Any]) -> None:
         """Save a notebook."""

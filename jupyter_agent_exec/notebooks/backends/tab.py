@@ -133,12 +133,12 @@ class Page:
     def announce(self, notebooks: Sequence[wire.TabState]) -> None:
         """Replace the list of notebooks that the page has open."""
         now = asyncio.get_running_loop().time()
-        known, self.tabs = self.tabs, {}
+        before, self.tabs = self.tabs, {}
         if self._is_gone:
             return
         for shown in notebooks:
             used_at = now - shown.unused_seconds
-            tab = known.get(shown.panel) or Tab(self, shown, used_at)
+            tab = before.get(shown.panel) or Tab(self, shown, used_at)
             tab.shown, tab.used_at = shown, used_at
             tab.has_changes &= shown.dirty
             self.tabs[shown.panel] = tab
@@ -440,10 +440,10 @@ class TabBackend:
 
     async def _have_reloaded(self, tab: Tab) -> None:
         panel, key = tab.shown.panel, _key(tab.shown.path)
-        told = self._written.get(key)
+        write = self._written.get(key)
         with suppress(Unreachable):
             await tab.ask(lambda id: wire.Reload(id=id, panel=panel))
-            if self._written.get(key) == told:
+            if self._written.get(key) == write:
                 self._written.pop(key, None)  # the tab has read the current file
 
     async def stop(self) -> None:
