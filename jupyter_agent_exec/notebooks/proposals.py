@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final, Literal
 from weakref import WeakValueDictionary
 
-import msgspec
 from msgspec.structs import replace
 from ulid import ULID
 
@@ -18,16 +17,13 @@ from ..executions.approval_gate import Rules
 from ..executions.execution import LiveExecution
 from ..journal.history import History
 from ..journal.proposals import RecordedEdit, RecordedProposal
-from ..lookalikes import lookalike_words
 from ..models import (
-    CellPart,
     DecidedEdit,
     DecideEdits,
     EditNotebook,
     NotebookEdited,
     Proposal,
     ProposalList,
-    ProposedEdit,
     Session,
     derive,
 )
@@ -54,18 +50,19 @@ from ..types import (
     TokenId,
     Via,
 )
-from .changes import Change, Notebook, find_cell, id_of, order_of
+from .changes import Change, Notebook, order_of
 from .documents import EditPlanner, Notebooks, check_hash
-from .edits import EditPlan, as_json, as_told_edits, content_of, plan_of, state_of
+from .edits import EditPlan, as_json, as_told_edits, plan_of, state_of
 from .execution_cells import NotebookWriter
 from .placements import CellPlace
 from .proposed_edits import (
     DoesNotFit,
-    Step,
     cells_to_decide,
     complete,
     is_shown,
     keeping,
+    proposed_order,
+    shown_edit,
     undoing,
     with_changes,
     with_edits,
@@ -289,7 +286,7 @@ class Proposals:
             notebook, why = None, error.message
         else:
             why = ""
-        order = _order(notebook, _open(recorded))
+        order = proposed_order(notebook, _open(recorded))
         proposals = [
             Proposal(
                 id=each.id,
@@ -299,7 +296,7 @@ class Proposals:
                 username=session.username,
                 proposed_at=each.proposed_at,
                 edits=[
-                    _told_edit(edit, notebook, order, why)
+                    shown_edit(edit, notebook, order, why)
                     for edit in each.edits
                     if decided or edit.status == "open"
                 ],
@@ -573,69 +570,6 @@ class _Decision:
 def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:
     """Return the open edits, in the order in which they are made."""
     return [edit for each in recorded for edit in each.edits if edit.status == "open"]
-
-
-def _order(notebook: Notebook | None, edits: Iterable[RecordedEdit]) -> list[CellId]:
-    """Return the ids of a notebook's cells and of proposed new ones, in their proposed order."""
-    if notebook is None:
-        return []
-    staying = [edit for edit in edits if edit.after is not None]
-    return order_of(with_edits(notebook, staying).cells)
-
-
-def _told_edit(
-    edit: RecordedEdit, notebook: Notebook | None, order: Sequence[CellId], why: str
-) -> ProposedEdit:
-    step: Step | None = None
-    reason = edit.reason
-    if notebook is None:
-        reason = reason or why
-    elif edit.status in ("open", "kept"):
-        try:
-            step = (keeping if edit.status == "open" else undoing)(edit, notebook)
-        except DoesNotFit as error:
-            reason = str(error)
-    at = order.index(edit.cell_id) if edit.cell_id in order else 0
-    cells = [] if notebook is None else notebook.cells
-    there = {id_of(cell) for cell in cells}
-    cell = find_cell(cells, edit.cell_id)
-    current = None if cell is None else _part(content_of(cell))
-    before, after = _part(edit.before), _part(edit.after)
-    result = None if step is None else _part(step.result)
-    return ProposedEdit(
-        id=edit.id,
-        cell_id=edit.cell_id,
-        kind=_kind(edit),
-        moved=edit.moved,
-        before=before,
-        after=after,
-        current=current,
-        result=result,
-        index=at,
-        follows=next((id for id in reversed(order[:at]) if id in there), None),
-        status=edit.status,
-        fits=step is not None,
-        reason=reason,
-        decided_by=None if edit.decided_by is None else edit.decided_by.named,
-        decided_at=edit.decided_at,
-        lookalikes=lookalike_words(
-            *(None if part is None else part.source for part in (before, after, current, result))
-        ),
-    )
-
-
-def _kind(edit: RecordedEdit) -> Literal["insert", "change", "move", "delete", "clear_outputs"]:
-    if edit.before is None:
-        return "insert"
-    if edit.after is None:
-        return "delete"
-    if edit.before != edit.after:
-        return "change"
-    return "move" if edit.moved else "clear_outputs"
-
-
-def _part(content: object) -> CellPart | None:
-    return None if content is None else msgspec.convert(content, CellPart)
 
 
 def _busy(cell_id: CellId, execution_id: ExecutionId) -> CellBusy:

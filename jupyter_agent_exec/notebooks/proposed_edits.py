@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from ..inert import inert, set_outputs
 from ..journal.proposals import RecordedEdit
-from ..models import ClearOutputs, DeleteCell, Edit, InsertCell, MoveCell, ReplaceCell
+from ..lookalikes import lookalike_words
+from ..models import (
+    CellPart,
+    ClearOutputs,
+    DeleteCell,
+    Edit,
+    InsertCell,
+    MoveCell,
+    ProposedEdit,
+    ReplaceCell,
+)
 from ..records import ProposedCell
 from ..types import CellId, ProposalId, ProposedEditId
 from . import changes
@@ -352,3 +363,75 @@ def complete(cells: Iterable[Cell], wanted: Collection[CellId]) -> dict[str, Any
             if (id := id_of(cell)) is not None and id in wanted
         },
     }
+
+
+def proposed_order(notebook: Notebook | None, edits: Iterable[RecordedEdit]) -> list[CellId]:
+    """Return the ids of a notebook's cells and of proposed new ones, in their proposed order."""
+    if notebook is None:
+        return []
+    staying = [edit for edit in edits if edit.after is not None]
+    return order_of(with_edits(notebook, staying).cells)
+
+
+def shown_edit(
+    edit: RecordedEdit, notebook: Notebook | None, order: Sequence[CellId], why: str
+) -> ProposedEdit:
+    """Return an edit as it is shown to people and agents.
+
+    Parameters
+    ----------
+    notebook
+        The notebook as it is now; None if it cannot be read, for the reason `why`.
+    order
+        Its proposed order, as `proposed_order` returns it.
+    """
+    step: Step | None = None
+    reason = edit.reason
+    if notebook is None:
+        reason = reason or why
+    elif edit.status in ("open", "kept"):
+        try:
+            step = (keeping if edit.status == "open" else undoing)(edit, notebook)
+        except DoesNotFit as error:
+            reason = str(error)
+    at = order.index(edit.cell_id) if edit.cell_id in order else 0
+    cells = [] if notebook is None else notebook.cells
+    there = {id_of(cell) for cell in cells}
+    cell = find_cell(cells, edit.cell_id)
+    current = None if cell is None else _part(content_of(cell))
+    before, after = _part(edit.before), _part(edit.after)
+    result = None if step is None else _part(step.result)
+    return ProposedEdit(
+        id=edit.id,
+        cell_id=edit.cell_id,
+        kind=_kind(edit),
+        moved=edit.moved,
+        before=before,
+        after=after,
+        current=current,
+        result=result,
+        index=at,
+        follows=next((id for id in reversed(order[:at]) if id in there), None),
+        status=edit.status,
+        fits=step is not None,
+        reason=reason,
+        decided_by=None if edit.decided_by is None else edit.decided_by.named,
+        decided_at=edit.decided_at,
+        lookalikes=lookalike_words(
+            *(None if part is None else part.source for part in (before, after, current, result))
+        ),
+    )
+
+
+def _kind(edit: RecordedEdit) -> Literal["insert", "change", "move", "delete", "clear_outputs"]:
+    if edit.before is None:
+        return "insert"
+    if edit.after is None:
+        return "delete"
+    if edit.before != edit.after:
+        return "change"
+    return "move" if edit.moved else "clear_outputs"
+
+
+def _part(content: object) -> CellPart | None:
+    return None if content is None else msgspec.convert(content, CellPart)
