@@ -1264,10 +1264,12 @@ class PeopleRecorded(Answer, frozen=True, kw_only=True):
 
 
 class Approvals(Answer, frozen=True, kw_only=True):
-    """The executions that wait for approval, the approval policy, and the pause."""
+    """What waits for a user, the approval policy, and the pause."""
 
     executions: list[Execution]
     """Executions with status `awaiting_approval`; the longest waiting first."""
+    proposing: list[Session] = field(default_factory=list)
+    """Sessions with proposed edits that are open, the oldest first."""
     policy: ApprovalPolicy
     paused: Pause | None
     needs_passphrase: bool = False

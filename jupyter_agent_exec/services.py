@@ -381,6 +381,7 @@ class Services:
             "on_refusal": self._refused,
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
+            "proposing": self.proposals.sessions,
             "refresh_decisions": self._decisions.refresh,
             "reruns": self.reruns,
             "restores": self.restores,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from tornado import web
 
 from ..auth.operations import requires
@@ -17,6 +19,7 @@ from ..models import (
     SetReview,
 )
 from ..sessions.handlers import SessionsBase
+from ..types import TokenId
 from .manager import Approvals as ApprovalDecisions
 from .manager import Reviews
 
@@ -25,16 +28,19 @@ class ApprovalsBase(SessionsBase):
     """Base of the handlers below."""
 
     approvals: ApprovalDecisions
+    proposing: Callable[[TokenId | None], Awaitable[list[Session]]]
 
     async def answer_approvals(self) -> None:
-        """Answer with the waiting executions that the caller may read, the policy and the pause."""
+        """Answer with what waits of what the caller may read, the policy and the pause."""
         only = self.access.only(self.caller)
+        proposing = await self.proposing(only)
         policy, paused = self.approvals.policy, self.approvals.paused
         sinks = [] if self.caller.token is not None else self.approvals.failing_sinks
         await self.answer_large(
             self.approvals.asking(only=only),
             lambda executions: Approvals(
                 executions=executions,
+                proposing=proposing,
                 policy=policy,
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
@@ -45,7 +51,7 @@ class ApprovalsBase(SessionsBase):
 
 
 class ApprovalsHandler(ApprovalsBase):
-    """The executions that wait for approval."""
+    """What waits for a user."""
 
     @web.authenticated
     @requires(
@@ -54,7 +60,7 @@ class ApprovalsHandler(ApprovalsBase):
         agents="what asks of the sessions that it may read",
     )
     async def get(self) -> None:
-        """List the executions that wait for approval, the longest waiting first."""
+        """List the executions that wait for approval, and the sessions that propose edits."""
         await self.answer_approvals()
 
 

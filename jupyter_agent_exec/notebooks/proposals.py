@@ -265,15 +265,27 @@ class Proposals:
         if session_id is not None:
             sessions = [await self._sessions.outline(session_id)]
         else:
-            recorded = await self._with_open_edits()
-            sessions = [self._current(session) for session in recorded]
+            sessions = await self.sessions(only)
         proposals: list[Proposal] = []
         for session in sessions:
-            has_path = path is None or session.path == path.strip("/")
-            is_own = only is None or (session.token is not None and session.token.id == only)
-            if has_path and is_own:
+            if path is None or session.path == path.strip("/"):
                 proposals += await self._told(session, decided=decided)
         return ProposalList(proposals=sorted(proposals, key=lambda proposal: proposal.proposed_at))
+
+    async def sessions(self, only: TokenId | None) -> list[Session]:
+        """Return the sessions with open edits, the oldest first.
+
+        Parameters
+        ----------
+        only
+            The agent token that opened them; None for any.
+        """
+        found = [self._current(session) for session in await self._with_open_edits()]
+        return [
+            session
+            for session in found
+            if only is None or (session.token is not None and session.token.id == only)
+        ]
 
     async def _told(self, session: Session, *, decided: bool) -> list[Proposal]:
         recorded = await self._recorded(session.id)

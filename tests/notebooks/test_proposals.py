@@ -395,6 +395,27 @@ async def test_proposals_follow_a_notebook_that_is_moved_after_their_session_clo
     assert verify_history(history_dir).findings == []
 
 
+async def test_what_waits_names_the_sessions_that_propose_edits(
+    work: Proposing, agent: Agent, ask: Send
+) -> None:
+    async def waiting(asker: Agent | TokenAgent) -> list[tuple[str, str, int]]:
+        sessions = (await asker.get("approvals")).json["proposing"]
+        return [(each["id"], each["path"], each["proposed"]) for each in sessions]
+
+    assert await waiting(agent) == []
+    await work.propose(INSERT, REPLACE)
+    other = await proposing(agent, ask)
+    await other.propose(INSERT)
+    mine, others = (work.session, PATH, 2), (other.session, PATH, 1)
+    assert await waiting(agent) == [mine, others]
+    assert await waiting(other.agent) == [others]
+    await work.agent.ask("POST", f"sessions/{work.session}/close", {})
+    assert await waiting(agent) == [mine, others]
+    await work.decide("undo")
+    await other.decide("keep")
+    assert await waiting(agent) == []
+
+
 async def test_a_pause_and_a_running_cell_hold_proposals_and_decisions(
     work: Proposing, file: File
 ) -> None:

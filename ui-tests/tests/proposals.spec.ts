@@ -1,6 +1,7 @@
 /** A user decides about the edits that an agent proposes, in the notebook. */
 import { expect } from '@jupyterlab/galata';
 import { codeCell } from './notebook';
+import { Panel } from './panel';
 import { Person } from './person';
 import { ProposingAgent, ShownProposals } from './proposing';
 import { test } from './trust';
@@ -142,5 +143,54 @@ test('proposed edits change nothing until the user keeps them, one by one or all
     '1 cannot be undone: The cell was edited since.'
   );
   expect((await sources())[5]).toBe('end.mine');
+  await agent.close();
+});
+
+test('a proposal for a notebook that is not open waits in the panel', async ({
+  page,
+  desk,
+  request,
+  baseURL
+}) => {
+  const panel = new Panel(page);
+  await desk.files.write(desk.path, CELLS);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path, 'Tidy');
+  await agent.propose(
+    { op: 'replace', cell_id: 'load', source: 'import pandas\ndf = 2' },
+    { op: 'delete', cell_id: 'old' }
+  );
+  const status = page.locator('#jp-main-statusbar');
+  await expect(status.getByRole('button', { name: '1 proposal' })).toBeVisible();
+  const tab = page.getByRole('tab', { name: 'Agent activity: 1 proposal' });
+  await expect(tab).toHaveAttribute('data-agent-exec-asking', '1');
+  const notice = page.locator('.Toastify__toast', {
+    hasText: '“analyst” (my token): 2 proposed changes of'
+  });
+  await expect(notice).toBeVisible();
+
+  // Its session shows what the agent did, and the way there opens the notebook.
+  await status.getByRole('button', { name: '1 proposal' }).click();
+  await expect(notice).toHaveCount(0);
+  await panel.session('Tidy').click();
+  const list = panel.region.locator('.jp-AgentExecEdits');
+  await expect(list.getByText('Proposed: 2')).toBeVisible();
+  await expect(panel.region).not.toContainText('No agent has run anything');
+  await panel.region
+    .getByRole('button', { name: 'Open', exact: true })
+    .click();
+  const shown = new ShownProposals(page);
+  await expect(shown.edits).toHaveCount(2);
+  await shown.edit('Change this cell').getByRole('button').first().click();
+  await expect(list).toContainText('Kept: 1');
+  await shown.edit('Delete this cell').getByRole('button').last().click();
+  await expect(list).toContainText('Rejected: 1');
+  await expect(list.getByRole('listitem')).toHaveText([
+    'Kept · Change import pandas',
+    'Rejected · Delete print("old")'
+  ]);
+  await expect(status.getByRole('button', { name: /proposal/ })).toHaveCount(0);
+  await expect(tab).toHaveCount(0);
+  await list.getByRole('button', { name: /^Change/ }).click();
+  await expect(new Person(page).cell(0)).toBeFocused();
   await agent.close();
 });

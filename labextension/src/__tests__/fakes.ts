@@ -86,6 +86,19 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
   };
 }
 
+/** What an agent proposed at once. */
+export function proposal(edits: IProposedEdit[]): IProposal {
+  return {
+    id: 'p_1',
+    session_id: 's_1',
+    path: 'a.ipynb',
+    agent: { name: 'analyst', version: null, model: null },
+    username: 'ada',
+    proposed_at: '2026-01-02T03:04:05.000Z',
+    edits
+  };
+}
+
 /** A proposed edit that fits, but for what is given. */
 export function proposedEdit(
   given: Partial<IProposedEdit> & Pick<IProposedEdit, 'id' | 'kind'>
@@ -301,6 +314,7 @@ export class FakeServer implements IAgentExecApi {
   indexing: IIndexing | null = null;
   approvals: IApprovalList = {
     executions: [],
+    proposing: [],
     policy: {
       scratch: 'none',
       notebook: 'first',

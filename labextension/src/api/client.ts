@@ -177,9 +177,12 @@ export class AgentExecApi {
     return this._postJSON(['sessions', sessionId, 'cells', 'discard']);
   }
 
-  /** The edits of a notebook that agents propose. */
-  listProposals(path: string): Promise<IProposalList> {
-    return this._getJSON(['proposals'], { path });
+  /** The edits that agents propose: open ones of a notebook, or all of a session. */
+  listProposals(
+    path: string | null,
+    session_id?: string
+  ): Promise<IProposalList> {
+    return this._getJSON(['proposals'], { path, session_id });
   }
 
   /** Keep or reject proposed edits, or undo that. */

@@ -1,4 +1,4 @@
-/** What agents ask a person to approve. */
+/** What of agents waits for a person. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
@@ -7,6 +7,7 @@ import type { Events } from '../api/events';
 import type {
   GrantSpan,
   IActivityEvent,
+  IAgentSession,
   IApprovalList,
   IApprovalPolicy,
   IExecution
@@ -24,9 +25,9 @@ const LAST_RETRY = 60_000;
 const EVENTS_BACK = 30_000;
 
 /**
- * Keeps what asks in step with the server.
+ * Keeps what waits in step with the server.
  *
- * It looks when it is told to and when an event says that something asks or
+ * It looks when it is told to and when an event says that something waits or
  * was decided. Only a server that cannot be reached is tried again by itself.
  */
 export class ApprovalsModel extends Listening {
@@ -47,6 +48,11 @@ export class ApprovalsModel extends Listening {
   /** What asks, the longest waiting first. */
   get asking(): readonly IExecution[] {
     return this._asking;
+  }
+
+  /** The sessions that propose changes, the oldest first. */
+  get proposing(): readonly IAgentSession[] {
+    return this._proposing;
   }
 
   /** Null until the server has told. */
@@ -185,15 +191,18 @@ export class ApprovalsModel extends Listening {
     if (execution_id && status) {
       this._progressed.emit(execution_id);
     }
-    if (action === 'approvals') {
+    if (action === 'approvals' || action === 'proposals') {
       this.request();
     } else if (execution_id && status === 'awaiting_approval') {
       this._gone.delete(execution_id);
       this.request();
     } else if (execution_id && status && this.get(execution_id)) {
       this._leave(execution_id);
-    } else if (this._asking.some(each => each.session_id === session_id)) {
-      this.request(); // more may wait for the decision
+    } else if (
+      this._asking.some(each => each.session_id === session_id) ||
+      this._proposing.some(({ id }) => id === session_id)
+    ) {
+      this.request(); // more may wait for the decision, or it was moved
     }
   }
 
@@ -248,6 +257,7 @@ export class ApprovalsModel extends Listening {
     this._needsPassphrase = needs_passphrase;
     this._people = people;
     this._policy = policy;
+    this._proposing = told.proposing;
     this._sinks = sinks;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
@@ -278,6 +288,7 @@ export class ApprovalsModel extends Listening {
   private _needsPassphrase = false;
   private _people: IApprovalList['people'] | null = null;
   private _policy: IApprovalPolicy | null = null;
+  private _proposing: readonly IAgentSession[] = [];
   private _retry = 0;
   private _sinks: IApprovalList['sinks'] = [];
   private _asked = new Signal<this, IExecution>(this);

@@ -8,7 +8,8 @@ import type {
   IAgentSession,
   IExecution,
   IExecutionList,
-  IJournalEvent
+  IJournalEvent,
+  IProposedEdit
 } from '../wire';
 import { Coalescer } from './coalescer';
 import { ExecutionModel } from './execution';
@@ -22,6 +23,9 @@ export const PAGE = 200;
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 150;
+
+/** The types of entries about proposed edits. */
+const EDITS = /^edits_/;
 
 /** Keeps what is known of a session in step with the server. */
 export class SessionModel extends Observable {
@@ -48,6 +52,11 @@ export class SessionModel extends Observable {
   /** Those known, in order: all from the first of them on. */
   get executions(): readonly ExecutionModel[] {
     return this._executions;
+  }
+
+  /** The edits of its notebook that its agent has proposed, and what became of them. */
+  get edits(): readonly IProposedEdit[] {
+    return this._edits;
   }
 
   /** Whether the session may have executions before those known. */
@@ -175,12 +184,26 @@ export class SessionModel extends Observable {
       }
       this._setState({ phase: 'ready' });
       this._tellRevealed();
-      await this._events.read(() => this.emitChanged());
+      await this._events.read(events => {
+        this._hasNewEdits ||= events.some(({ type }) => EDITS.test(type));
+        this.emitChanged();
+      });
+      await this._readEdits();
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
     }
     this._follow();
+  }
+
+  /** Read the proposed edits, if some were proposed or decided since. */
+  private async _readEdits(): Promise<void> {
+    if (this._hasNewEdits) {
+      const { proposals } = await this._api.listProposals(null, this.id);
+      this._edits = proposals.flatMap(({ edits }) => edits);
+      this._hasNewEdits = false;
+      this.emitChanged();
+    }
   }
 
   private _follow(): void {
@@ -296,10 +319,12 @@ export class SessionModel extends Observable {
   }
 
   private readonly _byId = new Map<string, ExecutionModel>();
+  private _edits: readonly IProposedEdit[] = [];
   private readonly _events: SessionEvents;
   private _executions: readonly ExecutionModel[] = [];
   private readonly _follower: Follower;
   private _hasEarlier = false;
+  private _hasNewEdits = false;
   private _isActive = false;
   private _session: IAgentSession | null;
   /** The execution that is looked for. */

@@ -22,9 +22,11 @@ export class SessionEvents {
   /**
    * Read those that have come since the last time.
    *
-   * @param took - Called for each page.
+   * @param took - Called with each page.
    */
-  async read(took: () => void): Promise<void> {
+  async read(
+    took: (events: readonly IJournalEvent[]) => void
+  ): Promise<void> {
     let more = true;
     while (more) {
       const { events, next_after } = await this._api.listEvents(
@@ -34,7 +36,7 @@ export class SessionEvents {
       );
       if (events.length > 0) {
         this._take(events);
-        took();
+        took(events);
       }
       more = next_after !== null;
     }

@@ -27,7 +27,7 @@ export function addDetails(
   const isAsking = !isFinal(execution.status) && !isProposed(execution);
   const above = createDetails();
   above.addWidget(new CellNotes(model, execute, trans));
-  if (approvals && isAsking) {
+  if (isAsking) {
     above.addWidget(new ApprovalSlot(execution.id, approvals));
   }
   above.addWidget(new ApprovalRecord(model, trans));

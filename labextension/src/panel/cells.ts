@@ -9,6 +9,7 @@ import type {
 import { linkButton } from '../widgets/elements';
 import { SessionGrant } from '../widgets/grant';
 import { Announcer } from './announcer';
+import { ProposedEditsList } from './edits';
 import { SessionEnd, SessionFacts } from './facts';
 import { ImageStrip } from './images';
 import { SessionNotebook } from './notebook';
@@ -58,7 +59,7 @@ class SessionView extends Panel {
   constructor(private readonly _options: SessionNotebook.IOptions) {
     super();
     this.addClass('jp-AgentExecSessionView');
-    const { approvals, session, trans } = _options;
+    const { session, trans } = _options;
     this._notebook = new SessionNotebook(_options);
     this._earlier = new Widget();
     this._earlier.addClass('jp-AgentExecEarlier');
@@ -66,9 +67,8 @@ class SessionView extends Panel {
       linkButton(trans.__('Show earlier cells'), () => this._readEarlier())
     );
     this.addWidget(new SessionFacts(session, _options));
-    if (approvals) {
-      this.addWidget(new SessionGrant(session, _options));
-    }
+    this.addWidget(new SessionGrant(session, _options));
+    this.addWidget(new ProposedEditsList(session, _options));
     this.addWidget(
       new ImageStrip({
         ..._options,

@@ -139,7 +139,7 @@ function isUnreachable(error: unknown): boolean {
 }
 
 function CellsState({ model, trans }: IStateProps): JSX.Element | null {
-  const { executions, state } = model;
+  const { edits, executions, state } = model;
   if (state.phase === 'error') {
     if (executions.length > 0 && isUnreachable(state.error)) {
       // The list of sessions says so, and the cells can still be read.
@@ -153,7 +153,7 @@ function CellsState({ model, trans }: IStateProps): JSX.Element | null {
       />
     );
   }
-  return executions.length === 0 ? (
+  return executions.length === 0 && edits.length === 0 ? (
     <Message
       title={
         state.phase === 'loading'

@@ -455,8 +455,8 @@ export namespace SessionNotebook {
   export interface IOptions {
     session: ISessionModel;
     api: IAgentExecApi;
-    /** What is needed to decide; null if nothing is decided here. */
-    approvals: ApprovalView.IOptions | null;
+    /** What is needed to decide. */
+    approvals: ApprovalView.IOptions;
     clock: Clock;
     editors: IEditorServices;
     execute: Execute;

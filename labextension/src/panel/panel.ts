@@ -9,11 +9,12 @@ import { MessageLoop } from '@lumino/messaging';
 import type { Message } from '@lumino/messaging';
 import { AccordionPanel, Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
+import type { IApprovalsModel } from '../tokens';
 import { activityIcon } from '../widgets/icons';
 import { menuButton } from '../widgets/menu';
 import type { MenuItem } from '../widgets/menu';
 import { reviewItems } from '../widgets/review';
-import { needsApprovalText } from '../widgets/wording';
+import { waitsText } from '../widgets/wording';
 import { CellsSection } from './cells';
 import { FindBar } from './find';
 import type { SearchModel } from './search';
@@ -82,6 +83,9 @@ export class ActivityPanel extends SidePanel {
       this.content.expansionToggled.connect(this._share, this);
     }
     _options.model.selectedChanged.connect(this._share, this);
+    const { approvals } = _options.approvals;
+    approvals.changed.connect(this._showWaiting, this);
+    this._showWaiting(approvals);
   }
 
   override dispose(): void {
@@ -89,16 +93,16 @@ export class ActivityPanel extends SidePanel {
     super.dispose();
   }
 
-  /** How many cells need approval, as the sidebar's icon shows. */
-  set asking(count: number) {
+  /** Show on the sidebar's icon how much waits. */
+  private _showWaiting({ asking, proposing }: IApprovalsModel): void {
     const { trans } = this._options;
     const name = trans.__('Agent activity');
-    this.title.caption =
-      count > 0 ? `${name}: ${needsApprovalText(count, trans)}` : name;
+    const text = waitsText({ asking, proposing }, trans);
+    this.title.caption = text ? `${name}: ${text}` : name;
     // The sidebar knows its tabs by this id.
     const { id } = this;
-    this.title.dataset =
-      count > 0 ? { id, 'agent-exec-asking': String(count) } : { id };
+    const count = String(asking.length + proposing.length);
+    this.title.dataset = text ? { id, 'agent-exec-asking': count } : { id };
   }
 
   /** Lead the keyboard to the search box. */

@@ -18,7 +18,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IAgentExecApi } from '../tokens';
-import { AskingList, PauseButton } from '../widgets/asking';
+import { PauseButton, WaitingList } from '../widgets/asking';
 import { Clock } from '../widgets/clock';
 import { activityIcon } from '../widgets/icons';
 import { menuOpener } from '../widgets/menu';
@@ -72,17 +72,22 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Adds a sidebar panel that shows what agents run, as it happens.',
   autoStart: true,
-  requires: [IActivityModel, IRenderMimeRegistry, IEditorServices],
-  optional: [ILayoutRestorer, ITranslator, ICommandPalette, IApprovalsModel],
+  requires: [
+    IActivityModel,
+    IApprovalsModel,
+    IRenderMimeRegistry,
+    IEditorServices
+  ],
+  optional: [ILayoutRestorer, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
+    approvals: IApprovalsModel,
     rendermime: IRenderMimeRegistry,
     editors: IEditorServices,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
-    palette: ICommandPalette | null,
-    approvals: IApprovalsModel | null
+    palette: ICommandPalette | null
   ): void => {
     const { commands, serviceManager, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -122,11 +127,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     };
     const panel = new ActivityPanel({
       ...options,
-      approvals: approvals && {
-        ...options,
-        approvals,
-        rendermime: untrusted(rendermime)
-      },
+      approvals: { ...options, approvals, rendermime: untrusted(rendermime) },
       commands,
       languageOf: name => {
         const known = specs();
@@ -138,17 +139,10 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       translator: translator ?? nullTranslator,
       onError: report
     });
-    const count = () => {
-      panel.asking = approvals?.asking.length ?? 0;
-    };
-    approvals?.changed.connect(count);
-    count();
-    if (approvals) {
-      const asking = { ...options, approvals, now };
-      panel.header.addWidget(new AskingList(asking));
-      // Tab stops at the first, and arrow keys lead on.
-      panel.toolbar.insertItem(0, 'pause', new PauseButton(asking));
-    }
+    const waiting = { ...options, approvals, now };
+    panel.header.addWidget(new WaitingList(waiting));
+    // Tab stops at the first, and arrow keys lead on.
+    panel.toolbar.insertItem(0, 'pause', new PauseButton(waiting));
     const lookAgain = () => {
       if (model.isActive) {
         void model.refresh();
@@ -156,7 +150,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     };
     // To say at once that the server is away, and to catch up when it is back.
     serviceManager.connectionFailure.connect(lookAgain);
-    approvals?.reconnected.connect(lookAgain);
+    approvals.reconnected.connect(lookAgain);
     restorer?.add(panel, PANEL_ID);
     shell.add(panel, 'right', { rank: RANK });
     const category = trans.__('Agents');

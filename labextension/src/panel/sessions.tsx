@@ -53,7 +53,7 @@ export class SessionList extends ReactWidget {
     search.changed.connect(this.update, this);
     model.changed.connect(this.update, this);
     model.selectedChanged.connect(this.update, this);
-    approvals?.approvals.changed.connect(this.update, this);
+    approvals.approvals.changed.connect(this.update, this);
   }
 
   /** Lead the keyboard to where it was in the list. */
@@ -91,8 +91,8 @@ export namespace SessionList {
     search: SearchModel;
     trans: TranslationBundle;
     execute: Execute;
-    /** What needs a decision; null if nothing is decided here. */
-    approvals: Pick<ApprovalView.IOptions, 'approvals'> | null;
+    /** What needs a decision. */
+    approvals: Pick<ApprovalView.IOptions, 'approvals'>;
     /** Receives the element that is as high as the list. */
     contentRef: React.RefCallback<HTMLElement>;
     onShow: ShowCell;
@@ -202,7 +202,7 @@ function SessionItems({
   sessions: readonly IAgentSession[];
 }): JSX.Element {
   const asking = new Set(
-    approvals?.approvals.asking.map(({ session_id }) => session_id)
+    approvals.approvals.asking.map(({ session_id }) => session_id)
   );
   const selected = model.selected?.id ?? null;
   const listed = sessions.some(({ id }) => id === selected);

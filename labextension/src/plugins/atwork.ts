@@ -147,23 +147,23 @@ function addStopCommand(
 function createModel(
   app: JupyterFrontEnd,
   model: IActivityModel,
-  approvals: IApprovalsModel | null
+  approvals: IApprovalsModel
 ): IAgentsAtWork {
   const { connectionFailure, events } = app.serviceManager;
-  const isPaused = () => (approvals?.paused ?? null) !== null;
+  const isPaused = () => approvals.paused !== null;
   const atWork = new AgentsAtWork(model.api, events.stream, isPaused);
   const refresh = () => atWork.refresh();
   document.addEventListener('visibilitychange', refresh);
   connectionFailure.connect(refresh);
   model.refreshed.connect(refresh);
   let paused = false;
-  approvals?.changed.connect(() => {
+  approvals.changed.connect(() => {
     if (paused !== isPaused()) {
       paused = isPaused();
       refresh();
     }
   });
-  approvals?.reconnected.connect(refresh);
+  approvals.reconnected.connect(refresh);
   void app.restored.then(refresh);
   return atWork;
 }
@@ -172,15 +172,15 @@ function createModel(
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
   description:
-    'Shows in the status bar the agents at work, which it stops, and whether your code is recorded.',
+    'Shows in the status bar what waits for you and the agents at work, which it stops, and whether your code is recorded.',
   autoStart: true,
   provides: IAgentsAtWork,
-  requires: [IActivityModel],
-  optional: [IApprovalsModel, IStatusBar, ITranslator, ICommandPalette],
+  requires: [IActivityModel, IApprovalsModel],
+  optional: [IStatusBar, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
-    approvals: IApprovalsModel | null,
+    approvals: IApprovalsModel,
     statusBar: IStatusBar | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
@@ -191,26 +191,22 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
     addStopCommand(commands, model, atWork, trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
+    const execute = commands.execute.bind(commands);
+    const item = new AtWorkItem(atWork, approvals, trans, execute);
     statusBar?.registerStatusItem(ITEM, {
-      item: new AtWorkItem(atWork, trans, commands.execute.bind(commands)),
+      item,
       align: 'left',
       rank: RANK,
-      isActive: () => atWork.agents.length > 0,
-      activeStateChanged: atWork.changed
+      isActive: () => item.isActive,
+      activeStateChanged: item.activeChanged
     });
-    if (approvals) {
-      statusBar?.registerStatusItem(RECORDED, {
-        item: new RecordedItem(
-          approvals,
-          trans,
-          commands.execute.bind(commands)
-        ),
-        align: 'left',
-        rank: RANK,
-        isActive: () => approvals.people?.everywhere ?? false,
-        activeStateChanged: approvals.changed
-      });
-    }
+    statusBar?.registerStatusItem(RECORDED, {
+      item: new RecordedItem(approvals, trans, execute),
+      align: 'left',
+      rank: RANK,
+      isActive: () => approvals.people?.everywhere ?? false,
+      activeStateChanged: approvals.changed
+    });
     return atWork;
   }
 };

@@ -1,4 +1,4 @@
-/** Notifies the user of what needs approval. */
+/** Notifies the user of what waits for them. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -13,17 +13,27 @@ import {
   isProposed,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import type { IExecution } from '../tokens';
-import { askedText } from '../widgets/atworkwording';
-import { showAsking } from '../widgets/showasking';
+import { askedText, proposingText } from '../widgets/atworkwording';
+import { showAsking, showProposed } from '../widgets/showasking';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;
 
+/** What waits for the user. */
+interface IWaiting {
+  /** Of the execution, or of the session that proposes changes. */
+  id: string;
+  text: string;
+  /** The notebook in which it is shown; null if it is not shown in one. */
+  path: string | null;
+  show: () => void;
+}
+
 /** Notifications of JupyterLab's own. */
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:notifications',
-  description: 'Notifies you when an agent’s code needs your approval.',
+  description:
+    'Notifies you when an agent’s code needs your approval, or it proposes changes.',
   autoStart: true,
   requires: [IActivityModel, IApprovalsModel],
   optional: [ISettingRegistry, ITranslator],
@@ -37,31 +47,39 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const execute = app.commands.execute.bind(app.commands);
     const { shell } = app;
+    const waiting = (): IWaiting[] => [
+      ...approvals.asking.map(execution => ({
+        id: execution.id,
+        text: askedText(execution, trans),
+        path: isProposed(execution) ? (execution.document?.path ?? null) : null,
+        show: () => showAsking(execution, execute)
+      })),
+      ...approvals.proposing.map(session => ({
+        id: session.id,
+        text: proposingText(session, trans),
+        path: session.path,
+        show: () => showProposed(session, execute)
+      }))
+    ];
     /** Whether it is in the notebook in front. */
-    const isInFront = (execution: IExecution) =>
-      isProposed(execution) &&
+    const isInFront = ({ path }: IWaiting) =>
+      path !== null &&
       shell.currentWidget instanceof NotebookPanel &&
-      shell.currentWidget.context.localPath === execution.document?.path;
-    /** Notifications, or null, by the ids of the executions. */
+      shell.currentWidget.context.localPath === path;
+    /** Notifications, or null, by ids of what waits. */
     const known = new Map<string, string | null>();
     let settings: ISettingRegistry.ISettings | null = null;
-    const notify = (execution: IExecution) => {
-      return Notification.warning(askedText(execution, trans), {
-        actions: [
-          {
-            label: trans.__('Show'),
-            callback: () => showAsking(execution, execute)
-          }
-        ],
+    const notify = ({ show, text }: IWaiting) =>
+      Notification.warning(text, {
+        actions: [{ label: trans.__('Show'), callback: show }],
         autoClose: SHOWN
       });
-    };
     const look = () => {
       const isOn = settings?.composite.approval !== false;
-      const wanted = isOn ? approvals.asking : [];
+      const wanted = isOn ? waiting() : [];
       // A notification would lie above what it tells of.
       const unseen = wanted.filter(
-        execution => !model.isActive && !isInFront(execution)
+        each => !model.isActive && !isInFront(each)
       );
       for (const [id, notification] of Array.from(known)) {
         if (notification !== null && !unseen.some(each => each.id === id)) {
@@ -72,10 +90,9 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
           known.delete(id);
         }
       }
-      for (const execution of wanted) {
-        if (!known.has(execution.id)) {
-          const isSeen = !unseen.includes(execution);
-          known.set(execution.id, isSeen ? null : notify(execution));
+      for (const each of wanted) {
+        if (!known.has(each.id)) {
+          known.set(each.id, unseen.includes(each) ? notify(each) : null);
         }
       }
     };

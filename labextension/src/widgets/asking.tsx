@@ -1,4 +1,4 @@
-/** At the head of the panel: what asks, and whether agents are paused. */
+/** At the head of the panel: what waits for the user, and whether agents are paused. */
 import { PathExt } from '@jupyterlab/coreutils';
 import {
   ReactWidget,
@@ -14,6 +14,7 @@ import { CommandIDs } from '../tokens';
 import type {
   Execute,
   IActivityModel,
+  IAgentSession,
   IApprovalsModel,
   IExecution
 } from '../tokens';
@@ -21,17 +22,18 @@ import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from './icons';
 import { firstLine, peopleText, plainName, shortText } from './notebookwording';
-import { showAsking } from './showasking';
+import { showAsking, showProposed } from './showasking';
 import {
   credentialWord,
-  needsApprovalText,
+  proposedText,
   quoted,
   targetText,
+  waitsText,
   whoText
 } from './wording';
 
-/** A list of all that asks, and what a user has to know; it may take no room. */
-export class AskingList extends ReactWidget {
+/** A list of all that waits, and what a user has to know; it may take no room. */
+export class WaitingList extends ReactWidget {
   constructor(private readonly _props: IProps) {
     super();
     this.addClass('jp-AgentExecAsking');
@@ -48,7 +50,7 @@ export class AskingList extends ReactWidget {
             <UseSignal signal={this._props.approvals.edited}>
               {() => (
                 <UseSignal signal={this._props.model.changed}>
-                  {() => <Asking {...this._props} />}
+                  {() => <Waiting {...this._props} />}
                 </UseSignal>
               )}
             </UseSignal>
@@ -138,8 +140,9 @@ function People({ approvals, trans }: IProps): JSX.Element | null {
   return text ? <div className="jp-AgentExecAsking-people">{text}</div> : null;
 }
 
-function Asking(props: IProps): JSX.Element {
-  const { asking } = props.approvals;
+function Waiting(props: IProps): JSX.Element {
+  const { asking, proposing } = props.approvals;
+  const text = waitsText(props.approvals, props.trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
   const focused = node.current?.contains(document.activeElement) ?? false;
@@ -152,11 +155,11 @@ function Asking(props: IProps): JSX.Element {
   const isGuarded = useGuard(asking.map(({ id }) => id).join());
   return (
     <div ref={node} tabIndex={-1}>
-      {asking.length > 0 && (
+      {text && (
         <>
           <h3 id={HEADING}>
             <Icon.react tag="span" className="jp-AgentExec-icon" />
-            {needsApprovalText(asking.length, props.trans)}
+            {text}
           </h3>
           <ul aria-labelledby={HEADING}>
             {asking.map(each => (
@@ -166,6 +169,9 @@ function Asking(props: IProps): JSX.Element {
                 execution={each}
                 isGuarded={isGuarded}
               />
+            ))}
+            {proposing.map(each => (
+              <Proposal key={each.id} {...props} session={each} />
             ))}
           </ul>
         </>
@@ -189,12 +195,12 @@ function Item(
   props: IProps & { execution: IExecution; isGuarded: boolean }
 ): JSX.Element {
   const { approvals, execute, execution, isGuarded, model, trans } = props;
-  const { agent, document, id, session_id, source_sha256, token } = execution;
+  const { document, id, session_id, source_sha256 } = execution;
   const draft = approvals.draftOf(execution);
   const source = draft ?? execution.source;
   const session = model.sessions.find(each => each.id === session_id);
   const where = document
-    ? plainName(PathExt.basename(document.path))
+    ? fileName(document.path)
     : session
       ? targetText(session, trans)
       : '';
@@ -236,13 +242,7 @@ function Item(
             <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
           )}
         </span>
-        <span className="jp-AgentExecAsking-where">
-          <bdi>{where}</bdi>
-          {' · '}
-          <bdi>{shortText(credentialWord(token, trans))}</bdi>
-          {' · '}
-          <bdi>{quoted(shortText(agent.name))}</bdi>
-        </span>
+        <Where {...execution} where={where} trans={trans} />
       </button>
       {whole === null
         ? answer(trans.__('View code'), show)
@@ -250,6 +250,68 @@ function Item(
       {answer(trans.__('Reject'), reject)}
     </li>
   );
+}
+
+/** The notebook for which an agent proposes changes. */
+function Proposal(props: IProps & { session: IAgentSession }): JSX.Element {
+  const { execute, session, trans } = props;
+  const open = () => showProposed(session, execute);
+  const what = `jp-agent-exec-proposing-${session.id}`;
+  return (
+    <li className="jp-AgentExecAsking-line">
+      <button
+        type="button"
+        className="jp-AgentExecAsking-item"
+        title={[whoText(session, trans), plainName(session.path ?? '')].join(
+          '\n'
+        )}
+        onClick={open}
+      >
+        <span className="jp-AgentExecAsking-what">
+          <span id={what}>{proposedText(session, trans)}</span>
+        </span>
+        <Where
+          {...session}
+          where={fileName(session.path ?? '')}
+          trans={trans}
+        />
+      </button>
+      <button
+        type="button"
+        className="jp-AgentExec-link"
+        aria-describedby={what}
+        onClick={open}
+      >
+        {trans.__('Open')}
+      </button>
+    </li>
+  );
+}
+
+/** Where it is about, and who it is from. */
+function Where({
+  agent,
+  token,
+  trans,
+  where
+}: Pick<IExecution, 'agent' | 'token'> & {
+  where: string;
+  trans: TranslationBundle;
+}): JSX.Element {
+  return (
+    <span className="jp-AgentExecAsking-where">
+      <bdi>{where}</bdi>
+      {' · '}
+      <bdi>{shortText(credentialWord(token, trans))}</bdi>
+      {' · '}
+      <bdi>{quoted(shortText(agent.name))}</bdi>
+    </span>
+  );
+}
+
+/** The name of a file, as it can stand in a sentence. */
+function fileName(path: string): string {
+  return plainName(PathExt.basename(path));
 }
 
 /** All of what asks; nothing in it is invisible or turns the text around it. */

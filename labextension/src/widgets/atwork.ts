@@ -1,17 +1,21 @@
-/** The status bar's items: how many agents are at work, and that the user is recorded. */
+/** The status bar's items: what waits, how many agents are at work, and that the user is recorded. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
 import type { Execute, IAgentsAtWork, IApprovalsModel } from '../tokens';
-import { asking, atWorkText, atWorkTitle } from './atworkwording';
+import { atWorkTitle } from './atworkwording';
 import { element } from './elements';
 import { activityIcon, statusIcons } from './icons';
 import { peopleText } from './notebookwording';
+import { waitsText } from './wording';
 
-/** A button that leads to what asks, or to what runs. */
+/** A button that leads to what waits, or to what runs. */
 export class AtWorkItem extends Widget {
   constructor(
     private readonly _atWork: IAgentsAtWork,
+    private readonly _approvals: IApprovalsModel,
     private readonly _trans: TranslationBundle,
     execute: Execute
   ) {
@@ -21,32 +25,46 @@ export class AtWorkItem extends Widget {
     this._button.addEventListener('click', () => {
       const [first] = _atWork.agents;
       void execute(CommandIDs.openPanel, {
-        session_id: first.session.id,
-        execution_id: first.pending[0].id
+        session_id: first?.session.id,
+        execution_id: first?.pending[0].id
       });
     });
     this._button.append(this._icon, this._text);
     this.node.append(this._button);
     _atWork.changed.connect(this._onChanged, this);
+    _approvals.changed.connect(this._onChanged, this);
     this._onChanged();
+  }
+
+  /** Whether there is something to say. */
+  get isActive(): boolean {
+    return this._text.textContent !== '';
+  }
+
+  get activeChanged(): ISignal<this, void> {
+    return this._activeChanged;
   }
 
   private _onChanged(): void {
     const { agents } = this._atWork;
-    if (agents.length === 0) {
-      return; // it is hidden, and keeps its words for when it is shown again
-    }
-    const isAsking = asking(agents) > 0;
-    const text = atWorkText(agents, this._trans);
+    const count = agents.length;
+    const trans = this._trans;
+    const waits = waitsText(this._approvals, trans);
+    const works =
+      count > 0 ? trans._n('%1 agent at work', '%1 agents at work', count) : '';
+    const text = waits || works;
     if (text !== this._text.textContent) {
       this._text.textContent = text;
       this._icon.replaceChildren();
-      const icon = isAsking ? statusIcons.awaiting_approval : activityIcon;
+      const icon = waits ? statusIcons.awaiting_approval : activityIcon;
       icon.element({ container: this._icon });
-      this._button.classList.toggle('jp-mod-asking', isAsking);
+      this._button.classList.toggle('jp-mod-asking', waits !== '');
+      this._activeChanged.emit();
     }
-    this._button.title = atWorkTitle(agents, this._trans);
+    this._button.title = atWorkTitle(agents, this._approvals.proposing, trans);
   }
+
+  private readonly _activeChanged = new Signal<this, void>(this);
 
   private readonly _button = element('button', 'jp-AgentExecAtWork-button');
   private readonly _icon = element('span', 'jp-AgentExec-icon');

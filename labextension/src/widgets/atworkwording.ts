@@ -1,11 +1,17 @@
 /** How agents at work, and stopping them, are said to a person. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IAgent, IAgentAtWork, IExecution, IStopped } from '../tokens';
+import type {
+  IAgent,
+  IAgentAtWork,
+  IAgentSession,
+  IExecution,
+  IStopped
+} from '../tokens';
 import { firstLine, plainName, shortText } from './notebookwording';
 import {
   cellName,
   credentialWord,
-  needsApprovalText,
+  proposedText,
   quoted,
   statusWord
 } from './wording';
@@ -15,31 +21,10 @@ export function nameOf(agent: IAgent): string {
   return quoted(shortText(agent.name));
 }
 
-/** How many cells need approval. */
-export function asking(agents: readonly IAgentAtWork[]): number {
-  return agents
-    .flatMap(({ pending }) => pending)
-    .filter(({ status }) => status === 'awaiting_approval').length;
-}
-
-/** How many agents are at work, or how many cells need approval. */
-export function atWorkText(
-  agents: readonly IAgentAtWork[],
-  trans: TranslationBundle
-): string {
-  return asking(agents) > 0
-    ? needsApprovalText(asking(agents), trans)
-    : trans._n(
-        '%1 agent at work',
-        '%1 agents at work',
-        agents.length,
-        agents.length
-      );
-}
-
-/** What each agent does, in a line each. */
+/** What each agent does, or waits for, in a line each. */
 export function atWorkTitle(
   agents: readonly IAgentAtWork[],
+  proposing: readonly IAgentSession[],
   trans: TranslationBundle
 ): string {
   return agents
@@ -51,6 +36,12 @@ export function atWorkTitle(
           : cellName({ seq, status }, trans);
       return `${nameOf(session.agent)} · ${doing}`;
     })
+    .concat(
+      proposing.map(
+        session =>
+          `${nameOf(session.agent)} · ${proposedText(session, trans)}`
+      )
+    )
     .join('\n');
 }
 
@@ -111,5 +102,19 @@ export function askedText(
     nameOf(agent),
     shortText(credentialWord(token, trans)),
     document ? shortText(plainName(document.path)) : firstLine(source)
+  );
+}
+
+/** That an agent proposes changes of a notebook. */
+export function proposingText(
+  session: IAgentSession,
+  trans: TranslationBundle
+): string {
+  return trans.__(
+    '%1 (%2): %3 of %4',
+    nameOf(session.agent),
+    shortText(credentialWord(session.token, trans)),
+    proposedText(session, trans),
+    shortText(plainName(session.path ?? ''))
   );
 }

@@ -1,6 +1,6 @@
-/** Leads to what asks for approval. */
+/** Leads to what waits for the user. */
 import { CommandIDs, isProposed } from '../tokens';
-import type { Execute, IExecution } from '../tokens';
+import type { Execute, IAgentSession, IExecution } from '../tokens';
 
 /** Show it in the notebook where it would run, else in the panel. */
 export function showAsking(execution: IExecution, execute: Execute): void {
@@ -8,4 +8,9 @@ export function showAsking(execution: IExecution, execute: Execute): void {
   void (document && isProposed(execution)
     ? execute(CommandIDs.goToProposal, { execution_id, path: document.path })
     : execute(CommandIDs.openPanel, { execution_id, session_id }));
+}
+
+/** Open the notebook for which a session proposes changes. */
+export function showProposed({ path }: IAgentSession, execute: Execute): void {
+  void execute(CommandIDs.goToCell, { path });
 }

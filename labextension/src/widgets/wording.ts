@@ -107,17 +107,34 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
   }
 }
 
-/** How many cells need approval. */
-export function needsApprovalText(
-  count: number,
+/** What waits for a decision; empty if nothing does. */
+export function waitsText(
+  {
+    asking,
+    proposing
+  }: { asking: readonly unknown[]; proposing: readonly unknown[] },
   trans: TranslationBundle
 ): string {
-  return trans._n(
-    '%1 cell needs approval',
-    '%1 cells need approval',
-    count,
-    count
-  );
+  return [
+    asking.length > 0 &&
+      trans._n(
+        '%1 cell needs approval',
+        '%1 cells need approval',
+        asking.length
+      ),
+    proposing.length > 0 &&
+      trans._n('%1 proposal', '%1 proposals', proposing.length)
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** How many changes a session proposes. */
+export function proposedText(
+  { proposed }: IAgentSession,
+  trans: TranslationBundle
+): string {
+  return trans._n('%1 proposed change', '%1 proposed changes', proposed);
 }
 
 /** The word for what a session does. */
@@ -508,7 +525,14 @@ export function afterText(
     .filter(({ type }) => type === 'person_ran')
     .map(({ by }) => userText(by ?? '', trans));
   const isErased = events.some(({ type }) => type === 'erased');
+  const edits = events.filter(({ type }) => type === 'notebook_edited').length;
   return [
+    edits > 0 &&
+      trans._n(
+        'Changed the notebook',
+        'Changed the notebook %1 times',
+        edits
+      ),
     names.length > 0 &&
       trans._n(
         'Then %2 ran %1 cell in this kernel',

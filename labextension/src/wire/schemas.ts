@@ -47,6 +47,7 @@ export type Schemas = {
   /** The executions that wait for approval, the approval policy, and the pause. */
   Approvals: {
     executions: Schemas['Execution'][];
+    proposing: Schemas['Session'][];
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;

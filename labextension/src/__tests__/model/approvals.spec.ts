@@ -62,8 +62,8 @@ describe('ApprovalsModel', () => {
     expect(model.get('x_3')).toBeNull();
   });
 
-  it('looks again when an event is about approvals, and at no other', async () => {
-    const { server } = await open();
+  it('looks again when an event is about what waits, and at no other', async () => {
+    const { model, server } = await open();
     server.emit(2, { execution_id: 'x_9', status: 'running' });
     server.emit(3, { action: 'kernel' });
     server.events.emit({ schema_id: 'other' });
@@ -72,6 +72,15 @@ describe('ApprovalsModel', () => {
     server.emit(4, { action: 'approvals', session_id: undefined });
     await settle();
     expect(server.calls).toEqual(['approvals']);
+    const proposing = [session({ proposed: 2 })];
+    server.approvals = { ...server.approvals, proposing };
+    server.emit(5, { action: 'proposals' });
+    await settle();
+    expect(server.calls).toEqual(['approvals', 'approvals']);
+    expect(model.proposing).toEqual(proposing);
+    server.emit(6, { action: 'notebook' }); // it was moved
+    await settle();
+    expect(server.calls).toHaveLength(3);
   });
 
   it('keeps the copies of the record that fail', async () => {

@@ -1,7 +1,15 @@
 import { PAGE, SessionModel } from '../../model/session';
 import { EVENTS_PAGE } from '../../model/sessionevents';
 import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
-import { execution, FakeServer, session, settle, stdout } from '../fakes';
+import {
+  execution,
+  FakeServer,
+  proposal,
+  proposedEdit,
+  session,
+  settle,
+  stdout
+} from '../fakes';
 
 function numbered(count: number, given: Partial<IExecution> = {}) {
   return Array.from({ length: count }, (_, index) =>
@@ -54,6 +62,33 @@ async function open(executions: IExecution[], active = true) {
 describe('SessionModel', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
+
+  it('reads proposed edits when one was proposed or decided', async () => {
+    const { server, model } = await open([]);
+    const list = jest.spyOn(server, 'listProposals');
+    model.requestSync();
+    await settle();
+    expect(list).not.toHaveBeenCalled();
+    server.proposals = [proposal([proposedEdit({ id: 'p.0' })])];
+    server.journal = [{ ...journalEvent(1, 0), type: 'edits_proposed' }];
+    model.requestSync();
+    await settle();
+    expect(model.edits.map(({ id }) => id)).toEqual(['p.0']);
+    const kept = proposedEdit({ id: 'p.0', status: 'kept' });
+    server.proposals = [proposal([kept])];
+    server.journal.push({ ...journalEvent(2, 0), type: 'edits_decided' });
+    list.mockRejectedValueOnce(new Error('away'));
+    model.requestSync();
+    await settle();
+    expect(model.state.phase).toBe('error');
+    model.requestSync();
+    await settle();
+    expect(model.edits).toEqual([kept]);
+    model.requestSync();
+    await settle();
+    expect(list).toHaveBeenCalledTimes(3);
+    expect(list).toHaveBeenLastCalledWith(null, 's_1');
+  });
 
   it('fetches nothing while nobody looks', async () => {
     const { server, model } = await open(numbered(1), false);

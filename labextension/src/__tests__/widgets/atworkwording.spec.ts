@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { IAgentAtWork, IDocument, Status } from '../../tokens';
 import {
   askedText,
-  atWorkText,
+  proposingText,
   atWorkTitle,
   stoppedText,
   stopText
@@ -25,31 +25,19 @@ function agent(
 const EVIL = { name: `a\u202e${'b'.repeat(60)}`, version: null, model: null };
 const PLAIN = `a\ufffd${'b'.repeat(41)}…`;
 
-describe('atWorkText', () => {
-  it('counts agents, or the cells that need approval', () => {
-    expect(atWorkText([agent('running')], trans)).toBe('1 agent at work');
-    expect(atWorkText([agent('running'), agent('queued')], trans)).toBe(
-      '2 agents at work'
-    );
-    const asks = agent('awaiting_approval');
-    expect(atWorkText([asks, agent('running')], trans)).toBe(
-      '1 cell needs approval'
-    );
-    expect(atWorkText([asks, asks], trans)).toBe('2 cells need approval');
-  });
-});
-
 describe('atWorkTitle', () => {
-  it('tells what each does', () => {
+  it('tells what each does or proposes', () => {
     const agents = [
       agent('awaiting_approval', 3),
       agent('running', 12, 'coder'),
       agent('queued', null, EVIL.name)
     ];
-    expect(atWorkTitle(agents, trans).split('\n')).toEqual([
+    const proposing = [session({ proposed: 2 })];
+    expect(atWorkTitle(agents, proposing, trans).split('\n')).toEqual([
       '“analyst” · Cell 3: Needs approval',
       '“coder” · Cell 12: Running',
-      `“${PLAIN}” · Queued`
+      `“${PLAIN}” · Queued`,
+      '“analyst” · 2 proposed changes'
     ]);
   });
 });
@@ -112,6 +100,13 @@ describe('stoppedText', () => {
 });
 
 describe('what is notified', () => {
+  it('says who proposes changes of which notebook', () => {
+    const proposing = session({ path: 'a/b\u202e.ipynb', proposed: 1 });
+    expect(proposingText(proposing, trans)).toBe(
+      '“analyst” (Full access): 1 proposed change of a/b\ufffd.ipynb'
+    );
+  });
+
   it('says in plain text who asks, and where', () => {
     const asks = execution({
       seq: 2,

@@ -6,7 +6,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ProposedEdits } from '../../widgets/proposededits';
-import { FakeServer, proposedEdit, settle } from '../fakes';
+import { FakeServer, proposal, proposedEdit, settle } from '../fakes';
 import type { IProposalList, IProposedEdit } from '../../tokens';
 
 const code = (source: string) => ({ cell_type: 'code' as const, source });
@@ -46,16 +46,7 @@ describe('ProposedEdits', () => {
 
   /** Show edits that an agent proposes. */
   async function propose(...edits: IProposedEdit[]): Promise<void> {
-    const told = {
-      id: 'p_1',
-      session_id: 's_1',
-      path: 'a.ipynb',
-      agent: { name: 'analyst', version: null, model: null },
-      username: 'ada',
-      proposed_at: '2026-01-02T03:04:05.000Z',
-      edits
-    };
-    server.proposals = [told];
+    server.proposals = [proposal(edits)];
     const context = {
       localPath: 'a.ipynb',
       ready: Promise.resolve(),

@@ -1,0 +1,101 @@
+/** The edits that a session's agent has proposed, and what became of them. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+import { CommandIDs } from '../tokens';
+import type { Execute, IProposedEdit, ISessionModel } from '../tokens';
+import { firstLine } from '../widgets/notebookwording';
+
+/** A line for each edit, which leads to its cell; nothing if there are none. */
+export class ProposedEditsList extends ReactWidget {
+  constructor(
+    private readonly _model: ISessionModel,
+    private readonly _options: Omit<IProps, 'model'>
+  ) {
+    super();
+    this.addClass('jp-AgentExecEdits');
+  }
+
+  protected render(): JSX.Element {
+    const props = { ...this._options, model: this._model };
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => <Edits {...props} />}
+      </UseSignal>
+    );
+  }
+}
+
+interface IProps {
+  model: ISessionModel;
+  trans: TranslationBundle;
+  execute: Execute;
+}
+
+function Edits({ execute, model, trans }: IProps): JSX.Element | null {
+  const { edits, executions, session } = model;
+  if (edits.length === 0) {
+    return null;
+  }
+  const counts = new Map<string, number>();
+  edits
+    .map(({ status }) => statusText(status, trans))
+    .forEach(each => counts.set(each, (counts.get(each) ?? 0) + 1));
+  const told = Array.from(counts, ([word, count]) => `${word}: ${count}`);
+  const goTo = (cell_id: string) =>
+    void execute(CommandIDs.goToCell, { path: session?.path, cell_id });
+  return (
+    <details open={executions.length === 0}>
+      <summary>
+        {trans.__('Proposed changes')}
+        {' · '}
+        {told.join(' · ')}
+      </summary>
+      <ul>
+        {edits.map(edit => (
+          <li key={edit.id}>
+            {statusText(edit.status, trans)}
+            {' · '}
+            <button
+              type="button"
+              className="jp-AgentExec-link"
+              title={edit.reason ?? undefined}
+              onClick={() => goTo(edit.cell_id)}
+            >
+              {kindText(edit, trans)}{' '}
+              <code dir="ltr">
+                {firstLine((edit.after ?? edit.before)?.source ?? '')}
+              </code>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function statusText(
+  status: IProposedEdit['status'],
+  trans: TranslationBundle
+): string {
+  return {
+    open: trans.__('Proposed'),
+    kept: trans.__('Kept'),
+    undone: trans.__('Rejected'),
+    obsolete: trans.__('No longer fits'),
+    replaced: trans.__('Replaced')
+  }[status];
+}
+
+function kindText(
+  { kind }: IProposedEdit,
+  trans: TranslationBundle
+): string {
+  return {
+    insert: trans.__('New cell'),
+    change: trans.__('Change'),
+    move: trans.__('Move'),
+    delete: trans.__('Delete'),
+    clear_outputs: trans.__('Clear outputs')
+  }[kind];
+}
