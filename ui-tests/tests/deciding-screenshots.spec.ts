@@ -81,7 +81,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await page.sidebar.close('left');
     await page.sidebar.setWidth(480, 'right');
     await panel.session(title).click();
-    await panel.choose(1, 'Reviewed');
+    await panel.choose(1, 'Mark reviewed');
     await expect(panel.cell(1)).toContainText(/Reviewed by/);
     const images = panel.region.getByRole('button', { name: /^Image of / });
     await expect(images).toHaveCount(3);

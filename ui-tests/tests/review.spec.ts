@@ -185,7 +185,7 @@ panelTest(
     const region = other.getByRole('region', { name: 'Agent activity' });
     const theirs = region.locator('[aria-posinset="1"]');
 
-    await panel.choose(1, 'Reviewed');
+    await panel.choose(1, 'Mark reviewed');
     await expect(review).toContainText('Reviewed by');
     await expect(panel.session('Looked through')).toContainText('1 unreviewed');
     await expect(theirs).toContainText('Reviewed by');
@@ -271,7 +271,7 @@ notebookTest(
     await expect.poll(() => saved(page)).not.toEqual(before);
     await undo(page);
     await expect.poll(() => saved(page)).toEqual(before);
-    await choose(page, cell, 'Reviewed');
+    await choose(page, cell, 'Mark reviewed');
     await expect(cell).toContainText('Reviewed by');
     await choose(page, cell, 'Reviewed');
     await expect(cell).not.toContainText('Reviewed by');

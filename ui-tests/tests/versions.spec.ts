@@ -109,7 +109,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
   await notebook.last('second\n');
   await expect(Question.in(person.cell(1)).node).toBeHidden();
 
-  await panel.choose(2, 'Reviewed');
+  await panel.choose(2, 'Mark reviewed');
   await expect(panel.cell(2)).toContainText('Reviewed by');
   await expect(person.badge(2)).toContainText('Reviewed by');
   await agent.close();

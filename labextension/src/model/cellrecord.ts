@@ -45,6 +45,7 @@ export function readCellRecord(metadata: unknown): ICellRecord | null {
     started_at: moment(fields.started_at),
     finished_at: moment(fields.finished_at),
     source_sha256: text(fields.source_sha256) ?? '',
+    was_edited: text(asFields(fields.approval)?.asked_source_sha256) !== null,
     execution_count: count(fields.execution_count),
     outputs: PLACED.has(fields.outputs)
       ? (fields.outputs as PlacedOutputs)

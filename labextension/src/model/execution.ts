@@ -71,6 +71,10 @@ export class ExecutionModel extends Observable<'status' | 'outputs'> {
 
   /** Replace everything; outputs that are equal stay the same objects. */
   set(execution: IExecution): void {
+    if (this._isInBrief(execution)) {
+      this.setStatus(execution); // a log that was watched stays open
+      return;
+    }
     const known = this._outputs;
     const leftOut = this._execution.left_out;
     const outputs = execution.cell.outputs.map((output, index) =>
@@ -117,6 +121,22 @@ export class ExecutionModel extends Observable<'status' | 'outputs'> {
     this._outputs = outputs;
     this.emitChanged('outputs');
     return true;
+  }
+
+  /** Whether an answer leaves out what is here in whole since it ended. */
+  private _isInBrief({ cell: { outputs }, left_out }: IExecution): boolean {
+    const leftOut = new Set(left_out.map(({ index }) => index));
+    return (
+      leftOut.size > 0 &&
+      this._execution.left_out.length === 0 &&
+      isFinal(this._execution.status) &&
+      outputs.length === this._outputs.length &&
+      outputs.every(
+        (output, index) =>
+          leftOut.has(index) ||
+          JSONExt.deepEqual(output, this._outputs[index])
+      )
+    );
   }
 
   private _take(execution: IExecution): void {

@@ -10,6 +10,7 @@ import { plainName, recordPeopleText } from '../widgets/notebookwording';
 import { accessText } from '../widgets/tokenwording';
 import {
   afterText,
+  besideTitle,
   closedText,
   describeError,
   momentText,
@@ -121,7 +122,7 @@ function Description(props: IProps): JSX.Element | null {
   }
   return (
     <div className="jp-AgentExecFacts-description">
-      {session.title && <h4>{titleText(session, trans)}</h4>}
+      {besideTitle(session) && <h4>{titleText(session)}</h4>}
       <div title={accessText(session, trans)}>
         {[
           whoText(session, trans),

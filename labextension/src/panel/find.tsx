@@ -11,11 +11,10 @@ import * as React from 'react';
 import type { SearchModel } from './search';
 import type { ISearchHit } from '../tokens';
 import {
+  besideTitle,
   describeError,
   foundText,
-  inOneLine,
   momentText,
-  quoted,
   snippetParts,
   sourceLine,
   statusWord,
@@ -226,7 +225,7 @@ function Hit(props: {
       onClick={props.onShow}
     >
       <span className="jp-AgentExecHit-title">
-        {titleText(hit, trans)}
+        {titleText(hit)}
         {' · '}
         {trans.__('cell %1', hit.seq)}
       </span>
@@ -242,9 +241,7 @@ function Hit(props: {
           )}
         </span>
       )}
-      <span className="jp-AgentExecHit-agent">
-        {quoted(inOneLine(hit.agent))}
-      </span>
+      <span className="jp-AgentExecHit-agent">{besideTitle(hit)}</span>
       <span className="jp-AgentExecHit-detail">
         {hit.images > 0 && (
           <>

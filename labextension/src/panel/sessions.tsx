@@ -15,10 +15,9 @@ import type { Execute, IActivityModel, IAgentSession } from '../tokens';
 import { SearchResults } from './find';
 import type { ShowCell } from './find';
 import {
+  besideTitle,
   describeError,
-  inOneLine,
   momentText,
-  quoted,
   sessionWord,
   statusWord,
   targetText,
@@ -272,7 +271,7 @@ function SessionItem(props: {
   const { isAsking, session, trans, selected } = props;
   const Icon = isAsking ? statusIcons.awaiting_approval : iconFor(session);
   const TargetIcon = targetIcons[session.target.kind];
-  const title = titleText(session, trans);
+  const title = titleText(session);
   const target = targetText(session, trans);
   return (
     <li
@@ -293,7 +292,7 @@ function SessionItem(props: {
           : sessionWord(session, trans)}
       </span>
       <span className="jp-AgentExecSession-agent">
-        {quoted(inOneLine(session.agent.name))}
+        {besideTitle(session)}
         <span className="jp-AgentExecSession-target">
           <TargetIcon.react tag="span" className="jp-AgentExec-icon" />
           {target}

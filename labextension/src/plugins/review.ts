@@ -107,7 +107,7 @@ export function addReviewCommands(
   const { commands } = app;
   const report = reporter(trans);
   commands.addCommand(CommandIDs.review, {
-    label: labelled(trans.__('Reviewed')),
+    label: labelled(trans.__('Mark reviewed')),
     isToggled: ({ isGiven }) => isGiven === true,
     describedBy: takes(
       'session_id',

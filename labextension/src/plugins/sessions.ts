@@ -58,7 +58,7 @@ function addRerunCommand(
           import('../widgets/wording'),
           api.getSession(id)
         ]);
-      const label = trans.__('Re-run: %1', titleText(session, trans));
+      const label = trans.__('Re-run: %1', titleText(session));
       await openDocument(app, `jp-agent-exec-rerun-${id}`, label, async () => {
         const rerun = new RerunModel(id, api);
         const options = { api, execute, onError, rendermime, rerun, trans };

@@ -96,9 +96,9 @@ export function showText(
     : trans.__('Show');
 }
 
-/** What a person has done to a cell since the agent ran it. */
+/** What a person has done to a cell, before or since it ran. */
 export function changedText(
-  { started_at }: ICellRecord,
+  { started_at, was_edited }: ICellRecord,
   edited: boolean,
   runAgain: boolean,
   trans: TranslationBundle
@@ -107,7 +107,7 @@ export function changedText(
     return trans.__('Run again since');
   }
   if (!edited) {
-    return '';
+    return was_edited ? trans.__('Edited before it ran') : '';
   }
   return started_at
     ? trans.__('Differs from what ran')

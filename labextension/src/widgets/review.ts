@@ -28,7 +28,7 @@ export function commentText({ comment }: IReview): string {
     .join('\n');
 }
 
-/** What a menu offers to say; choosing the verdict that was given removes it. */
+/** What a menu offers to do; a verdict that was given is a state, and choosing it removes it. */
 export function reviewItems(
   subject: { execution_id: string } | { session_id: string },
   review: IReview | null,
@@ -36,21 +36,29 @@ export function reviewItems(
 ): MenuItem[] {
   const isSession = 'session_id' in subject;
   const own = review?.whole_session && !isSession ? null : review;
-  const item = (verdict: Verdict, label: string): MenuItem => ({
-    command: CommandIDs.review,
-    args: {
-      ...subject,
-      verdict: own?.verdict === verdict ? null : verdict,
-      isGiven: own?.verdict === verdict,
-      label
-    }
-  });
+  const item = (verdict: Verdict, act: string, state: string): MenuItem => {
+    const isGiven = own?.verdict === verdict;
+    return {
+      command: CommandIDs.review,
+      args: {
+        ...subject,
+        verdict: isGiven ? null : verdict,
+        isGiven,
+        label: isGiven ? state : act
+      }
+    };
+  };
   return [
     item(
       'approved',
-      isSession ? trans.__('All reviewed') : trans.__('Reviewed')
+      isSession ? trans.__('Mark all reviewed') : trans.__('Mark reviewed'),
+      trans.__('Reviewed')
     ),
-    item('flagged', isSession ? trans.__('Flag all') : trans.__('Flag')),
+    item(
+      'flagged',
+      isSession ? trans.__('Flag all') : trans.__('Flag'),
+      trans.__('Flagged')
+    ),
     {
       command: CommandIDs.comment,
       args: { ...subject, label: trans.__('Comment…') }

@@ -460,15 +460,25 @@ export function sourceLine(source: string): string {
   return inOneLine(source.split('\n').find(line => line.trim() !== '') ?? '');
 }
 
-/** What a session is called: its title, or whose it is. */
-export function titleText(
-  { agent, title }: { agent: IAgent | string; title: string | null },
-  trans: TranslationBundle
-): string {
-  const name = typeof agent === 'string' ? agent : agent.name;
-  return title
-    ? quoted(inOneLine(title))
-    : trans.__('Session of %1', quoted(inOneLine(name)));
+/** A session, or a part of one, that may have a title. */
+interface ITitled {
+  agent: IAgent | string;
+  title: string | null;
+}
+
+/** What a session is called: its title, or its agent's name. */
+export function titleText({ agent, title }: ITitled): string {
+  return quoted(inOneLine(title || nameIn(agent)));
+}
+
+/** The agent's name, beside what its session is called; empty if that says it. */
+export function besideTitle({ agent, title }: ITitled): string {
+  const name = quoted(inOneLine(nameIn(agent)));
+  return titleText({ agent, title }) === name ? '' : name;
+}
+
+function nameIn(agent: IAgent | string): string {
+  return typeof agent === 'string' ? agent : agent.name;
 }
 
 /** Where code runs, in general. */
@@ -498,7 +508,7 @@ export function imageText(
   image: Pick<IRecordedImage, 'agent' | 'seq' | 'title'>,
   trans: TranslationBundle
 ): string {
-  return trans.__('Cell %1 of %2', image.seq, titleText(image, trans));
+  return trans.__('Cell %1 of %2', image.seq, titleText(image));
 }
 
 /** How many cells were found, as those hear it who listen to the page. */

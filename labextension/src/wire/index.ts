@@ -112,6 +112,8 @@ export interface ICellRecord {
   started_at: string | null;
   finished_at: string | null;
   source_sha256: string;
+  /** Whether the user edited the source when they approved it. */
+  was_edited: boolean;
   /** Of the agent's execution; a cell with another was run again since. */
   execution_count: number | null;
   outputs: PlacedOutputs;

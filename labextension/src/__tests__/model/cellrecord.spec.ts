@@ -11,6 +11,7 @@ const METADATA = {
   accepted_at: '2026-01-02T03:04:05.000Z',
   started_at: '2026-01-02T03:04:05.100Z',
   finished_at: '2026-01-02T03:04:06.000Z',
+  approval: { asked_source_sha256: 'ab' },
   source_sha256:
     '94754d49a21b65e6a316640a8575c784bd0f6e5728c536f5620dcd157b18c205',
   execution_count: 7,
@@ -33,6 +34,7 @@ describe('readCellRecord', () => {
       started_at: '2026-01-02T03:04:05.100Z',
       finished_at: '2026-01-02T03:04:06.000Z',
       source_sha256: METADATA.source_sha256,
+      was_edited: true,
       execution_count: 7,
       outputs: 'held',
       held: ['application/javascript'],
@@ -62,6 +64,7 @@ describe('readCellRecord', () => {
       accepted_at: 'yesterday',
       started_at: {},
       source_sha256: null,
+      approval: { asked_source_sha256: null },
       execution_count: 1.5,
       outputs: 'trusted',
       held: 'all'
@@ -72,6 +75,7 @@ describe('readCellRecord', () => {
       accepted_at: '',
       started_at: null,
       source_sha256: '',
+      was_edited: false,
       execution_count: null,
       outputs: 'inert',
       held: []

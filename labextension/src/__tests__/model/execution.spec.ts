@@ -123,6 +123,17 @@ describe('ExecutionModel', () => {
       expect(it.outputs[0]).toEqual(stdout('a'));
     });
 
+    it('stays whole when what was watched to its end is read in brief', () => {
+      const { it, changes } = model(whole);
+      it.set(execution({ ...brief, reason: 'reviewed' }));
+      expect(it.outputs).toEqual([stdout('a'), stdout('b')]);
+      expect(it.execution.left_out).toEqual([]);
+      expect(it.execution.reason).toBe('reviewed');
+      expect(changes).toEqual(['status']);
+      it.set(execution({ ...brief, cell: { outputs: [stdout('')] } }));
+      expect(it.outputs).toEqual([stdout('')]);
+    });
+
     it('takes steps of its stream for newer than what was fetched', async () => {
       const { it } = model(brief);
       await it.openOutput(0, server());

@@ -1,5 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import {
+  besideTitle,
   foundText,
   imageText,
   inOneLine,
@@ -47,10 +48,14 @@ describe('sourceLine', () => {
 
 describe('names of what is found', () => {
   it('name a session by its title, or its agent', () => {
-    expect(titleText({ agent: 'a', title: 'Sales' }, trans)).toBe('“Sales”');
-    expect(titleText({ agent: 'a\u202e', title: null }, trans)).toBe(
-      'Session of “a\ufffd”'
-    );
+    expect(titleText({ agent: 'a', title: 'Sales' })).toBe('“Sales”');
+    expect(besideTitle({ agent: 'a', title: 'Sales' })).toBe('“a”');
+    expect(titleText({ agent: 'a\u202e', title: null })).toBe('“a\ufffd”');
+  });
+
+  it('say an agent’s name once', () => {
+    expect(besideTitle({ agent: 'a', title: null })).toBe('');
+    expect(besideTitle({ agent: 'a', title: ' a' })).toBe('');
     expect(imageText(image({ seq: 3 }), trans)).toBe('Cell 3 of “Sales”');
   });
 

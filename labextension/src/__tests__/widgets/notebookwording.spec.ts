@@ -41,6 +41,7 @@ function record(given: Partial<ICellRecord> = {}): ICellRecord {
     started_at: '2026-01-02T03:04:05.000Z',
     finished_at: '2026-01-02T03:04:06.500Z',
     source_sha256: '',
+    was_edited: false,
     execution_count: 1,
     outputs: 'inert',
     held: [],
@@ -252,6 +253,16 @@ describe('changedText', () => {
     [true, true, 'Run again since']
   ])('of edited %p and run again %p is %p', (edited, again, text) => {
     expect(changedText(record(), edited, again, trans)).toBe(text);
+  });
+
+  it('says that it was edited before it ran', () => {
+    const approved = record({ was_edited: true });
+    expect(changedText(approved, false, false, trans)).toBe(
+      'Edited before it ran'
+    );
+    expect(changedText(approved, true, false, trans)).toBe(
+      'Differs from what ran'
+    );
   });
 
   it('does not say that it ran if it did not', () => {

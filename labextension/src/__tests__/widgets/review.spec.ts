@@ -69,6 +69,22 @@ describe('reviewItems', () => {
     ]);
   });
 
+  it('names what it does, and not what is so', () => {
+    const labels = (...given: Parameters<typeof reviewItems>) =>
+      args(...given).map(each => each?.label);
+    expect(labels({ execution_id: 'x_1' }, null, trans)).toEqual([
+      'Mark reviewed',
+      'Flag',
+      'Comment…'
+    ]);
+    const flagged = { ...APPROVED, verdict: 'flagged' as const };
+    expect(labels({ session_id: 's_1' }, flagged, trans)).toEqual([
+      'Mark all reviewed',
+      'Flagged',
+      'Comment…'
+    ]);
+  });
+
   it('takes what is so with the session for no verdict of its own', () => {
     const review = { ...APPROVED, whole_session: true };
     const [cell] = args({ execution_id: 'x_1' }, review, trans);

@@ -201,8 +201,8 @@ describe('executionNotes', () => {
 
 describe('names', () => {
   it('calls a session by its title, or by its agent', () => {
-    expect(titleText(session(), trans)).toBe('“Sales”');
-    expect(titleText(session({ title: null }), trans)).toMatch(/analyst/);
+    expect(titleText(session())).toBe('“Sales”');
+    expect(titleText(session({ title: null }))).toMatch(/analyst/);
   });
 
   it('leaves no agent its say outside of quotation marks', () => {
@@ -229,8 +229,8 @@ describe('names', () => {
     const agent = { name, version: name, model: name };
     const told = [
       agentText(agent),
-      titleText(session({ title: name }), trans),
-      titleText(session({ title: null, agent }), trans),
+      titleText(session({ title: name })),
+      titleText(session({ title: null, agent })),
       executionNotes(execution({ reason: `${name}\nc` }), trans).join(),
       describeError(new Error(name), trans).hint
     ];
