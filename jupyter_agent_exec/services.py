@@ -379,6 +379,7 @@ class Services:
             "namespace": NAMESPACE,
             "notebooks": self.notebooks,
             "on_refusal": self._refused,
+            "open_notebooks": self.tabs.recent,
             "output_decisions": self.output_decisions,
             "proposals": self.proposals,
             "proposing": self.proposals.sessions,

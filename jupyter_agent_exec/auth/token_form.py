@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from ..errors import AgentExecError, InvalidRequest
 from ..lookalikes import exact
 from ..models import ApprovalPolicy, MintToken, Token
+from .scopes import plain_path
 from .validation import read_arguments
 
 SCRATCH: Final = {"exec:scratch": "Run code in separate kernels, apart from your notebooks"}
@@ -33,6 +34,8 @@ RIGHTS: Final = {
 """What an agent may do in notebooks, by the first words of its scopes."""
 WORK: Final = ("exec", "edit")
 """What an agent may do in a notebook that the person ticks."""
+MAX_NOTEBOOKS: Final = 8
+"""How many notebooks the form offers."""
 APPROVALS: Final = {
     "": "Server default",
     "first": "Once for each agent, until the kernel restarts",
@@ -104,6 +107,13 @@ class TokenForm:
     caps = CAPS
     titles = TITLES
 
+    @property
+    def work(self) -> str:
+        """What the agent may do in a notebook that is ticked."""
+        mode = None if self.policy is None else self.policy.notebook
+        asks = {"first": " (you approve the first time)", "always": " (you approve each time)"}
+        return f"run code and change cells{asks.get(mode or '', '')}"
+
     def values(self, field: str) -> Sequence[str]:
         """Return the values of a field; an empty one if there are none."""
         return self.given.get(field) or [""]
@@ -139,6 +149,15 @@ class TokenForm:
         title = TITLES.get(str(field).partition("[")[0])
         message = self.error.message
         return message if title is None else f"{title}: {message.removeprefix(f'{field}: ')}"
+
+
+def offered(*paths: str) -> list[str]:
+    """Return those of some notebooks that the form offers, the first of them first.
+
+    As a pattern, a name with an asterisk would match other notebooks too.
+    """
+    plain = [path for path in map(plain_path, paths) if path is not None and "*" not in path]
+    return list(dict.fromkeys(plain))[:MAX_NOTEBOOKS]
 
 
 def filled_in(arguments: Mapping[str, Sequence[bytes]]) -> Values:

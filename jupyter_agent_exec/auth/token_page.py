@@ -15,8 +15,7 @@ from .handler import status_of
 from .operations import requires
 from .pages import PageHandler
 from .routes import Route
-from .scopes import plain_path
-from .token_form import TokenForm, TokenRow, Values, filled_in
+from .token_form import TokenForm, TokenRow, Values, filled_in, offered
 from .token_handlers import configurations
 
 SUGGESTED: Final[Values] = {
@@ -40,6 +39,7 @@ class TokenPageHandler(PageHandler):
 
     namespace: str
     mcp_installed: Callable[[], bool]
+    open_notebooks: Callable[[], list[str]]
 
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=Query)
@@ -101,16 +101,18 @@ class TokenPageHandler(PageHandler):
         minted: MintedToken | None = None,
     ) -> None:
         rows = await self._mine()
-        path = plain_path(query.notebook or "")
-        # As a pattern, a name with an asterisk would match other notebooks too.
-        notebooks = [path] if path is not None and "*" not in path else []
+        notebooks = offered(query.notebook or "")
         given: Values = {**SUGGESTED, "notebook": notebooks}
+        if error is not None:
+            given = filled_in(self.request.body_arguments)
         form = TokenForm(
-            given=given if error is None else filled_in(self.request.body_arguments),
+            given=given,
             max_lifetime=self.tokens.max_lifetime,
             passphrase=self.unlocks.needed,
             policy=self.approval_policy(),
-            notebooks=notebooks,
+            notebooks=offered(
+                *given.get("notebook", ()), *notebooks, *self.open_notebooks()
+            ),
             has_focus=error is None and query.notebook is not None,
             error=error,
         )

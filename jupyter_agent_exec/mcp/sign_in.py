@@ -26,7 +26,7 @@ from .. import errors
 from ..auth.handler import status_of
 from ..auth.pages import Page
 from ..auth.scopes import Caller
-from ..auth.token_form import LIFETIMES, TokenForm, Values, filled_in
+from ..auth.token_form import LIFETIMES, TokenForm, Values, filled_in, offered
 from ..auth.tokens import SignedIn
 from ..models import ApprovalPolicy, Token
 from ..types import TokenId, is_made_up
@@ -316,6 +316,11 @@ class ConsentPage(SignInPage):
         """Whether the page asks for the server's passphrase."""
         raise NotImplementedError
 
+    @property
+    def notebooks(self) -> Sequence[str]:
+        """Paths of the notebooks that are open in JupyterLab, the one in front first."""
+        return ()
+
     async def grant(self, asked: SignInRequest) -> Grant:
         """Return what the form describes, if this person may grant it.
 
@@ -375,11 +380,18 @@ class ConsentPage(SignInPage):
             server=self.server_name,
             xsrf=self.xsrf_form_html(),
         )
+        notebooks = offered(*self.notebooks)
+        given = filled_in(form) or {
+            **SUGGESTED,
+            "label": [label or "AI agent"],
+            "notebook": notebooks[:1],
+        }
         token_form = TokenForm(
-            given=filled_in(form) or {**SUGGESTED, "label": [label or "AI agent"]},
+            given=given,
             max_lifetime=self.longest,
             passphrase=self.needs_passphrase,
             policy=self.policy,
+            notebooks=offered(*given.get("notebook", ()), *notebooks),
             error=error,
         )
         self.show(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -86,6 +87,13 @@ class AuthorizeHandler(PageHandler):
 
 class ConsentHandler(ConsentPage, PageHandler):
     """The page on which a person decides what the agent may do."""
+
+    open_notebooks: Callable[[], list[str]]
+
+    @property
+    def notebooks(self) -> Sequence[str]:
+        """Paths of the notebooks that are open in JupyterLab, the one in front first."""
+        return self.open_notebooks()
 
     @property
     def longest(self) -> float:

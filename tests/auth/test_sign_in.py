@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -22,6 +23,7 @@ from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, 
 from tests.asking import Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert
 from tests.auth.minting import MINTED, bearer, ledger, mint
+from tests.notebooks.page import Page, shown
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 CALLBACK = "http://localhost:3000/callback"
@@ -46,6 +48,7 @@ def made_id(name: str, *redirect_uris: str) -> str:
 
 
 CLIENT_ID = made_id("Agent")
+CHANNEL = ("api", "agent-exec", "notebooks", "channel")
 DOCUMENT = "https://client.example/agent.json"
 
 LogIn = Callable[[str], Awaitable[LoggedIn]]
@@ -609,6 +612,49 @@ async def test_a_form_that_is_wrong_is_shown_again(browser: Browser) -> None:
         assert alert(answered).startswith(message), changed
         assert b'value="My agent"' in answered.body or "label" in changed
     assert (await browser.answer(key)).status == 303
+
+
+async def test_open_notebooks_are_offered_and_the_one_in_front_is_ticked(
+    ask: Send, browser: Browser, jp_serverapp: Any, jp_ws_fetch: Any
+) -> None:
+    [app] = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    page = Page(await jp_ws_fetch(*CHANNEL), lambda asked: None)
+    open_notebooks = [
+        shown("many*.ipynb", unused_seconds=0.0),
+        shown('in "front".ipynb', unused_seconds=1.0),
+        shown("behind.ipynb", unused_seconds=60.0),
+    ]
+    await page.announce(*open_notebooks)
+    async with asyncio.timeout(60):
+        while len(app.services.tabs.recent()) < len(open_notebooks):
+            await asyncio.sleep(0)
+    key = await browser.asked()
+    consent = (await browser.page(key)).body
+    assert ticks(consent) == {"in &quot;front&quot;.ipynb": True, "behind.ipynb": False}
+    assert "run code and change cells (you approve the first time)" in words(consent)
+    cookie = {"Cookie": (await browser.person()).cookie}
+    access = await ask("GET", "access", headers=cookie)
+    assert ticks(access.body) == {"in &quot;front&quot;.ipynb": False, "behind.ipynb": False}
+
+    # What was ticked stays so, although it was closed meanwhile.
+    await page.leave()
+    async with asyncio.timeout(60):
+        while app.services.tabs.recent():
+            await asyncio.sleep(0)
+    again = await browser.answer(key, notebook="behind.ipynb", expires_in="soon")
+    assert ticks(again.body) == {"behind.ipynb": True}
+    assert (await browser.answer(key, notebook="behind.ipynb", scope="")).status == 303
+    assert ticks((await browser.page(await browser.asked())).body) == {}
+
+
+def ticks(page: bytes) -> dict[str, bool]:
+    """Return the notebooks that a form offers, and whether they are ticked."""
+    found = re.findall(r'name="notebook" value="([^"]*)"\s*(checked)?', page.decode())
+    return {path: checked != "" for path, checked in found}
+
+
+def words(page: bytes) -> str:
+    return " ".join(re.sub("<[^>]*>", "", page.decode()).split())
 
 
 async def test_a_person_can_refuse(agent: Agent, browser: Browser) -> None:

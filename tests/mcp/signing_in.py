@@ -1,7 +1,8 @@
 """A program with the official Python SDK that signs in.
 
 `python -m tests.mcp.signing_in URL` prints the address for the browser, reads the one to which the
-browser was sent, and tells what it gets as one line of JSON.
+browser was sent, and tells what it gets as one line of JSON: the tools, or with NOTEBOOK and SOURCE
+what a model reads of code that runs there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 from mcp.client import Client
@@ -23,6 +26,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from tests.mcp.mcp_clients import text_of
 from tests.mcp.person_in_browser import signed_in
 
 
@@ -47,6 +51,18 @@ class SigningIn:
 
     async def tools(self) -> list[str]:
         """Return the names of the tools that it gets."""
+        async with self._connected() as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    async def run(self, path: str, source: str) -> str:
+        """Run code in a notebook, and return what a model reads of it."""
+        target = {"kind": "notebook", "path": path}
+        async with self._connected() as client:
+            asked: dict[str, Any] = {"target": target, "source": source, "wait": 60}
+            return text_of(await client.call_tool("execute", asked))
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
         metadata = OAuthClientMetadata(
             client_name="Python", redirect_uris=[AnyUrl("http://127.0.0.1:9/callback")]
         )
@@ -55,7 +71,7 @@ class SigningIn:
             httpx2.AsyncClient(auth=auth, trust_env=False, timeout=60) as http,
             Client(streamable_http_client(self._url, http_client=http)) as client,
         ):
-            return [tool.name for tool in (await client.list_tools()).tools]
+            yield client
 
     async def renew(self) -> None:
         """Use the refresh token."""
@@ -103,4 +119,7 @@ def _in_another_browser(address: str) -> httpx2.URL:
 
 if __name__ == "__main__":
     program = SigningIn(sys.argv[1], _in_another_browser)
-    _tell(json.dumps({"tools": asyncio.run(program.tools())}))
+    if sys.argv[2:]:
+        _tell(json.dumps({"text": asyncio.run(program.run(*sys.argv[2:]))}))
+    else:
+        _tell(json.dumps({"tools": asyncio.run(program.tools())}))

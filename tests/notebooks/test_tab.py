@@ -108,6 +108,15 @@ async def test_a_notebook_is_reached_for_as_long_as_a_page_shows_it(
     assert await ways.find("a.ipynb") is None
 
 
+async def test_open_notebooks_are_told_with_the_one_used_last_first(
+    ways: TabBackend, open_page: OpenPage
+) -> None:
+    assert ways.recent() == []
+    await open_page(shown("old.ipynb", unused_seconds=60.0), shown("/front.ipynb"))
+    await open_page(shown("old.ipynb", unused_seconds=70.0), shown("b.ipynb", unused_seconds=9.0))
+    assert ways.recent() == ["front.ipynb", "b.ipynb", "old.ipynb"]
+
+
 async def test_what_the_tab_has_is_read(ways: TabBackend, open_page: OpenPage) -> None:
     await open_page(shown("a.ipynb"))
     notebook = await (await reached(ways, "a.ipynb")).read()

@@ -1,7 +1,4 @@
 /** Programs that others wrote sign in: a person logs in to Jupyter and agrees in this browser. */
-import { spawn } from 'node:child_process';
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { once } from 'node:events';
 import {
   chmod,
   mkdir,
@@ -12,50 +9,13 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Interface } from 'node:readline';
 import { expect, test as base } from '@playwright/test';
 import type { Page } from '@playwright/test';
+import { Process, PROJECT } from './process';
 
-const PROJECT = join(__dirname, '..', '..');
 const CLIENTS = join(PROJECT, 'tests', 'mcp', 'clients');
 const PROGRAMS = join(CLIENTS, 'node_modules', '.bin');
 const TOKEN = 'the-token-of-the-person';
-
-/** A process, and what it prints. */
-class Process {
-  constructor(command: string, args: string[], env: NodeJS.ProcessEnv) {
-    this._process = spawn(command, args, { cwd: PROJECT, env });
-    this._lines = createInterface({ input: this._process.stdout });
-    this._lines.on('line', line => (this.output += `${line}\n`));
-    this._process.stderr.on('data', data => (this.errors += String(data)));
-  }
-
-  output = '';
-  errors = '';
-
-  /** Wait for the next line. */
-  async line(): Promise<string> {
-    const ended = once(this._lines, 'close').then(() => [this.errors]);
-    const [line] = await Promise.race([once(this._lines, 'line'), ended]);
-    return line;
-  }
-
-  type(line: string): void {
-    this._process.stdin.write(`${line}\n`);
-  }
-
-  async stop(): Promise<void> {
-    if (this._process.exitCode === null && this._process.signalCode === null) {
-      const ended = once(this._process, 'exit');
-      this._process.kill('SIGTERM');
-      await ended;
-    }
-  }
-
-  private readonly _process: ChildProcessWithoutNullStreams;
-  private readonly _lines: Interface;
-}
 
 /** How programs are started, with folders of their own. */
 interface IPlace {

@@ -337,6 +337,11 @@ class TabBackend:
             for path, tabs in by_path.items()
         }
 
+    def recent(self) -> list[str]:
+        """Return the paths of the open notebooks, the one that was used last first."""
+        tabs = sorted(self._all_tabs(), key=lambda tab: tab.used_at, reverse=True)
+        return list(dict.fromkeys(_key(tab.shown.path) for tab in tabs))
+
     async def kernel_started(self, path: str) -> None:
         """Wait while a page starts a kernel for a notebook, for at most `kernel_timeout`."""
         with suppress(asyncio.TimeoutError):

@@ -1,0 +1,45 @@
+/** Programs that the tests start. */
+import { spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Interface } from 'node:readline';
+
+/** The folder of the whole project. */
+export const PROJECT = join(__dirname, '..', '..');
+
+/** A process, and what it prints. */
+export class Process {
+  constructor(command: string, args: string[], env: NodeJS.ProcessEnv) {
+    this._process = spawn(command, args, { cwd: PROJECT, env });
+    this._lines = createInterface({ input: this._process.stdout });
+    this._lines.on('line', line => (this.output += `${line}\n`));
+    this._process.stderr.on('data', data => (this.errors += String(data)));
+  }
+
+  output = '';
+  errors = '';
+
+  /** Wait for the next line. */
+  async line(): Promise<string> {
+    const ended = once(this._lines, 'close').then(() => [this.errors]);
+    const [line] = await Promise.race([once(this._lines, 'line'), ended]);
+    return line;
+  }
+
+  type(line: string): void {
+    this._process.stdin.write(`${line}\n`);
+  }
+
+  async stop(): Promise<void> {
+    if (this._process.exitCode === null && this._process.signalCode === null) {
+      const ended = once(this._process, 'exit');
+      this._process.kill('SIGTERM');
+      await ended;
+    }
+  }
+
+  private readonly _process: ChildProcessWithoutNullStreams;
+  private readonly _lines: Interface;
+}
