@@ -1,6 +1,6 @@
 """The Jupyter servers that the browser tests look at: without and with collaboration.
 
-Never use this elsewhere: it has no authentication, and gives the page access to JupyterLab's
+Never use this elsewhere: without a token it has no authentication, and it gives the page access to JupyterLab's
 objects.
 """
 
@@ -39,6 +39,10 @@ notifications.mkdir(parents=True, exist_ok=True)
 c.AgentExecApp.history_dir = str(root / "history")
 # What is tested of approving sets the policy itself.
 c.AgentExecApp.approval = {"notebook": "none", "kernel": "none"}
+if "AGENT_EXEC_UI_TOKEN" in os.environ:  # as it is where nothing is configured
+    c.IdentityProvider.token = os.environ["AGENT_EXEC_UI_TOKEN"]
+    c.ServerApp.disable_check_xsrf = False
+    c.AgentExecApp.approval = {}
 if "AGENT_EXEC_UI_PASSPHRASE" in os.environ:
     c.AgentExecApp.approval = {"scratch": "always"}
     c.AgentExecApp.decision_passphrase_hash = passwd(os.environ["AGENT_EXEC_UI_PASSPHRASE"])

@@ -110,9 +110,7 @@ class TokenPageHandler(PageHandler):
             max_lifetime=self.tokens.max_lifetime,
             passphrase=self.unlocks.needed,
             policy=self.approval_policy(),
-            notebooks=offered(
-                *given.get("notebook", ()), *notebooks, *self.open_notebooks()
-            ),
+            notebooks=offered(*given.get("notebook", ()), *notebooks, *self.open_notebooks()),
             has_focus=error is None and query.notebook is not None,
             error=error,
         )

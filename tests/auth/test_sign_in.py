@@ -614,6 +614,7 @@ async def test_a_form_that_is_wrong_is_shown_again(browser: Browser) -> None:
     assert (await browser.answer(key)).status == 303
 
 
+@pytest.mark.parametrize("agent_exec_config", [{"approval": {"notebook": "first"}}])
 async def test_open_notebooks_are_offered_and_the_one_in_front_is_ticked(
     ask: Send, browser: Browser, jp_serverapp: Any, jp_ws_fetch: Any
 ) -> None:

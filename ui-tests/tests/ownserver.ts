@@ -58,7 +58,7 @@ export class OwnServer {
     await expect
       .poll(
         () =>
-          fetch(`${this.url}/api/status`).then(
+          fetch(`${this.url}/api`).then(
             ({ ok }) => ok,
             () => false
           ),

@@ -160,7 +160,9 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
     { op: 'delete', cell_id: 'old' }
   );
   const status = page.locator('#jp-main-statusbar');
-  await expect(status.getByRole('button', { name: '1 proposal' })).toBeVisible();
+  await expect(
+    status.getByRole('button', { name: '1 proposal' })
+  ).toBeVisible();
   const tab = page.getByRole('tab', { name: 'Agent activity: 1 proposal' });
   await expect(tab).toHaveAttribute('data-agent-exec-asking', '1');
   const notice = page.locator('.Toastify__toast', {
@@ -175,9 +177,7 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
   const list = panel.region.locator('.jp-AgentExecEdits');
   await expect(list.getByText('Proposed: 2')).toBeVisible();
   await expect(panel.region).not.toContainText('No agent has run anything');
-  await panel.region
-    .getByRole('button', { name: 'Open', exact: true })
-    .click();
+  await panel.region.getByRole('button', { name: 'Open', exact: true }).click();
   const shown = new ShownProposals(page);
   await expect(shown.edits).toHaveCount(2);
   await shown.edit('Change this cell').getByRole('button').first().click();

@@ -133,8 +133,7 @@ export class ExecutionModel extends Observable<'status' | 'outputs'> {
       outputs.length === this._outputs.length &&
       outputs.every(
         (output, index) =>
-          leftOut.has(index) ||
-          JSONExt.deepEqual(output, this._outputs[index])
+          leftOut.has(index) || JSONExt.deepEqual(output, this._outputs[index])
       )
     );
   }

@@ -24,9 +24,7 @@ export class SessionEvents {
    *
    * @param took - Called with each page.
    */
-  async read(
-    took: (events: readonly IJournalEvent[]) => void
-  ): Promise<void> {
+  async read(took: (events: readonly IJournalEvent[]) => void): Promise<void> {
     let more = true;
     while (more) {
       const { events, next_after } = await this._api.listEvents(

@@ -87,10 +87,7 @@ function statusText(
   }[status];
 }
 
-function kindText(
-  { kind }: IProposedEdit,
-  trans: TranslationBundle
-): string {
+function kindText({ kind }: IProposedEdit, trans: TranslationBundle): string {
   return {
     insert: trans.__('New cell'),
     change: trans.__('Change'),

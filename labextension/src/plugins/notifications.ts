@@ -78,9 +78,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
       const isOn = settings?.composite.approval !== false;
       const wanted = isOn ? waiting() : [];
       // A notification would lie above what it tells of.
-      const unseen = wanted.filter(
-        each => !model.isActive && !isInFront(each)
-      );
+      const unseen = wanted.filter(each => !model.isActive && !isInFront(each));
       for (const [id, notification] of Array.from(known)) {
         if (notification !== null && !unseen.some(each => each.id === id)) {
           Notification.dismiss(notification);

@@ -38,8 +38,7 @@ export function atWorkTitle(
     })
     .concat(
       proposing.map(
-        session =>
-          `${nameOf(session.agent)} · ${proposedText(session, trans)}`
+        session => `${nameOf(session.agent)} · ${proposedText(session, trans)}`
       )
     )
     .join('\n');

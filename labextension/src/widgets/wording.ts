@@ -538,11 +538,7 @@ export function afterText(
   const edits = events.filter(({ type }) => type === 'notebook_edited').length;
   return [
     edits > 0 &&
-      trans._n(
-        'Changed the notebook',
-        'Changed the notebook %1 times',
-        edits
-      ),
+      trans._n('Changed the notebook', 'Changed the notebook %1 times', edits),
     names.length > 0 &&
       trans._n(
         'Then %2 ran %1 cell in this kernel',

@@ -69,12 +69,14 @@ describe('SessionModel', () => {
     model.requestSync();
     await settle();
     expect(list).not.toHaveBeenCalled();
-    server.proposals = [proposal([proposedEdit({ id: 'p.0' })])];
+    server.proposals = [
+      proposal([proposedEdit({ id: 'p.0', kind: 'delete' })])
+    ];
     server.journal = [{ ...journalEvent(1, 0), type: 'edits_proposed' }];
     model.requestSync();
     await settle();
     expect(model.edits.map(({ id }) => id)).toEqual(['p.0']);
-    const kept = proposedEdit({ id: 'p.0', status: 'kept' });
+    const kept = { ...model.edits[0], status: 'kept' as const };
     server.proposals = [proposal([kept])];
     server.journal.push({ ...journalEvent(2, 0), type: 'edits_decided' });
     list.mockRejectedValueOnce(new Error('away'));

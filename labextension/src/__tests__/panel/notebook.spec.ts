@@ -10,6 +10,8 @@ import {
   standardRendererFactories
 } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { ApprovalsModel } from '../../model/approvals';
 import { PAGE, SessionModel } from '../../model/session';
 import { SessionNotebook } from '../../panel/notebook';
 import type { IExecution } from '../../tokens';
@@ -25,25 +27,31 @@ async function open(executions: IExecution[]) {
   const model = new SessionModel('s_1', server, session());
   const languages = new EditorLanguageRegistry();
   const extensions = new EditorExtensionRegistry();
-  const notebook = new SessionNotebook({
+  const lost = new Signal<object, Error>({});
+  const options = {
     api: server,
-    approvals: null,
+    approvals: new ApprovalsModel(server, server.events, lost),
     clock: new Clock(() => 0),
     editors: {
       factoryService: new CodeMirrorEditorFactory({ extensions, languages }),
       mimeTypeService: new CodeMirrorMimeTypeService(languages)
     },
+    rendermime: new RenderMimeRegistry({
+      initialFactories: standardRendererFactories
+    }),
+    specs: () => null,
+    trans: nullTranslator.load('')
+  };
+  const notebook = new SessionNotebook({
+    ...options,
+    approvals: options,
     execute: async () => undefined,
     languageOf: () => 'python',
     onError: error => {
       throw error;
     },
     openMenu: () => undefined,
-    rendermime: new RenderMimeRegistry({
-      initialFactories: standardRendererFactories
-    }),
     session: model,
-    trans: nullTranslator.load(''),
     translator: nullTranslator
   });
   model.isActive = true;
