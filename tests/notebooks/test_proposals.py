@@ -411,7 +411,7 @@ async def test_what_waits_names_the_sessions_that_propose_edits(
     assert await waiting(other.agent) == [others]
     await work.agent.ask("POST", f"sessions/{work.session}/close", {})
     assert await waiting(agent) == [mine, others]
-    await work.decide("undo")
+    await work.decide("reject")
     await other.decide("keep")
     assert await waiting(agent) == []
 

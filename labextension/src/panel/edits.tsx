@@ -81,7 +81,7 @@ function statusText(
   return {
     open: trans.__('Proposed'),
     kept: trans.__('Kept'),
-    undone: trans.__('Rejected'),
+    rejected: trans.__('Rejected'),
     obsolete: trans.__('No longer fits'),
     replaced: trans.__('Replaced')
   }[status];
