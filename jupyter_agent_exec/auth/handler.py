@@ -567,8 +567,12 @@ def error_in(kwargs: Mapping[str, object]) -> object:
     return exc_info[1] if isinstance(exc_info, tuple) else None
 
 
-async def deliver(handler: web.RequestHandler, piece: bytes, timeout: float) -> None:
+async def deliver(
+    handler: web.RequestHandler, piece: bytes, timeout: float, *, last: bool = False
+) -> None:
     """Send a piece of an answer, and return when the client has received it.
+
+    After the last piece, the answer is finished. If it is the only one, it is sent with its head.
 
     Raises
     ------
@@ -577,7 +581,7 @@ async def deliver(handler: web.RequestHandler, piece: bytes, timeout: float) -> 
         is closed.
     """
     handler.write(piece)
-    taken = handler.flush()
+    taken = handler.finish() if last else handler.flush()
     if not taken.done():
         await asyncio.wait({taken}, timeout=timeout)
     if not taken.done():

@@ -98,11 +98,12 @@ class Exchange:
             self._begin(self._start, plain=answer is not None)
             if answer is not None:
                 body, more = answer, False
-        for start in range(0, len(body), PIECE_BYTES):
+        starts = range(0, len(body) or 1, PIECE_BYTES)
+        for start in starts:
             piece = body[start : start + PIECE_BYTES]
-            await deliver(self._handler, piece, self._send_timeout)
+            last = not more and start == starts[-1]
+            await deliver(self._handler, piece, self._send_timeout, last=last)
         if not more:
-            await self._handler.finish()
             self.leave()
 
     def _begin(self, start: Message, *, plain: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -161,7 +162,7 @@ def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
 
 def _decoded(given: Mapping[str, Any], model: type[Request]) -> dict[str, Any]:
     """Return arguments, with values in place of JSON in a text, where a text is not accepted."""
-    types = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+    types = _field_types(model)
     decoded = dict(given)
     for name, value in given.items():
         if isinstance(value, str) and name in types and not _fits(value, types[name]):
@@ -170,6 +171,12 @@ def _decoded(given: Mapping[str, Any], model: type[Request]) -> dict[str, Any]:
             except (msgspec.DecodeError, UnicodeEncodeError):
                 continue
     return decoded
+
+
+@cache
+def _field_types(model: type[Request]) -> dict[str, Any]:
+    """Return the types of a model's fields, which msgspec resolves anew each time it is asked."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(model)}
 
 
 def _fits(value: Any, type: Any) -> bool:
