@@ -26,7 +26,7 @@ from ..kernels.channels import KernelDeath
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.kernel_queue import KernelQueue, Requester, Turn
 from ..kernels.trials.settings import TrialSettings
-from ..models import Session, StepOf, WaitingFor
+from ..models import Execute, Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
 from ..terminal import clean
@@ -147,54 +147,44 @@ class ExecutionQueue:
 
     # -- submit ------------------------------------------------------------------------------------
 
-    def submit(self, spec: ExecutionSpec) -> LiveExecution:
-        """Queue an execution; its `accepted` future is done when its acceptance is on disk.
-
-        Raises
-        ------
-        TooManyRequests, LanguageNotSupported, TrialUnavailable
-            Nothing was accepted.
-        """
-        self._check_room(1)
-        if spec.trial:
+    def check(self, request: Execute) -> None:
+        """Raise LanguageNotSupported or TrialUnavailable if the kernel cannot run a request."""
+        if request.trial:
             self._trials.check(self.incarnations.current)
-        if spec.expressions:
+        if request.values:
             check_python(self.incarnations.current, "values")
-        execution = self.executions.add(spec, self.gate)
-        self._set_out(execution)
-        return execution
 
-    def submit_steps(
-        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
+    def submit(
+        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool | None
     ) -> list[LiveExecution]:
         """Queue all of these executions or none, with no other of the session in between.
+
+        The `accepted` future of each is done when its acceptance is on disk.
 
         Parameters
         ----------
         stop_on_error
-            Whether to cancel the remaining steps when one does not end with `ok`.
+            Whether to cancel the remaining steps when one does not end with `ok`; None if there is
+            one execution, which is no step.
 
         Raises
         ------
-        TooManyRequests, LanguageNotSupported
+        TooManyRequests
             Nothing was accepted.
         """
         self._check_room(len(specs))
-        for index, spec in enumerate(specs):
-            if spec.expressions:
-                check_python(self.incarnations.current, f"steps[{index}].values")
         executions = [self.executions.add(spec, self.gate) for spec in specs]
-        for number, execution in enumerate(executions, start=1):
-            execution.step = StepOf(first=executions[0].id, number=number, of=len(executions))
+        places = [self._in_line(execution) for execution in executions]
+        first, count = executions[0], len(executions)
+        for number, execution in enumerate(executions if stop_on_error is not None else (), 1):
+            execution.step = StepOf(first=first.id, number=number, of=count)
             if stop_on_error:
                 stop = partial(_stop, number, executions[number:])
                 execution.finished.add_done_callback(stop)
-        if len(executions) == 1:
-            self._set_out(executions[0])
+        if count == 1:
+            self._start(first, places[0], self._carry(first, places[0]))
         else:
-            places = [self._in_line(execution) for execution in executions]
-            name = f"executions {executions[0].id} ff"
-            self.tasks.start(self._carry_all(executions, places), name)
+            self.tasks.start(self._carry_all(executions, places), f"executions {first.id} ff")
         return executions
 
     def _check_room(self, count: int) -> None:
@@ -286,19 +276,6 @@ class ExecutionQueue:
         execution.ahead = lambda: self._turns.ahead_of(place) or KERNEL
         return place
 
-    def _set_out(self, execution: LiveExecution) -> None:
-        """Start an execution in its own task; send it at once if nothing is ahead of it."""
-        place = self._in_line(execution)
-        goes = place.done() and self._goes(execution)
-        kernel = self.incarnations.ready if goes else None
-        turn = self._turn_at_once(execution, kernel)
-        if kernel is not None and turn is not None:
-            sent = self.runner.send(execution, kernel, turn, accept=True)
-            carry = self._follow(execution, kernel, sent, turn)
-        else:
-            carry = self._carry(execution, place)
-        self._start(execution, place, carry)
-
     def _start(
         self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
     ) -> None:
@@ -314,6 +291,8 @@ class ExecutionQueue:
             await self._break_off(execution, error)
             raise  # the owner of the task logs it
         finally:
+            if execution.queue_time is not None:
+                execution.queue_time.end()
             self._turns.leave(place)
             self.executions.waits_changed()
 
@@ -334,8 +313,7 @@ class ExecutionQueue:
         turn = self._turn_at_once(execution, kernel if self._goes(execution) else None)
         try:
             if turn is not None:
-                sent = self.runner.send(execution, kernel, turn, accept=True)
-                await self.runner.follow(execution, kernel, sent, turn)
+                await self.runner.run(execution, kernel, turn, accept=True)
                 return
             await self.gate.accept(execution)
         except HistoryUnavailable as error:
@@ -366,15 +344,15 @@ class ExecutionQueue:
             self._start(execution, place, self._carry_accepted(execution, place))
 
     async def _carry(self, execution: LiveExecution, place: Turn) -> None:
-        """Accept an execution and run it to its end."""
+        """Accept an execution and run it to its end; in one write if nothing is ahead of it."""
         kernel = await self.incarnations.confirmed() if place.done() else None
         goes = self._goes(execution) and not execution.withdrawn.done()
         turn = self._turn_at_once(execution, kernel if goes else None)
-        if kernel is not None and turn is not None:
-            sent = self.runner.send(execution, kernel, turn, accept=True)
-            await self._follow(execution, kernel, sent, turn)
-            return
         try:
+            if kernel is not None and turn is not None:
+                self._count_queue_time(execution)
+                await self.runner.run(execution, kernel, turn, accept=True)
+                return
             await self.gate.accept(execution)
         except HistoryUnavailable as error:
             self.executions.forget(execution, error)
@@ -392,27 +370,8 @@ class ExecutionQueue:
             if not execution.withdrawn.done():
                 raise  # it was sent
         finally:
-            if execution.queue_time is not None:
-                execution.queue_time.end()
             if execution.withdrawn.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
-
-    async def _follow(
-        self,
-        execution: LiveExecution,
-        kernel: Kernel,
-        sent: asyncio.Future[None],
-        turn: Turn,
-    ) -> None:
-        """Follow an execution whose acceptance is recorded together with its dispatch."""
-        self._count_queue_time(execution)
-        try:
-            await self.runner.follow(execution, kernel, sent, turn)
-        except HistoryUnavailable as error:
-            self.executions.forget(execution, error)
-        finally:
-            if execution.queue_time is not None:
-                execution.queue_time.end()
 
     async def _carry_in(self, execution: LiveExecution, only: Kernel | None = None) -> None:
         """Wait for a turn on the kernel, and run an execution there.
@@ -455,8 +414,7 @@ class ExecutionQueue:
             if refusal is not None:
                 execution.withdraw("cancelled", f"It was not run: {refusal}")
             if granted and is_right and not execution.withdrawn.done():
-                sent = self.runner.send(execution, kernel, turn, accept=False)
-                await self.runner.follow(execution, kernel, sent, turn)
+                await self.runner.run(execution, kernel, turn, accept=False)
                 return
             kernel.turns.leave(turn)
             if only is not None and turn.cancelled():

@@ -68,11 +68,6 @@ class Incarnations:
         """Why the variables were lost; None once an execution has reported it."""
 
     @property
-    def ready(self) -> Kernel | None:
-        """The kernel if it can be used now, without a check of the notebook; else None."""
-        return self._usable if self._notebook is None else None
-
-    @property
     def folder(self) -> WorkingFolder | None:
         """The kernel's working folder; None if it is unknown or on another machine."""
         return self._kernels.folder

@@ -60,25 +60,16 @@ class SentExecution(RequestObserver):
 
     Parameters
     ----------
-    sent
-        Done when the execution was sent; HistoryUnavailable if its dispatch could not be recorded.
     accept
-        Whether to record its acceptance in the same write.
+        Whether to record its acceptance in the same write as its dispatch.
     """
 
     def __init__(
-        self,
-        runner: Runner,
-        execution: LiveExecution,
-        kernel: Kernel,
-        sent: asyncio.Future[None],
-        *,
-        accept: bool,
+        self, runner: Runner, execution: LiveExecution, kernel: Kernel, *, accept: bool
     ) -> None:
         self._runner = runner
         self._execution = execution
         self._kernel = kernel
-        self._sent = sent
         self._accept = accept
 
     def before_sending(self) -> bool:
@@ -98,14 +89,14 @@ class SentExecution(RequestObserver):
             execution.executions.journal.check_sinks()
             execution.executions.journal.append(entries, payloads)
         except HistoryUnavailable as error:
-            self._runner.on_loop(settle, self._sent, error)
+            self.failed(error)
             return False
         execution.started_at = at
         return True
 
     def sent(self) -> None:
         """Notify the event loop."""
-        self._runner.on_loop(self._was_sent)
+        self._runner.on_loop(self._runner.was_sent, self._execution, self._kernel)
 
     def begun(self) -> None:
         """Notify the event loop; in a kernel of the session's own, `sent` has done so already."""
@@ -132,17 +123,6 @@ class SentExecution(RequestObserver):
     def outputs_changed(self) -> None:
         """Notify the observers of the execution."""
         self._execution.output_changed()
-
-    def _was_sent(self) -> None:
-        execution = self._execution
-        execution.apply(Sent(starts=self._kernel.owned))
-        if self._kernel.owned:  # in others, somebody's cell may be ahead of it
-            settle(execution.begun)
-        settle(self._sent)
-        if execution.accepted.done():
-            execution.executions.changed(execution)
-        else:
-            execution.executions.accepted(execution)
 
     def _has_begun(self) -> None:
         execution = self._execution
@@ -201,17 +181,49 @@ class Runner:
 
     # -- send --------------------------------------------------------------------------------------
 
-    def send(
+    async def run(
         self, execution: LiveExecution, kernel: Kernel, turn: Turn, *, accept: bool
-    ) -> asyncio.Future[None]:
-        """Hand an execution to the kernel's drain thread; the future is done when it was sent.
+    ) -> None:
+        """Send an execution, and wait until its end is recorded and the kernel is free.
 
         Parameters
         ----------
         accept
-            Whether to record its acceptance in the same write.
+            Whether to record its acceptance in the same write as its dispatch.
+
+        Raises
+        ------
+        HistoryUnavailable
+            Its dispatch cannot be recorded; it was not sent.
         """
-        sent: asyncio.Future[None] = self._loop.create_future()
+        self._send(execution, kernel, turn, accept=accept)
+        if kernel.owned:  # in others, the timeout begins when the kernel starts the execution
+            self.limit_time(execution)
+        try:
+            await execution.unless_failed(execution.finished)
+            self._look_for_files(execution)
+            if execution.trial is not None:
+                pass  # the kernel is free since it forked
+            elif kernel.owned:
+                await kernel.connection.free()
+            else:  # other sessions may keep the connection open when this one releases the kernel
+                free = asyncio.create_task(kernel.connection.free(), name=f"end of {execution.id}")
+                await first_of(free, execution.parted)
+                free.cancel()
+        except HistoryUnavailable:
+            execution.apply(DispatchFailed())
+            raise
+        finally:
+            if execution.timer is not None:
+                execution.timer.cancel()
+            self.execution = None
+            if not execution.left_behind:
+                kernel.turns.leave(turn)
+        if execution.trial is None:
+            self._environment.ended(execution)
+
+    def _send(self, execution: LiveExecution, kernel: Kernel, turn: Turn, *, accept: bool) -> None:
+        """Hand an execution to the kernel's drain thread."""
         spec = execution.spec
         restarted = self._incarnations.untold if spec.reports_restart else None
         execution.apply(DispatchStarted())
@@ -235,7 +247,7 @@ class Runner:
             store_history=not spec.init,
             max_output_bytes=spec.max_output_bytes,
             sink=execution.spill,
-            observer=SentExecution(self, execution, kernel, sent, accept=accept),
+            observer=SentExecution(self, execution, kernel, accept=accept),
             is_watched=execution.is_watched,
             looks=self._limits.records_changes(kernel) and not spec.trial,
             values=execution.evaluated,
@@ -243,12 +255,23 @@ class Runner:
         )
         if not spec.trial:
             kernel.connection.start(execution.run)
-            return sent
+            return
         execution.trial = Trial(execution.run, kernel.connection, self._trials, spec.timeout)
         kernel.turns.begin_trial(execution.id)
         trial = self._try(execution, execution.trial, kernel, turn)
         self._tasks.start(trial, f"trial {execution.id}")
-        return sent
+
+    def was_sent(self, execution: LiveExecution, kernel: Kernel) -> None:
+        """Notify all that an execution was sent to a kernel."""
+        execution.apply(Sent(starts=kernel.owned))
+        if kernel.owned:  # in others, somebody's cell may be ahead of it
+            settle(execution.begun)
+        if execution.spec.reports_restart:
+            self._incarnations.untold = None
+        if execution.accepted.done():
+            self._executions.changed(execution)
+        else:
+            self._executions.accepted(execution)
 
     async def _try(
         self, execution: LiveExecution, trial: Trial, kernel: Kernel, turn: Turn
@@ -266,38 +289,6 @@ class Runner:
             raise  # the owner of the task logs it
         finally:
             kernel.turns.end_trial(execution.id)
-
-    async def follow(
-        self, execution: LiveExecution, kernel: Kernel, sent: asyncio.Future[None], turn: Turn
-    ) -> None:
-        """Wait until an execution is recorded as finished and the kernel is free."""
-        if kernel.owned:  # in others, the timeout begins when the kernel starts the execution
-            self.limit_time(execution)
-        try:
-            await execution.unless_failed(sent)
-            if execution.spec.reports_restart:
-                self._incarnations.untold = None
-            await execution.unless_failed(execution.finished)
-            self._look_for_files(execution)
-            if execution.trial is not None:
-                pass  # the kernel is free since it forked
-            elif kernel.owned:
-                await kernel.connection.free()
-            else:  # other sessions may keep the connection open when this one releases the kernel
-                free = asyncio.create_task(kernel.connection.free(), name=f"end of {execution.id}")
-                await first_of(free, execution.parted)
-                free.cancel()
-        except HistoryUnavailable:
-            execution.apply(DispatchFailed())
-            raise
-        finally:
-            if execution.timer is not None:
-                execution.timer.cancel()
-            self.execution = None
-            if not execution.left_behind:
-                kernel.turns.leave(turn)
-        if execution.trial is None:
-            self._environment.ended(execution)
 
     def limit_time(self, execution: LiveExecution) -> None:
         """Start the timer that interrupts an execution after its timeout."""
@@ -467,7 +458,7 @@ class Runner:
         kernel.connection.on_late.remove(self.recorder.late)
         if self._record_person is not None:
             kernel.connection.on_person.remove(self._record_person)
-        kernel.turns.on_change.remove(self._turns_changed)
+        kernel.turns.on_change.discard(self._turns_changed)
 
     async def _clear_away(self, execution: LiveExecution) -> None:
         """Wait until the kernel starts an execution from its own queue, then interrupt it."""

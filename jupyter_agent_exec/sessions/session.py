@@ -21,7 +21,7 @@ from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue, ServerResources
 from ..executions.limits import SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
-from ..executions.spec import ExecutionSpec, revision_of
+from ..executions.spec import ExecutionSpec
 from ..executions.state import Ending
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
@@ -48,7 +48,7 @@ from ..records import (
     timestamp,
 )
 from ..tasks import call_later_apart
-from ..types import CloseReason, Digest, ExecutionId
+from ..types import CloseReason, ExecutionId
 from .activity import Activity
 from .notebook_kernels import AttachedNotebook
 
@@ -113,7 +113,8 @@ class LiveSession(ExecutionObserver):
         self._is_scratch = isinstance(record.target, ScratchTarget)
         self._record = record
         self._journal = journal
-        self._bounds = bounds
+        self.bounds: Final = bounds
+        """Its limits."""
         self._activity = activity
         self._resources = resources
         self._loop = asyncio.get_running_loop()
@@ -244,6 +245,11 @@ class LiveSession(ExecutionObserver):
         decided, self.decided_edits = self.decided_edits, []
         return decided
 
+    @property
+    def last_rejected(self) -> ExecutionRecord | None:
+        """Its last execution, if it was rejected."""
+        return self._queue.executions.last_rejected
+
     def live(self, id: ExecutionId) -> LiveExecution | None:
         """Return an execution that is not finished yet."""
         return self._queue.executions.get(id)
@@ -267,74 +273,30 @@ class LiveSession(ExecutionObserver):
     # -- run ---------------------------------------------------------------------------------------
 
     async def find_place(self, request: Execute) -> Place | None:
-        """Find the place of an execution's cell; None if it has none.
+        """Check that a request can run; return the place of its cell, None if it has none.
 
         Raises
         ------
-        SessionClosed, InvalidRequest, CellNotFound, DocumentChanged
+        SessionClosed, InvalidRequest, CellNotFound, DocumentChanged, LanguageNotSupported,
+        TrialUnavailable
             Nothing may run.
         """
         self._check_open()
+        self._queue.check(request)
         return None if request.trial else await self.cells.place(request)
 
-    def spec(
-        self,
-        request: Execute,
-        *,
-        by: By,
-        place: Place | None,
-        named_source: str | None,
-        traceparent: str | None,
-        idempotency_key: str | None,
-        body_sha256: Digest | None,
-        restores: ExecutionId | None = None,
-    ) -> ExecutionSpec:
-        """Return the specification of a request; the session's limits are the defaults.
-
-        Parameters
-        ----------
-        named_source
-            The source of the execution that the request names in `revises`.
-        restores
-            The execution of an earlier kernel that the request runs again.
-        """
-        last_rejected = self._queue.executions.last_rejected
-        return ExecutionSpec.of_request(
-            request,
-            by=by,
-            limits=self._bounds,
-            place=place,
-            in_notebook=self._notebook is not None,
-            revision=revision_of(request, named_source, place, last_rejected),
-            restores=restores,
-            traceparent=traceparent,
-            idempotency_key=idempotency_key,
-            body_sha256=body_sha256,
-        )
-
-    def submit(self, spec: ExecutionSpec) -> LiveExecution:
-        """Queue an execution; its `accepted` future is done when its acceptance is on disk.
-
-        Raises
-        ------
-        SessionClosed, TooManyRequests, LanguageNotSupported
-            Nothing was accepted.
-        """
-        self._check_open()
-        return self._queue.submit(spec)
-
-    def submit_steps(
-        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool
+    def submit(
+        self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool | None
     ) -> list[LiveExecution]:
-        """Queue all of these executions or none, with no other of the session in between.
+        """Queue executions; parameters and errors are those of `ExecutionQueue.submit`.
 
         Raises
         ------
-        SessionClosed, TooManyRequests, LanguageNotSupported
+        SessionClosed
             Nothing was accepted.
         """
         self._check_open()
-        return self._queue.submit_steps(specs, stop_on_error=stop_on_error)
+        return self._queue.submit(specs, stop_on_error=stop_on_error)
 
     # -- control -----------------------------------------------------------------------------------
 
@@ -366,7 +328,7 @@ class LiveSession(ExecutionObserver):
 
     async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
         """Raise KernelWaitsForItself if code submitted by a program would wait for the program."""
-        if self.kernel is not None:
+        if host_kernels and self.kernel is not None:
             await check_not_waiting(self.kernel, host_kernels)
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
@@ -471,7 +433,7 @@ class LiveSession(ExecutionObserver):
 
     async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
         self.active()
-        queue, grace = self._queue, self._bounds.interrupt_grace
+        queue, grace = self._queue, self.bounds.interrupt_grace
         if (running := queue.running) is not None and not running.is_behind:
             await queue.runner.interrupt(running, ending, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
@@ -590,12 +552,12 @@ class LiveSession(ExecutionObserver):
             self._idle_timer.cancel()
             self._idle_timer = None
         may_idle = self._is_scratch and not self._queue.executions and self.is_open
-        if self._bounds.idle_timeout and may_idle:
-            self._idle_timer = call_later_apart(self._bounds.idle_timeout, self._cull)
+        if self.bounds.idle_timeout and may_idle:
+            self._idle_timer = call_later_apart(self.bounds.idle_timeout, self._cull)
 
     def _cull(self) -> None:
         if not self._queue.executions and self.has_kernel:
-            why = f"The kernel was shut down after {self._bounds.idle_timeout:g} idle seconds."
+            why = f"The kernel was shut down after {self.bounds.idle_timeout:g} idle seconds."
             self._tasks.start(
                 self._queue.runner.end_kernel(
                     KernelDeath("culled", why), Ending("interrupted", why), SERVER

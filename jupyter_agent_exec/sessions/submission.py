@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from ..errors import AgentExecError, ExecutionNotFound, InvalidRequest
 from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
 from ..executions.observer import Place
+from ..executions.spec import ExecutionSpec, revision_of
 from ..models import Execute, Placement, RunSteps, derive
 from ..queries import ExecutionsQuery
 from ..records import ExecutionRecord, digest_of
@@ -72,19 +74,14 @@ class Submission:
             Nothing was run.
         """
         self._check(request, caller)
-        taken, earlier = await self._once(
-            id, key, request, lambda body: self._take(id, request, caller, key, body)
-        )
+        take = partial(self._take, id, [request], caller, key)
+        taken, earlier = await self._once(id, key, request, take)
         wait = self._settings.wait(request.wait)
         if taken is None:
             assert earlier is not None
             return await self._sessions.execution(earlier, wait)
-        live, execution = taken
-        await asyncio.shield(execution.accepted)
-        await until_finished([execution], wait)
-        if execution.finished.done():
-            await live.cells.until_shown(execution, min(wait, DOCUMENT_WAIT))
-        return live.execution_record(execution)
+        (record,) = await _after(*taken, wait)
+        return record
 
     async def restore(
         self, id: str, requests: Sequence[Execute], restores: Sequence[ExecutionId], caller: Caller
@@ -93,8 +90,9 @@ class Submission:
 
         Errors are those of `execute`.
         """
-        steps = RunSteps(steps=[])
-        _, executions = await self._take_steps(id, requests, steps, caller, None, None, restores)
+        _, executions = await self._take(
+            id, requests, caller, None, None, stop_on_error=True, restores=restores
+        )
         await asyncio.shield(executions[0].accepted)
         return executions
 
@@ -110,19 +108,20 @@ class Submission:
         for index, step in enumerate(steps):
             with _naming(index):
                 self._check(step, caller)
-        taken, earlier = await self._once(
-            id, key, request, lambda body: self._take_steps(id, steps, request, caller, key, body)
+        take = partial(
+            self._take,
+            id,
+            steps,
+            caller,
+            key,
+            stop_on_error=request.stop_on_error,
         )
+        taken, earlier = await self._once(id, key, request, take)
         wait = self._settings.wait(request.wait)
         if taken is None:
             assert earlier is not None
             return await self._known_steps(earlier, wait)
-        live, executions = taken
-        await asyncio.shield(executions[0].accepted)
-        await until_finished(executions, wait)
-        if executions[-1].finished.done():
-            await live.cells.until_shown(executions[-1], min(wait, DOCUMENT_WAIT))
-        return [live.execution_record(execution) for execution in executions]
+        return await _after(*taken, wait)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -160,81 +159,61 @@ class Submission:
             return (await take(body) if earlier is None else None), earlier
 
     async def _take(
-        self, id: str, request: Execute, caller: Caller, key: str | None, body: Digest | None
-    ) -> tuple[LiveSession, LiveExecution]:
-        """Submit an execution."""
-        live = await self._sessions.live_session(id)
-        self._quotas.check_execute(caller, self._sessions.all_open())
-        self._check_cell(request, caller, live)
-        place = await live.find_place(request)
-        named_source = await _named_source(live, request.revises)
-        await live.check_not_waiting(caller.host_kernels)
-        self._quotas.check_execute(caller, self._sessions.all_open())  # others were accepted
-        spec = live.spec(
-            request,
-            by=caller.by(),
-            place=place,
-            named_source=named_source,
-            traceparent=caller.traceparent,
-            idempotency_key=key,
-            body_sha256=body,
-        )
-        execution = live.submit(spec)
-        self._taken(live, [execution], caller, key, body)
-        return live, execution
-
-    async def _take_steps(
         self,
         id: str,
-        steps: Sequence[Execute],
-        request: RunSteps,
+        requests: Sequence[Execute],
         caller: Caller,
         key: str | None,
         body: Digest | None,
+        *,
+        stop_on_error: bool | None = None,
         restores: Sequence[ExecutionId | None] = (),
     ) -> tuple[LiveSession, list[LiveExecution]]:
-        """Submit steps, all or none; the first has the key."""
+        """Submit requests, all or none; the first has the key.
+
+        Parameters
+        ----------
+        body
+            The digest of what has the key.
+        stop_on_error
+            As for `ExecutionQueue.submit`. An error names its step.
+        restores
+            The execution of an earlier kernel that each runs again.
+        """
         live = await self._sessions.live_session(id)
-        self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
-        places: list[Place | None] = []
-        for index, step in enumerate(steps):
-            with _naming(index):
-                self._check_cell(step, caller, live)
-                places.append(await live.find_place(step))
+        self._quotas.check_execute(caller, self._sessions.all_open(), len(requests))
+        prepared: list[tuple[Place | None, str | None]] = []
+        for index, request in enumerate(requests):
+            with nullcontext() if stop_on_error is None else _naming(index):
+                if isinstance(request.placement, Placement) and request.placement.cell is not None:
+                    self._check_edit(caller, live.path)
+                place = await live.find_place(request)
+                prepared.append((place, await _named_source(live, request.revises)))
         await live.check_not_waiting(caller.host_kernels)
-        self._quotas.check_execute(caller, self._sessions.all_open(), len(steps))
+        # Others were accepted meanwhile.
+        self._quotas.check_execute(caller, self._sessions.all_open(), len(requests))
         specs = [
-            live.spec(
-                step,
+            ExecutionSpec.of_request(
+                request,
                 by=caller.by(),
+                limits=live.bounds,
                 place=place,
-                named_source=None,
-                traceparent=caller.traceparent,
-                idempotency_key=key if index == 0 else None,
-                body_sha256=body if index == 0 else None,
+                in_notebook=live.path is not None,
+                revision=revision_of(request, named_source, place, live.last_rejected),
                 restores=restores[index] if restores else None,
+                traceparent=caller.traceparent,
+                idempotency_key=None if index else key,
+                body_sha256=None if index else body,
             )
-            for index, (step, place) in enumerate(zip(steps, places, strict=True))
+            for index, (request, (place, named_source)) in enumerate(
+                zip(requests, prepared, strict=True)
+            )
         ]
-        executions = live.submit_steps(specs, stop_on_error=request.stop_on_error)
-        self._taken(live, executions, caller, key, body)
-        return live, executions
-
-    def _check_cell(self, request: Execute, caller: Caller, live: LiveSession) -> None:
-        if isinstance(request.placement, Placement) and request.placement.cell is not None:
-            self._check_edit(caller, live.path)
-
-    def _taken(
-        self,
-        live: LiveSession,
-        executions: Sequence[LiveExecution],
-        caller: Caller,
-        key: str | None,
-        body: Digest | None,
-    ) -> None:
+        executions = live.submit(specs, stop_on_error=stop_on_error)
         self._quotas.executed(caller, len(executions))
         if key is not None and body is not None:
             self._keys.use(live.id, key, body, executions[0])
+        return live, executions
 
     async def _known_steps(self, first: ExecutionId, wait: float) -> list[ExecutionRecord]:
         """Return the steps that begin with this one, with their state after a wait."""
@@ -248,6 +227,17 @@ class Submission:
             record.session_id, ExecutionsQuery(after=record.seq - 1, limit=record.step.of)
         )
         return records
+
+
+async def _after(
+    live: LiveSession, executions: Sequence[LiveExecution], wait: float
+) -> list[ExecutionRecord]:
+    """Return executions when all have finished, or when the wait is over."""
+    await asyncio.shield(executions[0].accepted)
+    await until_finished(executions, wait)
+    if executions[-1].finished.done():
+        await live.cells.until_shown(executions[-1], min(wait, DOCUMENT_WAIT))
+    return [live.execution_record(execution) for execution in executions]
 
 
 async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str | None:
