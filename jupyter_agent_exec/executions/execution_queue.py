@@ -260,12 +260,13 @@ class ExecutionQueue:
         spec = ExecutionSpec.init_source(source, by=SERVER, limits=self._limits)
         execution = self.executions.add(spec, self.gate)
         try:
-            await self._carry_first(execution, kernel)
-        except HistoryUnavailable:
-            raise
+            await self._carry(execution, None, only=kernel)
         except Exception as error:
             await self._break_off(execution, error)
             raise
+        finally:
+            self.gate.init_waits.clear()
+        await execution.accepted  # or its error
         return await execution.finished
 
     # -- run ---------------------------------------------------------------------------------------
@@ -308,27 +309,6 @@ class ExecutionQueue:
         execution.apply(InternalFailure(is_sent))
         await self.recorder.unrun(execution)
 
-    async def _carry_first(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Accept one of the first sources and run it to its end."""
-        turn = self._turn_at_once(execution, kernel if self._goes(execution) else None)
-        try:
-            if turn is not None:
-                await self.runner.run(execution, kernel, turn, accept=True)
-                return
-            await self.gate.accept(execution)
-        except HistoryUnavailable as error:
-            self.executions.forget(execution, error)
-            raise
-        try:
-            await self._carry_in(execution, kernel)
-        except HistoryUnavailable as error:
-            execution.withdraw("cancelled", f"It was not run: {error.message}")
-        finally:
-            self.gate.init_waits.clear()
-        if not execution.finished.done():
-            execution.withdraw("cancelled", "Its kernel ended before it ran.")
-            await self.recorder.unrun(execution)
-
     async def _carry_all(self, executions: Sequence[LiveExecution], places: Sequence[Turn]) -> None:
         """Accept steps in one write, and run each to its end."""
         try:
@@ -343,9 +323,21 @@ class ExecutionQueue:
         for execution, place in zip(executions, places, strict=True):
             self._start(execution, place, self._carry_accepted(execution, place))
 
-    async def _carry(self, execution: LiveExecution, place: Turn) -> None:
-        """Accept an execution and run it to its end; in one write if nothing is ahead of it."""
-        kernel = await self.incarnations.confirmed() if place.done() else None
+    async def _carry(
+        self, execution: LiveExecution, place: Turn | None, only: Kernel | None = None
+    ) -> None:
+        """Accept an execution and run it to its end; in one write if nothing is ahead of it.
+
+        Parameters
+        ----------
+        place
+            Its place in the session's queue; None for one of the first sources, which has none.
+        only
+            The only kernel to use. By default, the execution waits for the next kernel if one ends.
+        """
+        kernel = only
+        if place is not None and place.done():
+            kernel = await self.incarnations.confirmed()
         goes = self._goes(execution) and not execution.withdrawn.done()
         turn = self._turn_at_once(execution, kernel if goes else None)
         try:
@@ -357,14 +349,16 @@ class ExecutionQueue:
         except HistoryUnavailable as error:
             self.executions.forget(execution, error)
             return
-        await self._carry_accepted(execution, place)
+        await self._carry_accepted(execution, place, only)
 
-    async def _carry_accepted(self, execution: LiveExecution, place: Turn) -> None:
-        """Run an accepted execution to its end."""
+    async def _carry_accepted(
+        self, execution: LiveExecution, place: Turn | None, only: Kernel | None = None
+    ) -> None:
+        """Run an accepted execution to its end; parameters are those of `_carry`."""
         self._count_queue_time(execution)
         try:
-            if await self._until(place, execution):
-                await self._carry_in(execution)
+            if place is None or await self._until(place, execution):
+                await self._carry_in(execution, only)
         except AgentExecError as error:
             execution.withdraw("cancelled", f"It was not run: {error.message}")
             if not execution.withdrawn.done():
@@ -373,14 +367,8 @@ class ExecutionQueue:
             if execution.withdrawn.done() and not execution.finished.done():
                 await self.recorder.unrun(execution)
 
-    async def _carry_in(self, execution: LiveExecution, only: Kernel | None = None) -> None:
-        """Wait for a turn on the kernel, and run an execution there.
-
-        Parameters
-        ----------
-        only
-            The only kernel to use. By default, the execution waits for the next kernel if one ends.
-        """
+    async def _carry_in(self, execution: LiveExecution, only: Kernel | None) -> None:
+        """Wait for a turn on the kernel, and run an execution there."""
         gone = () if only is None else (only.connection.disconnected,)
         while await self.gate.wait_until_allowed(execution, *gone):
             execution.ahead = lambda: KERNEL
@@ -418,9 +406,11 @@ class ExecutionQueue:
                 return
             kernel.turns.leave(turn)
             if only is not None and turn.cancelled():
-                return
+                break
             if turn.cancelled() or kernel.is_ending:
                 await self.incarnations.end_of(kernel)
+        if only is not None:
+            execution.withdraw("cancelled", "Its kernel ended before it ran.")
 
     def _refusal(self, execution: LiveExecution) -> str | None:
         """Return why an execution may not be sent to the session's kernel; None if it may."""
@@ -445,7 +435,7 @@ class ExecutionQueue:
     def _count_queue_time(self, execution: LiveExecution) -> None:
         """Start an execution's queue timer, if it has a queue timeout."""
         timeout = execution.spec.queue_timeout
-        if timeout is not None:
+        if timeout is not None and not execution.spec.init:
             elapsed = partial(self.runner.queue_time_elapsed, execution)
             execution.queue_time = QueueTime(timeout, elapsed)
             execution.queue_time.run(self.gate.time_counts)
