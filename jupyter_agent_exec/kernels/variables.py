@@ -238,6 +238,8 @@ def may_change(source: str) -> bool:
         parsed = ast.parse(source)
     except (SyntaxError, ValueError):
         return True  # IPython's own syntax, perhaps
+    except SystemError:  # CPython 3.11 raises it if another thread parses at the same time
+        return True
     return any(not isinstance(node, _HARMLESS_SYNTAX) for node in ast.walk(parsed))
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -126,3 +130,31 @@ def test_whatever_else_may(source: str) -> None:
 
 def test_what_is_long_is_not_read() -> None:
     assert may_change("1 + " * 1000 + "1")
+
+
+class Garbage:
+    """Lets another thread run when it is collected, which may be in the middle of a parse."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        time.sleep(0)
+
+
+@pytest.fixture
+def eager_collection() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(5)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("eager_collection")
+def test_code_may_be_read_for_several_kernels_at_the_same_time() -> None:
+    def reads(_: int) -> bool:
+        Garbage()
+        return may_change("for i in range(200): print('one', i, flush=True)")
+
+    with ThreadPoolExecutor(2) as threads:
+        assert all(threads.map(reads, range(4000)))
