@@ -22,7 +22,7 @@ from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
 from .executions.approval_gate import Rules
-from .executions.execution_queue import ServerResources
+from .executions.limits import ServerResources
 from .executions.observer import ExecutionObserver
 from .files.manager import SessionFiles
 from .gateway.kernels import server_kernels

@@ -16,7 +16,6 @@ from typing import Final, Protocol, cast
 import msgspec
 
 from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
-from ..kernels.trials.settings import TrialSettings
 from ..models import (
     AlsoApproved,
     Approval,
@@ -53,6 +52,7 @@ from ..types import (
 from .execution import LiveExecution, LiveExecutions
 from .grants import Agent, Grant, Grants
 from .incarnations import Incarnations
+from .limits import ServerResources
 from .observer import Place
 from .previews import Previews, shown_payload
 from .recorder import Recorder
@@ -228,13 +228,13 @@ class ApprovalGate:
     def __init__(
         self,
         executions: LiveExecutions,
-        rules: Rules,
         permit: Permit,
         incarnations: Incarnations,
         recorder: Recorder,
         tasks: Tasks,
-        trials: TrialSettings,
+        resources: ServerResources,
     ) -> None:
+        rules = resources.rules
         self._session = executions.session
         self._executions = executions
         self._rules = rules
@@ -242,7 +242,7 @@ class ApprovalGate:
         self._incarnations = incarnations
         self._recorder = recorder
         self._tasks = tasks
-        self._previews = Previews(incarnations, rules, trials)
+        self._previews = Previews(incarnations, rules, resources.trials)
         self._loop = asyncio.get_running_loop()
         self._lock = asyncio.Lock()  # serializes decisions
         self._early: tuple[int, Grant] | None = None  # for an incarnation without a kernel yet

@@ -7,10 +7,7 @@ share. `runner.py` then runs it. All of this is on the event loop.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -25,16 +22,15 @@ from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.kernel_queue import KernelQueue, Requester, Turn
-from ..kernels.trials.settings import TrialSettings
 from ..models import Execute, Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
 from ..terminal import clean
-from .approval_gate import ApprovalGate, Permit, Rules
+from .approval_gate import ApprovalGate, Permit
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions, QueueTime
 from .incarnations import Incarnations, SessionNotebook
-from .limits import SessionLimits
+from .limits import ServerResources, SessionLimits
 from .observer import ExecutionObserver
 from .recorder import Recorder
 from .runner import Runner
@@ -46,23 +42,6 @@ KERNEL: Final = WaitingFor(who="kernel", agent=None, execution_id=None, since=No
 
 INIT_WAIT: Final = 30.0
 """Seconds that opening a session waits for the init source in a shared kernel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerResources:
-    """The resources that a server's sessions share."""
-
-    rules: Rules
-    trials: TrialSettings
-    leftovers: Tasks
-    """Tasks that may continue after their session has closed."""
-    disk: Executor
-    """Runs blocking writes that have no thread of their own."""
-    log: logging.Logger
-    read: Callable[[str], ExecutionRecord]
-    """Reads a finished execution from the history; blocks on the disk."""
-    observe: Callable[[Session], Sequence[ExecutionObserver]]
-    """Returns the observers of a new session from outside, such as metrics and logs."""
 
 
 class ExecutionQueue:
@@ -120,18 +99,10 @@ class ExecutionQueue:
             self.environment,
             limits=limits,
             tasks=self.tasks,
-            leftovers=resources.leftovers,
-            trials=resources.trials,
-            disk=resources.disk,
+            resources=resources,
         )
         self.gate = ApprovalGate(
-            self.executions,
-            resources.rules,
-            permit,
-            self.incarnations,
-            self.recorder,
-            self.tasks,
-            resources.trials,
+            self.executions, permit, self.incarnations, self.recorder, self.tasks, resources
         )
 
     @property

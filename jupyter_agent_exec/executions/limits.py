@@ -1,13 +1,24 @@
-"""The limits of a session, and the settings of the server."""
+"""The limits of a session, and what a server's sessions share: its settings and resources."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidRequest
 from ..kernels.kernel import Kernel
-from ..models import Caps, PeopleRecorded
+from ..kernels.trials.settings import TrialSettings
+from ..models import Caps, PeopleRecorded, Session
+from ..records import ExecutionRecord
+from ..tasks import Tasks
 from ..types import RecordChanges
+
+if TYPE_CHECKING:
+    from .approval_gate import Rules
+    from .observer import ExecutionObserver
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,3 +100,20 @@ class Settings:
                 field=field,
                 allowed=most,
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerResources:
+    """The resources that a server's sessions share."""
+
+    rules: Rules
+    trials: TrialSettings
+    leftovers: Tasks
+    """Tasks that may continue after their session has closed."""
+    disk: Executor
+    """Runs blocking writes that have no thread of their own."""
+    log: logging.Logger
+    read: Callable[[str], ExecutionRecord]
+    """Reads a finished execution from the history; blocks on the disk."""
+    observe: Callable[[Session], Sequence[ExecutionObserver]]
+    """Returns the observers of a new session from outside, such as metrics and logs."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from ..kernels.execute_request import (
 from ..kernels.kernel import Kernel
 from ..kernels.kernel_queue import Turn
 from ..kernels.person_executions import PersonExecution
-from ..kernels.trials.settings import INSTEAD, NO_TRIAL, TrialSettings
+from ..kernels.trials.settings import INSTEAD, NO_TRIAL
 from ..kernels.trials.trial import Trial
 from ..models import ExecutionKernel
 from ..records import SERVER, By, Dispatched, Entry, Interrupted, Payload, timestamp
@@ -33,7 +32,7 @@ from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .inputs import Inputs
-from .limits import SessionLimits
+from .limits import ServerResources, SessionLimits
 from .recorder import Recorder
 from .state import (
     AbandonRun,
@@ -142,10 +141,6 @@ class Runner:
     ----------
     tasks
         The tasks of the session; closing it waits for them.
-    leftovers
-        The server's tasks that may continue after the session has closed.
-    disk
-        Runs blocking writes that have no thread of their own.
     """
 
     def __init__(
@@ -157,9 +152,7 @@ class Runner:
         *,
         limits: SessionLimits,
         tasks: Tasks,
-        leftovers: Tasks,
-        trials: TrialSettings,
-        disk: Executor,
+        resources: ServerResources,
     ) -> None:
         self._executions = executions
         self._journal = executions.journal
@@ -168,13 +161,11 @@ class Runner:
         self._environment = environment
         self._limits = limits
         self._tasks = tasks
-        self._leftovers = leftovers
-        self._trials = trials
-        self._disk = disk
+        self._resources = resources
         self._loop = asyncio.get_running_loop()
         self.inputs = Inputs(executions, recorder)
         """The input requests of running code."""
-        self._files = FilesScan(executions, recorder, tasks=tasks, disk=disk)
+        self._files = FilesScan(executions, recorder, tasks=tasks, disk=resources.disk)
         self._record_person: Callable[[PersonExecution], None] | None = None
         self.execution: LiveExecution | None = None
         """The execution that was sent and has not ended."""
@@ -256,7 +247,9 @@ class Runner:
         if not spec.trial:
             kernel.connection.start(execution.run)
             return
-        execution.trial = Trial(execution.run, kernel.connection, self._trials, spec.timeout)
+        execution.trial = Trial(
+            execution.run, kernel.connection, self._resources.trials, spec.timeout
+        )
         kernel.turns.begin_trial(execution.id)
         trial = self._try(execution, execution.trial, kernel, turn)
         self._tasks.start(trial, f"trial {execution.id}")
@@ -424,7 +417,7 @@ class Runner:
             running.apply(KernelEnded(Ending("cancelled", ending.reason)))
             await self.recorder.unrun(running)
             self._incarnations.leave()
-            self._leftovers.start(self._clear_away(running), f"clear away {running.id}")
+            self._resources.leftovers.start(self._clear_away(running), f"clear away {running.id}")
         elif kernel is not None and not kernel.owned:
             self._incarnations.leave()
             if running is not None:
@@ -493,7 +486,8 @@ class Runner:
                     execution.apply(ExitRequested(None))
                 elif not gone.done():
                     await self.end_kernel(KernelDeath("died", reason), ending, SERVER)
-                await self._loop.run_in_executor(self._disk, self.recorder.ended, execution, ended)
+                write = partial(self.recorder.ended, execution, ended)
+                await self._loop.run_in_executor(self._resources.disk, write)
             except Exception as error:
                 execution.fail(error)
                 raise

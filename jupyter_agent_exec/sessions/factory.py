@@ -12,8 +12,7 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..errors import InvalidRequest
-from ..executions.execution_queue import ServerResources
-from ..executions.limits import SessionLimits, Settings
+from ..executions.limits import ServerResources, SessionLimits, Settings
 from ..executions.observer import ExecutionCells
 from ..executions.spec import check_python
 from ..journal.fold import opened

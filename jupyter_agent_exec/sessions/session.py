@@ -18,8 +18,8 @@ from ..errors import (
 )
 from ..executions.approval_gate import ApprovalGate, Permit
 from ..executions.execution import LiveExecution
-from ..executions.execution_queue import ExecutionQueue, ServerResources
-from ..executions.limits import SessionLimits
+from ..executions.execution_queue import ExecutionQueue
+from ..executions.limits import ServerResources, SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
 from ..executions.spec import ExecutionSpec
 from ..executions.state import Ending
