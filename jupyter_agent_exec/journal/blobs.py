@@ -290,13 +290,13 @@ class TextSpill:
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
-        self._path = folder / f".{secrets.token_hex(8)}"
+        self._path: Path
         self._max_bytes = max_bytes
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._fd: int | None = None
-        self._salt = new_salt()
-        self._hash = hmac.new(self._salt.encode("ascii"), digestmod="sha256")
+        self._salt: str
+        self._hash: hmac.HMAC
         self._buffer = bytearray()
         self._taken = 0
         self._written = 0
@@ -324,6 +324,9 @@ class TextSpill:
             self._taken += len(data)
             self._buffer += data
             if self._thread is None:
+                self._path = self._folder / f".{secrets.token_hex(8)}"
+                self._salt = new_salt()
+                self._hash = hmac.new(self._salt.encode("ascii"), digestmod="sha256")
                 self._thread = threading.Thread(target=self._work, name="text", daemon=True)
                 self._thread.start()
             if len(self._buffer) >= _BUFFER_BYTES:
