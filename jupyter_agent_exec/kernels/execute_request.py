@@ -235,7 +235,7 @@ class ExecuteRequest:
             reason = "The kernel did not run it, since a cell that was queued before it failed."
         count = reply.get("execution_count")
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
-        return status, reason, count if isinstance(count, int) else None
+        return status, reason, count if type(count) is int else None
 
     def end(
         self,

@@ -37,11 +37,12 @@ def display(msg_type: str, content: dict[str, Any]) -> tuple[Output, int]:
     if msg_type != "execute_result":
         return {"output_type": "display_data", "data": bundle, "metadata": metadata}, size
     count = content.get("execution_count")
+    is_count = type(count) is int and count >= 0  # JSON's true and false are none
     return {
         "output_type": "execute_result",
         "data": bundle,
         "metadata": metadata,
-        "execution_count": count if isinstance(count, int) and count >= 0 else None,
+        "execution_count": count if is_count else None,
     }, size
 
 

@@ -212,6 +212,7 @@ def test_the_error_is_told() -> None:
         ("display_data", {"data": {"application/json": [float("inf"), "\ud800"]}}),
         ("execute_result", {"data": {"text/plain": "x"}, "execution_count": -1}),
         ("execute_result", {"data": {"text/plain": "x"}, "execution_count": "1"}),
+        ("execute_result", {"data": {"text/plain": "x"}, "execution_count": False}),
         ("error", {}),
         ("error", {"ename": None, "evalue": 5, "traceback": [1, "\ud800"]}),
         ("error", {"traceback": "text"}),
