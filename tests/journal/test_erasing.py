@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_agent_exec.errors import ExecutionNotFound, InvalidRequest, SessionNotFound
+from jupyter_agent_exec.errors import (
+    ExecutionNotFound,
+    HistoryUnavailable,
+    InvalidRequest,
+    SessionNotFound,
+)
 from jupyter_agent_exec.journal import erasure, tables
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
@@ -221,6 +226,17 @@ def test_an_open_session_is_left_alone_and_named(history):
     told = history.erase(Erase(session_id=session_id), PERSON)
     assert [each.is_open for each in told.sessions] == [True]
     assert history.execution(first).source != ""
+
+
+def test_what_could_not_be_recorded_as_erased_stays(history, folder):
+    _, first, _ = full_session(history)
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    ledger.write_bytes(ledger.read_bytes().replace(b'"format":2', b'"format":3', 1))
+    ledger.rename(folder / "ledger-of-a-later-version.jsonl")
+    before = {path: path.read_bytes() for path in (folder / "sessions").rglob("*.jsonl")}
+    with pytest.raises(HistoryUnavailable):
+        history.erase(Erase(execution_id=first), PERSON)
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_it_must_be_said_what_to_erase(history):
