@@ -163,10 +163,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         hidden = server.root_dir / ".secret"
         hidden.mkdir()
         (hidden / "key").write_text("a key")
+        (server.root_dir / "work").mkdir()
+        (server.root_dir / "work" / ".env").write_text("a password")
         (server.root_dir / "link").symlink_to(outside / "kept.txt")
         with (
             AgentExecClient(server.url, server.token) as client,
-            client.open_session(agent="tester") as session,
+            client.open_session(agent="tester", cwd="work") as session,
         ):
             session.run(USERS.format(outside=str(outside)), raise_on_error=True)
             kernel = int(session.run("import os; os.getpid()", raise_on_error=True).text)
