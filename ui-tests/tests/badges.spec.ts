@@ -495,11 +495,13 @@ it('the toolbar tells what an agent does, and stops it', async ({
   ]);
   const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
   const status = toolbar.getByRole('button', { name: /^Agent “analyst/ });
-  const stop = toolbar.getByRole('button', { name: /^Stop .*: cell \d+$/ });
+  const stop = page.getByRole('menuitem', { name: /^Stop .*: cell \d+$/ });
+  const run = toolbar.locator('[data-jp-item-name="run"]');
+  const before = await run.boundingBox();
   await expect(status).toHaveCount(0);
   const agent = await attach(path);
   await expect(status).toContainText('Idle');
-  await expect(stop).toHaveCount(0);
+  expect(await run.boundingBox()).toEqual(before);
   const source = '# wait for it\nimport time\ntime.sleep(600)';
   const id = await agent.run(source, 0);
   await expect(status).toContainText('Running # wait for it');
@@ -508,14 +510,18 @@ it('the toolbar tells what an agent does, and stops it', async ({
   // It leaves room for the toolbar's own items.
   const kernel = toolbar.locator('[data-jp-item-name="kernelName"]');
   await expect(kernel).toBeInViewport({ ratio: 1 });
+  expect(await run.boundingBox()).toEqual(before);
+  await expect(toolbar.locator('[data-icon="ui-components:stop"]')).toHaveCount(
+    1
+  );
   // In a small window too, with what the badge says side by side.
   const size = page.viewportSize()!;
   await page.evaluate(() =>
     window.jupyterapp.commands.execute('agent-exec:open-panel')
   );
-  await page.setViewportSize({ width: 1024, height: 700 });
+  await page.setViewportSize({ width: 1200, height: 700 });
   await opened.badge(1).hover();
-  await expect(stop).toBeInViewport({ ratio: 1 });
+  await expect(status).toBeInViewport({ ratio: 1 });
   const overprinted = () =>
     opened.badge(1).evaluate(badge => {
       const [line, actions] = Array.from(badge.children, each =>
@@ -529,8 +535,10 @@ it('the toolbar tells what an agent does, and stops it', async ({
     });
   await expect.poll(overprinted).toBe(false);
   await page.setViewportSize(size);
+  await status.click();
   await stop.click();
   await expect(status).toContainText('Idle');
+  expect(await run.boundingBox()).toEqual(before);
   await expect(opened.badge(1)).toContainText('Interrupted');
   expect(await agent.status(id)).toBe('interrupted');
   await opened.command('notebook:run-cell', 0);
@@ -547,6 +555,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(opened.badge(2)).toContainText('Done');
   await agent.close();
   await expect(status).toHaveCount(0);
+  expect(await run.boundingBox()).toEqual(before);
 });
 
 it('several agents in a notebook are named in a menu', async ({

@@ -346,7 +346,7 @@ test('a person gives the notebook another kernel', async ({ live }) => {
   });
 });
 
-test('a person stops an agent with one click, and the agent is told', async ({
+test('a person stops an agent, and the agent is told', async ({
   live,
   page
 }) => {
@@ -356,8 +356,9 @@ test('a person stops an agent with one click, and the agent is told', async ({
   const waiting = await agent.begin('print("not run")');
   await page
     .locator('.jp-NotebookPanel-toolbar:visible')
-    .getByRole('button', { name: /^Stop .*: cell \d+$/ })
+    .getByRole('button', { name: /^Agent “analyst”: Running/ })
     .click();
+  await page.getByRole('menuitem', { name: /^Stop .*: cell \d+$/ }).click();
   const [stopped, taken] = await Promise.all(
     [id, waiting.id].map(each => agent.execution(each, 60))
   );

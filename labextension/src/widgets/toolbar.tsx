@@ -1,6 +1,6 @@
 /** Which agents work in a notebook, and what they do now. */
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { checkIcon, ReactWidget, stopIcon } from '@jupyterlab/ui-components';
+import { checkIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
@@ -75,13 +75,10 @@ export class AgentStatus extends ReactWidget {
             : ''
         }
         title={this._describe()}
-        several={this._here.length > 1}
-        stop={this._stopText(working)}
-        choice={working.length > 1}
+        opensMenu={!asking && this._menuItems().length > 1}
         granted={this._grantText()}
         trans={trans}
         onOpen={button => this._open(button)}
-        onStop={button => this._stop(button)}
         onWithdraw={button => this._withdraw(button)}
       />
     );
@@ -111,7 +108,7 @@ export class AgentStatus extends ReactWidget {
     this.update();
   }
 
-  /** Show no words in a narrow toolbar, so that what stops is not folded away. */
+  /** Show no words in a narrow toolbar, so that it is not folded away. */
   protected override onResize(msg: Widget.ResizeMessage): void {
     super.onResize(msg);
     const { toolbar } = this._options.panel;
@@ -155,30 +152,20 @@ export class AgentStatus extends ReactWidget {
     return [...agents, ...new Set(recorded.filter(Boolean))].join('\n');
   }
 
+  /** Lead to what asks; else offer what can be done about the agents. */
   private _open(button: HTMLElement): void {
-    const { execute } = this._options;
+    const { execute, openMenu } = this._options;
+    const items = this._menuItems();
     const asking = this._here.find(asks)?.current;
     const path = asking?.document?.path;
     if (asking && path) {
       const args = { path, execution_id: asking.id };
       void execute(CommandIDs.goToProposal, args);
-    } else if (this._here.length === 1) {
-      void execute(CommandIDs.openPanel, argsOf(this._here[0]));
+    } else if (items.length === 1) {
+      void execute(items[0].command, items[0].args);
     } else {
-      this._openMenu(button);
+      openMenu(items, button);
     }
-  }
-
-  /** What the button does that stops; empty if nothing is to be stopped. */
-  private _stopText(working: readonly IAttachedSession[]): string {
-    const { trans } = this._options;
-    const [only, ...others] = working;
-    if (!only?.current) {
-      return '';
-    }
-    return others.length > 0
-      ? trans.__('Stop an agent…')
-      : stopText(only.session.agent, only.current.seq, trans);
   }
 
   /** The sessions here whose agents run code without asking, one for each grant. */
@@ -212,23 +199,14 @@ export class AgentStatus extends ReactWidget {
       const args = { session_id: only.session.id };
       void this._options.execute(CommandIDs.withdrawGrant, args);
     } else {
-      this._openMenu(button);
+      this._options.openMenu(this._menuItems(), button);
     }
   }
 
-  private _stop(button: HTMLElement): void {
-    const working = this._here.filter(({ current }) => current !== null);
-    if (working.length === 1) {
-      void this._options.execute(CommandIDs.interrupt, argsOf(working[0]));
-    } else {
-      this._openMenu(button);
-    }
-  }
-
-  /** A menu that names each of several agents. */
-  private _openMenu(button: HTMLElement): void {
-    const { openMenu, trans } = this._options;
-    const items: MenuItem[] = [];
+  /** What can be done about each agent, which it names. */
+  private _menuItems(): NonNullable<MenuItem>[] {
+    const { trans } = this._options;
+    const items: NonNullable<MenuItem>[] = [];
     for (const each of this._here) {
       const name = quoted(shortText(each.session.agent.name));
       const args = argsOf(each);
@@ -251,7 +229,7 @@ export class AgentStatus extends ReactWidget {
         });
       }
     }
-    openMenu(items, button);
+    return items;
   }
 
   private _here: readonly IAttachedSession[] = [];
@@ -300,21 +278,16 @@ interface IViewProps {
   doing: string;
   elapsed: string;
   title: string;
-  several: boolean;
-  /** What the button does that stops; empty without one. */
-  stop: string;
-  /** Whether it opens a menu. */
-  choice: boolean;
+  opensMenu: boolean;
   /** What the button does that withdraws a grant; empty without one. */
   granted: string;
   trans: TranslationBundle;
   onOpen: (button: HTMLElement) => void;
-  onStop: (button: HTMLElement) => void;
   onWithdraw: (button: HTMLElement) => void;
 }
 
 function StatusView(props: IViewProps): JSX.Element {
-  const { choice, doing, granted, name, several, state, stop, trans } = props;
+  const { doing, granted, name, opensMenu, state, trans } = props;
   const Icon = state === 'idle' ? activityIcon : statusIcons[state];
   return (
     <>
@@ -324,7 +297,7 @@ function StatusView(props: IViewProps): JSX.Element {
         data-state={state}
         title={props.title}
         aria-label={trans.__('Agent %1: %2', name, doing)}
-        aria-haspopup={several ? 'menu' : undefined}
+        aria-haspopup={opensMenu ? 'menu' : undefined}
         onClick={event => props.onOpen(event.currentTarget)}
       >
         <Icon.react tag="span" className="jp-AgentExec-icon" />
@@ -341,18 +314,6 @@ function StatusView(props: IViewProps): JSX.Element {
           onClick={event => props.onWithdraw(event.currentTarget)}
         >
           <checkIcon.react tag="span" className="jp-AgentExec-icon" />
-        </button>
-      )}
-      {stop && (
-        <button
-          type="button"
-          className="jp-AgentExec-iconButton"
-          title={stop}
-          aria-label={stop}
-          aria-haspopup={choice ? 'menu' : undefined}
-          onClick={event => props.onStop(event.currentTarget)}
-        >
-          <stopIcon.react tag="span" className="jp-AgentExec-icon" />
         </button>
       )}
     </>
