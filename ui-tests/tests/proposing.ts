@@ -55,10 +55,13 @@ export class ProposingAgent {
   }
 
   /** Ask for an execution and do not wait; tell its id. */
-  async ask(source: string): Promise<string> {
+  async ask(
+    source: string,
+    placement: object | 'end' = 'end'
+  ): Promise<string> {
     const response = await this._request.post(
       `${this._url}/sessions/${this._sessionId}/executions`,
-      { data: { source, wait: 0 }, headers: this._headers }
+      { data: { source, placement, wait: 0 }, headers: this._headers }
     );
     expect(response.status(), await response.text()).toBe(202);
     return (await response.json()).id;

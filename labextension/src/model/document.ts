@@ -120,7 +120,7 @@ export class OpenDocument implements IDisposable {
 
   /** Take a panel that shows the notebook. */
   addPanel(panel: DocumentPanel): void {
-    this._panels.set(panel, new SteadyView(panel.content));
+    this._panels.set(panel, SteadyView.of(panel.content));
     for (const event of ['pointerdown', 'keydown']) {
       panel.node.addEventListener(event, this._onUsed, true);
     }

@@ -22,10 +22,17 @@ const STAYS = 6;
 /** What a person does, anywhere, that takes the view elsewhere. */
 const USES = ['wheel', 'touchmove', 'pointerdown', 'click', 'keydown'];
 
-/** A cell in sight, and how far from the top of what is seen it is. */
+/** Parts of a cell that stay as they are while others come or go. */
+const PARTS =
+  '.jp-Cell-inputWrapper, .jp-Cell-outputWrapper, .jp-AgentExecNeighbours';
+
+/** What is in sight, and how far from the top of the page it is. */
 interface IAnchor {
   cell: Cell;
+  part: Element;
   top: number;
+  /** How far the notebook was scrolled then. */
+  scrolled: number;
 }
 
 /**
@@ -37,6 +44,13 @@ interface IAnchor {
  * keyboard goes, the keyboard stays in the notebook.
  */
 export class SteadyView {
+  /** The view of a notebook: two would scroll against each other. */
+  static of(notebook: Notebook): SteadyView {
+    const view = views.get(notebook) ?? new SteadyView(notebook);
+    views.set(notebook, view);
+    return view;
+  }
+
   constructor(private readonly _notebook: Notebook) {}
 
   /** Make changes. */
@@ -74,17 +88,27 @@ export class SteadyView {
     }
   }
 
-  /** The first cell in sight; null if none is, as in a tab that is hidden. */
+  /**
+   * Where a person types, if that is in sight, or else the first that is in
+   * sight; null if nothing is, as in a tab that is hidden.
+   */
   private _findAnchor(): IAnchor | null {
     const { outerNode, widgets } = this._notebook;
-    const { left, top, width } = outerNode.getBoundingClientRect();
-    for (const inset of [1, 30]) {
-      const node = document
-        .elementFromPoint(left + width / 2, top + inset)
-        ?.closest('.jp-Cell');
-      const cell = node && widgets.find(each => each.node === node);
+    const { bottom, left, top, width } = outerNode.getBoundingClientRect();
+    const editor = document.activeElement?.closest('.cm-editor');
+    const typed = editor?.getBoundingClientRect();
+    const nodes = [1, 30].map(inset =>
+      document.elementFromPoint(left + width / 2, top + inset)
+    );
+    if (editor && typed && typed.bottom > top && typed.top < bottom) {
+      nodes.unshift(editor);
+    }
+    for (const node of nodes) {
+      const cell = node && widgets.find(each => each.node.contains(node));
       if (cell) {
-        return { cell, top: this._topOf(cell) ?? 0 };
+        const part = node.closest(PARTS) ?? cell.node;
+        const anchor = { cell, part, top: 0, scrolled: this._scrolled };
+        return { ...anchor, top: this._topOf(anchor) ?? 0 };
       }
     }
     return null;
@@ -121,8 +145,7 @@ export class SteadyView {
         return;
       }
       this._anchor = null;
-      this._isSettling = false;
-      this._isToDraw = false;
+      this._isSettling = this._isToDraw = this._isTyping = false;
       for (const use of USES) {
         document.removeEventListener(use, this._release, true);
       }
@@ -132,11 +155,16 @@ export class SteadyView {
 
   /** Bring the cell back to where it was. */
   private _correct(): void {
-    const top = this._anchor && this._topOf(this._anchor.cell);
-    if (!this._anchor || top === null) {
+    const anchor = this._anchor;
+    const top = anchor && this._topOf(anchor);
+    if (!anchor || top === null) {
       return;
     }
-    const moved = top - this._anchor.top;
+    const scrolled = this._scrolled - anchor.scrolled;
+    if (this._isTyping && Math.abs(top - anchor.top + scrolled) < 1) {
+      anchor.top = top; // the keys have scrolled to where they are
+    }
+    const moved = top - anchor.top;
     if (Math.abs(moved) >= 1) {
       const places = this._places;
       if (places.windowingActive) {
@@ -145,21 +173,31 @@ export class SteadyView {
         this._notebook.outerNode.scrollTop += moved;
       }
     }
+    anchor.scrolled = this._scrolled;
   }
 
-  /** How far from the top a cell is; null if it is gone. */
-  private _topOf(cell: Cell): number | null {
+  /** How far from the top of the page something is; null if it is gone. */
+  private _topOf({ cell, part }: IAnchor): number | null {
     const { outerNode, widgets } = this._notebook;
     const index = widgets.indexOf(cell);
     if (index < 0) {
       return null;
     }
+    const topOf = (node: Element) => node.getBoundingClientRect().top;
     const places = this._places;
-    if (places.windowingActive) {
-      return places.getSpan(index, index)[0] - places.scrollOffset;
-    }
-    const from = outerNode.getBoundingClientRect().top;
-    return cell.node.getBoundingClientRect().top - from;
+    const start = places.windowingActive
+      ? topOf(outerNode) + places.getSpan(index, index)[0] - places.scrollOffset
+      : topOf(cell.node);
+    const isThere = cell.node.contains(part);
+    return isThere ? start + topOf(part) - topOf(cell.node) : start;
+  }
+
+  /** How far the notebook is scrolled. */
+  private get _scrolled(): number {
+    const places = this._places;
+    return places.windowingActive
+      ? places.scrollOffset
+      : this._notebook.outerNode.scrollTop;
   }
 
   /** JupyterLab's own model of where cells are. */
@@ -168,9 +206,9 @@ export class SteadyView {
   }
 
   private _release = ({ type }: Event): void => {
-    this._anchor = null;
-    // Typing moves nothing by itself, and must not be moved.
-    if (type !== 'keydown') {
+    this._isTyping = type === 'keydown';
+    if (!this._isTyping) {
+      this._anchor = null;
       this._restsAt = performance.now() + REST;
     }
   };
@@ -178,9 +216,13 @@ export class SteadyView {
   private _anchor: IAnchor | null = null;
   private _isSettling = false;
   private _isToDraw = false;
+  /** Whether the last that the person did meanwhile was to press a key. */
+  private _isTyping = false;
   private _restsAt = 0;
   private _until = 0;
 }
+
+const views = new WeakMap<Notebook, SteadyView>();
 
 /**
  * Bring a cell into view.

@@ -29,7 +29,7 @@ export type Place =
  */
 export class CellNeighbours implements IDisposable {
   constructor(private readonly _notebook: Notebook) {
-    this._view = new SteadyView(_notebook);
+    this._view = SteadyView.of(_notebook);
     _notebook.modelChanged.connect(this._onModelChanged, this);
     this._onModelChanged();
   }
@@ -64,6 +64,11 @@ export class CellNeighbours implements IDisposable {
       this._focused = relatedTarget ? null : this._focused;
     });
     this._update();
+  }
+
+  /** Change what is shown, and leave what is in sight where it is. */
+  hold(change: () => void): void {
+    this._view.hold(change);
   }
 
   /** Bring a widget into view, and give it the keyboard. */

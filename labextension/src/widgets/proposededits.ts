@@ -38,9 +38,12 @@ export class ProposedEdits implements IDisposable {
     );
     reconnected?.connect(this._refresh, this);
     this._places = new CellNeighbours(_panel.content);
-    this._proposals.changed.connect(this._update, this);
+    this._proposals.changed.connect(
+      () => this._places.hold(() => this._update()),
+      this
+    );
     this._proposals.decided.connect((_, { edits, sessionId, what }) =>
-      this._bars.get(sessionId)?.tell(what, edits)
+      this._places.hold(() => this._bars.get(sessionId)?.tell(what, edits))
     );
     _panel.context.pathChanged.connect(this._refresh, this);
     _panel.content.modelChanged.connect(this._onModelChanged, this);
