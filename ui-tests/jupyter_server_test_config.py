@@ -1,7 +1,7 @@
 """The Jupyter servers that the browser tests look at: without and with collaboration.
 
-Never use this elsewhere: without a token it has no authentication, and it gives the page access to JupyterLab's
-objects.
+Never use this elsewhere: without a token it has no authentication, and it gives the page access to
+JupyterLab's objects.
 """
 
 import atexit
