@@ -284,7 +284,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
   ]);
   await panel.open();
   await panel.session('edited').click();
-  await panel.button('Show what was changed').click();
+  await panel.region.getByText('Show what was changed').click();
   await expect(panel.cell(1)).toContainText('Lines added: 1, removed: 2');
   await expect(panel.cell(1).locator('.cm-content')).toHaveText('print(6 * 7)');
 });

@@ -145,7 +145,7 @@ test('a search without a match, and with a server that fails', async ({
   await expect(panel.session('Search: by status')).toBeVisible();
 });
 
-test('the row of images leads through them, saves them and leads to their cells', async ({
+test('the row of images shows them in full size, saves them and leads to their cells', async ({
   page,
   panel,
   newAgent
@@ -167,16 +167,10 @@ test('the row of images leads through them, saves them and leads to their cells'
   const dialog = page.getByRole('dialog');
   const image = (name: string) => dialog.getByRole('img', { name });
   await expect(image('Cell 1 of “Gallery: a/b”')).toBeVisible();
-  await expect(dialog.getByRole('button', { name: 'Previous' })).toHaveCount(0);
-  await dialog.getByRole('button', { name: 'Next' }).click();
+  await leaveDialog(page);
+  await expect(thumbnails(panel).first()).toBeFocused();
+  await thumbnails(panel).nth(1).click();
   await expect(image('Cell 2 of “Gallery: a/b”')).toBeInViewport({ ratio: 1 });
-  // The same key leads on.
-  await openedDialog(page);
-  await page.keyboard.press('Enter');
-  await expect(image('Cell 3 of “Gallery: a/b”')).toBeVisible();
-  await expect(dialog.getByRole('button', { name: 'Next' })).toHaveCount(0);
-  await dialog.getByRole('button', { name: 'Previous' }).click();
-  await expect(image('Cell 2 of “Gallery: a/b”')).toBeVisible();
 
   const downloading = page.waitForEvent('download');
   await dialog.getByRole('button', { name: 'Save' }).click();
@@ -184,9 +178,6 @@ test('the row of images leads through them, saves them and leads to their cells'
     'Gallery a b cell 2 output 1.png'
   );
   await expect(dialog).toHaveCount(0);
-  await thumbnails(panel).nth(2).click();
-  await leaveDialog(page);
-  await expect(thumbnails(panel).nth(2)).toBeFocused();
   await thumbnails(panel).nth(1).click();
   await dialog.getByRole('button', { name: 'Go to the cell' }).click();
   await expect(panel.cell(2)).toBeFocused();
@@ -208,9 +199,9 @@ test('a session without images has no row of them, and one that is far is read l
   await expect(panel.region.getByRole('list', { name: 'Images' })).toBeHidden();
   await panel.session('Images: many').click();
   await expect(thumbnails(panel)).toHaveCount(90);
-  await expect(thumbnails(panel).first().locator('img')).toBeVisible();
-  await expect(thumbnails(panel).last().locator('img')).toHaveCount(0);
+  const read = (item: Locator) => item.locator('img[src]');
+  await expect(read(thumbnails(panel).first())).toBeVisible();
+  await expect(read(thumbnails(panel).last())).toHaveCount(0);
   await thumbnails(panel).last().scrollIntoViewIfNeeded();
-  await expect(thumbnails(panel).last().locator('img')).toBeVisible();
-  await expect(thumbnails(panel).first().locator('img')).toHaveCount(0);
+  await expect(read(thumbnails(panel).last())).toBeVisible();
 });

@@ -338,7 +338,13 @@ export class FakeServer implements IAgentExecApi {
   answer: () => void = () => undefined;
   failure: Error | null = null;
 
-  async listProposals(): Promise<IProposalList> {
+  async listProposals(
+    _path: string | null,
+    sessionId?: string
+  ): Promise<IProposalList> {
+    if (sessionId !== undefined) {
+      return { proposals: this.proposals }; // those that are decided too
+    }
     const proposals = this.proposals.map(proposal => ({
       ...proposal,
       edits: proposal.edits.filter(({ status }) => status === 'open')

@@ -1,47 +1,183 @@
 /** What a cell of the panel shows of an execution besides source and outputs. */
 import type { CodeCell } from '@jupyterlab/cells';
-import { Panel } from '@lumino/widgets';
+import type { ISignal } from '@lumino/signaling';
+import { Panel, Widget } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
-import { isFinal, isProposed } from '../tokens';
-import type { IExecutionModel } from '../tokens';
-import { ApprovalRecord } from './approvalrecord';
+import { CommandIDs, isFinal, isProposed } from '../tokens';
+import type { IDocument, IExecution, IExecutionModel } from '../tokens';
 import { ApprovalSlot } from '../widgets/approvalslot';
-import { ChangesWidget } from '../widgets/changes';
+import { outcomeText } from '../widgets/approvalwording';
+import { createChanges } from '../widgets/changes';
+import { element, linkButton } from '../widgets/elements';
+import { documentText } from '../widgets/notebookwording';
+import { createComparison } from '../widgets/plainsource';
+import { commentText } from '../widgets/review';
+import {
+  afterText,
+  executionNotes,
+  plainName,
+  sizeText
+} from '../widgets/wording';
 import { InputView } from './inputview';
-import { CellNotes, LaterNote, OmittedNote } from './cellnotes';
 import type { SessionNotebook } from './notebook';
+
+type Options = SessionNotebook.IOptions;
 
 /** Add to a cell, once it is drawn, what is above its input and below its outputs. */
 export function addDetails(
   cell: CodeCell,
   model: IExecutionModel,
-  options: SessionNotebook.IOptions
+  options: Options
 ): void {
-  const { api, approvals, execute, session, trans } = options;
-  const { execution } = model;
+  const { api, approvals, session, trans } = options;
+  const { id, seq, status } = model.execution;
   const layout = cell.layout as PanelLayout;
   const input = layout.widgets.findIndex(each =>
     each.hasClass('jp-Cell-inputWrapper')
   );
+  const above = createPanel();
+  above.addWidget(new Details(model, () => notes(model.execution, options)));
   // A proposal is decided in its notebook.
-  const isAsking = !isFinal(execution.status) && !isProposed(execution);
-  const above = createDetails();
-  above.addWidget(new CellNotes(model, execute, trans));
-  if (isAsking) {
-    above.addWidget(new ApprovalSlot(execution.id, approvals));
+  if (!isFinal(status) && !isProposed(model.execution)) {
+    above.addWidget(new ApprovalSlot(id, approvals));
   }
-  above.addWidget(new ApprovalRecord(model, trans));
+  const decided = new Details(model, () => decision(model.execution, options));
+  decided.addClass('jp-AgentExecApprovalRecord');
+  above.addWidget(decided);
   layout.insertWidget(input, above);
-  const below = createDetails();
-  below.addWidget(new OmittedNote(model, execute, trans));
+  const below = createPanel();
+  below.addWidget(new Details(model, () => omitted(model.execution, options)));
   below.addWidget(new InputView({ api, model, trans }));
-  below.addWidget(new ChangesWidget(model, trans));
-  below.addWidget(new LaterNote(session, execution.seq, trans));
+  const changes = new Details(model, () =>
+    createChanges(model.execution, trans)
+  );
+  changes.addClass('jp-AgentExecChanges');
+  below.addWidget(changes);
+  below.addWidget(
+    new Details(session, () => {
+      const text = afterText(session.eventsAfter(seq), trans);
+      return text ? [element('div', '', text)] : [];
+    })
+  );
   layout.addWidget(below);
 }
 
-function createDetails(): Panel {
+/** Shows what a function makes, anew when something changes; no room if that is nothing. */
+export class Details extends Widget {
+  constructor(
+    model: { changed: ISignal<unknown, unknown> },
+    private readonly _make: () => readonly HTMLElement[]
+  ) {
+    super();
+    model.changed.connect(this._render, this);
+    this._render();
+  }
+
+  private _render(): void {
+    const nodes = this._make();
+    const shown = nodes.map(({ outerHTML }) => outerHTML).join('');
+    if (shown !== this._shown) {
+      this._shown = shown;
+      if (this.node.contains(document.activeElement)) {
+        // What had the keyboard may be gone.
+        this.node.closest<HTMLElement>('[role="article"]')?.focus();
+      }
+      this.node.replaceChildren(...nodes);
+      this.setHidden(nodes.length === 0);
+    }
+  }
+
+  private _shown: string | null = null;
+}
+
+function createPanel(): Panel {
   const panel = new Panel();
   panel.addClass('jp-AgentExecDetails');
   return panel;
+}
+
+/** How an execution came about or ended, and where its cell is in a notebook. */
+function notes(execution: IExecution, options: Options): HTMLElement[] {
+  const { document: placed, review } = execution;
+  const place = placed && createPlace(execution.id, placed, options);
+  return [
+    ...executionNotes(execution, options.trans),
+    ...(review ? [commentText(review)] : [])
+  ]
+    .filter(Boolean)
+    .map((note): HTMLElement => element('div', '', note))
+    .concat(place ?? []);
+}
+
+/** The way to an execution's cell in a notebook, or why there is none. */
+function createPlace(
+  id: string,
+  placed: IDocument,
+  { execute, trans }: Options
+): HTMLElement | null {
+  const { cell_id, path, status } = placed;
+  if (status === 'discarded') {
+    const text = trans.__('Its cell was removed from the notebook.');
+    const item = element('div', '', `${text} `);
+    const undo = () => void execute(CommandIDs.undo, { execution_id: id });
+    item.append(linkButton(trans.__('Undo'), undo));
+    return item;
+  }
+  const text = documentText(placed, trans);
+  if (status === 'not_written') {
+    return element('div', '', text);
+  }
+  const isOpen = status === 'proposed';
+  if (!cell_id && !isOpen) {
+    return null; // it is being written
+  }
+  const command = isOpen ? CommandIDs.goToProposal : CommandIDs.goToCell;
+  const label = isOpen
+    ? trans.__('Go to the notebook')
+    : trans.__('Go to the cell');
+  const button = linkButton(label, () => {
+    void execute(command, { path, cell_id, execution_id: id });
+  });
+  button.title = [plainName(path), text].filter(Boolean).join('\n');
+  return button;
+}
+
+/** What was decided before it ran, and what the user changed of it. */
+function decision(execution: IExecution, { trans }: Options): HTMLElement[] {
+  const { approval, lookalikes, source } = execution;
+  const text = approval ? outcomeText(execution, trans) : '';
+  const nodes: HTMLElement[] = text ? [element('div', '', text)] : [];
+  if (text && approval?.asked_source) {
+    const changed = element('details', '');
+    changed.append(
+      element('summary', '', trans.__('Show what was changed')),
+      ...createComparison(approval.asked_source, source, lookalikes, trans)
+    );
+    nodes.push(changed);
+  }
+  return nodes;
+}
+
+/** How much of the output is missing, and the way to what the server has. */
+function omitted(
+  { id, omitted, outputs_complete }: IExecution,
+  { execute, trans }: Options
+): HTMLElement[] {
+  const { bytes, lines, outputs, unknown } = omitted;
+  const isLost = bytes + outputs > 0;
+  const line = element('div', '');
+  if (isLost) {
+    const parts = [
+      trans.__('%1 left out', sizeText(bytes)),
+      lines > 0 && trans._n('%1 line', '%1 lines', lines),
+      outputs > 0 && trans._n('%1 output', '%1 outputs', outputs)
+    ].filter(Boolean);
+    const open = () => void execute(CommandIDs.openText, { execution_id: id });
+    const link = linkButton(trans.__('Open full output'), open);
+    line.append(`${parts.join(', ')}. `, link, ' ');
+  }
+  if (unknown || !(isLost || outputs_complete)) {
+    line.append(trans.__('Some output may be missing.'));
+  }
+  return line.hasChildNodes() ? [line] : [];
 }

@@ -6,11 +6,13 @@ import type {
   IExecutionModel,
   ISessionModel
 } from '../tokens';
-import { linkButton } from '../widgets/elements';
+import { element, linkButton } from '../widgets/elements';
 import { SessionGrant } from '../widgets/grant';
+import { closedText } from '../widgets/wording';
 import { Announcer } from './announcer';
+import { Details } from './celldetails';
 import { ProposedEditsList } from './edits';
-import { SessionEnd, SessionFacts } from './facts';
+import { SessionFacts } from './facts';
 import { ImageStrip } from './images';
 import { SessionNotebook } from './notebook';
 
@@ -77,7 +79,9 @@ class SessionView extends Panel {
     );
     this.addWidget(this._earlier);
     this.addWidget(this._notebook);
-    this.addWidget(new SessionEnd(session, trans));
+    const end = new Details(session, () => this._end());
+    end.addClass('jp-AgentExecEnd');
+    this.addWidget(end);
     session.changed.connect(this._onChanged, this);
     session.revealed.connect(this._onRevealed, this);
     this._onChanged();
@@ -87,6 +91,20 @@ class SessionView extends Panel {
     const { executions, hasEarlier } = this._options.session;
     this._earlier.setHidden(!hasEarlier);
     this._notebook.setHidden(executions.length === 0);
+  }
+
+  /** Why the session takes nothing new. */
+  private _end(): HTMLElement[] {
+    const { session: model, trans } = this._options;
+    const { last, session } = model;
+    if (session?.status !== 'closed') {
+      return [];
+    }
+    const closed = model
+      .eventsAfter(last)
+      .find(({ type }) => type === 'closed');
+    const text = closedText(session, closed, trans);
+    return [element('div', 'jp-AgentExecEnd-closed', text)];
   }
 
   private _onRevealed(_: ISessionModel, { execution }: IExecutionModel): void {

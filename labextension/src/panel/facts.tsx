@@ -11,7 +11,6 @@ import { accessText } from '../widgets/tokenwording';
 import {
   afterText,
   besideTitle,
-  closedText,
   describeError,
   momentText,
   targetText,
@@ -40,38 +39,6 @@ export class SessionFacts extends ReactWidget {
             <CellsState {...props} />
           </>
         )}
-      </UseSignal>
-    );
-  }
-}
-
-/** Why the session takes nothing new, below its cells. */
-export class SessionEnd extends ReactWidget {
-  constructor(
-    private readonly _model: ISessionModel,
-    private readonly _trans: TranslationBundle
-  ) {
-    super();
-    this.addClass('jp-AgentExecEnd');
-  }
-
-  protected render(): JSX.Element {
-    const model = this._model;
-    return (
-      <UseSignal signal={model.changed}>
-        {() =>
-          model.session?.status === 'closed' ? (
-            <div className="jp-AgentExecEnd-closed">
-              {closedText(
-                model.session,
-                model
-                  .eventsAfter(model.last)
-                  .find(({ type }) => type === 'closed'),
-                this._trans
-              )}
-            </div>
-          ) : null
-        }
       </UseSignal>
     );
   }

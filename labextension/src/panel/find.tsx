@@ -23,22 +23,13 @@ import {
 import { statusIcons, unknownIcon } from '../widgets/icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message } from '../widgets/message';
-import { MoreButton } from './more';
 
 /** Leads to an execution. */
 export type ShowCell = (sessionId: string, executionId: string) => void;
 
-interface IBoxProps {
-  search: SearchModel;
-  trans: TranslationBundle;
-  box: React.RefObject<HTMLInputElement>;
-  /** Somebody goes on to what was found. */
-  onGoOn: () => void;
-}
-
 /** The panel's search box. */
 export class FindBar extends ReactWidget {
-  constructor(private readonly _options: Omit<IBoxProps, 'box'>) {
+  constructor(private readonly _options: FindBar.IOptions) {
     super();
     this.addClass('jp-AgentExecFind');
   }
@@ -49,35 +40,40 @@ export class FindBar extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { search } = this._options;
+    const { search, trans } = this._options;
+    const label = trans.__('Search all agent activity');
     return (
       <UseSignal signal={search.changed}>
-        {() => <Find {...this._options} box={this._box} />}
+        {() => (
+          <div role="search" aria-label={trans.__('Agent activity')}>
+            <InputGroup
+              type="text"
+              inputRef={this._box}
+              rightIcon={searchIcon}
+              spellCheck={false}
+              placeholder={label}
+              aria-label={label}
+              value={search.q}
+              onChange={event => {
+                search.q = event.currentTarget.value;
+              }}
+              onKeyDown={this._onKeyDown}
+            />
+            {search.isSearching && (
+              <div role="status" className="jp-AgentExec-visuallyHidden">
+                {search.state.phase === 'ready'
+                  ? foundText(search.hits, search.hasMore, trans)
+                  : ''}
+              </div>
+            )}
+          </div>
+        )}
       </UseSignal>
     );
   }
 
-  private readonly _box = React.createRef<HTMLInputElement>();
-}
-
-function Find(props: IBoxProps): JSX.Element {
-  const { search, trans } = props;
-  return (
-    <div role="search" aria-label={trans.__('Agent activity')}>
-      <Box {...props} />
-      {search.isSearching && (
-        <div role="status" className="jp-AgentExec-visuallyHidden">
-          {search.state.phase === 'ready'
-            ? foundText(search.hits, search.hasMore, trans)
-            : ''}
-        </div>
-      )}
-    </div>
-  );
-}
-
-function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
-  const onKeyDown = (event: React.KeyboardEvent<HTMLInputElement>) => {
+  private _onKeyDown = (event: React.KeyboardEvent): void => {
+    const { onGoOn, search } = this._options;
     if (event.key === 'Escape' && search.isSearching) {
       event.preventDefault();
       search.clear();
@@ -86,21 +82,19 @@ function Box({ box, onGoOn, search, trans }: IBoxProps): JSX.Element {
       onGoOn();
     }
   };
-  return (
-    <InputGroup
-      type="text"
-      inputRef={box}
-      rightIcon={searchIcon}
-      spellCheck={false}
-      placeholder={trans.__('Search all agent activity')}
-      aria-label={trans.__('Search all agent activity')}
-      value={search.q}
-      onChange={event => {
-        search.q = event.currentTarget.value;
-      }}
-      onKeyDown={onKeyDown}
-    />
-  );
+
+  private readonly _box = React.createRef<HTMLInputElement>();
+}
+
+/** The options of the search box. */
+export namespace FindBar {
+  /** What it is made of. */
+  export interface IOptions {
+    search: SearchModel;
+    trans: TranslationBundle;
+    /** Somebody goes on to what was found. */
+    onGoOn: () => void;
+  }
 }
 
 interface IResultsProps {
@@ -109,7 +103,6 @@ interface IResultsProps {
   onShow: ShowCell;
   /** Somebody goes back to what was there before. */
   onLeave: () => void;
-  onError: (error: unknown) => void;
 }
 
 /** The cells found, or why there are none. */
@@ -147,11 +140,7 @@ export function SearchResults(props: IResultsProps): JSX.Element {
     <>
       <Hits {...props} />
       {search.hasMore && (
-        <MoreButton
-          label={trans.__('Show more')}
-          onMore={() => search.loadMore()}
-          onError={props.onError}
-        />
+        <Message title={foundText(hits, search.hasMore, trans)} />
       )}
     </>
   );

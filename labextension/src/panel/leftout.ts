@@ -3,9 +3,9 @@ import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
-import { readPicture } from './pictures';
-import type { IPicture } from './pictures';
+import { showNear } from './pictures';
 import type {
   IAgentExecApi,
   IExecutionModel,
@@ -73,13 +73,13 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._release();
+      this._shown?.dispose();
       super.dispose();
     }
   }
 
   async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
-    this._release();
+    this._shown?.dispose();
     const { id, index } = data[LEFT_OUT] as unknown as IPlace;
     const model = this._options.find(id);
     const left = model?.execution.left_out.find(each => each.index === index);
@@ -95,51 +95,18 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     const { api, trans } = this._options;
     const node = document.createElement('img');
     node.alt = trans.__('Image output of the cell');
-    node.width = image.width ?? 0;
-    node.height = image.height ?? 0;
-    if (image.width === null || image.height === null) {
-      node.removeAttribute('width');
-      node.removeAttribute('height');
+    if (image.width !== null && image.height !== null) {
+      node.width = image.width;
+      node.height = image.height;
     }
-    this._observer = new IntersectionObserver(
-      entries => {
-        if (entries.some(entry => entry.isIntersecting)) {
-          this._observer?.disconnect();
-          void this._read(node, { ...image, url }, api);
-        }
-      },
-      { rootMargin: NEAR }
-    );
-    this._observer.observe(node);
+    const options = { api, rootMargin: NEAR };
+    this._shown = showNear(node, { ...image, url }, options, error => {
+      const text = errorText(error, trans);
+      this.node.replaceChildren(
+        element('div', 'jp-AgentExecLeftOut-line', text)
+      );
+    });
     return node;
-  }
-
-  private async _read(
-    node: HTMLImageElement,
-    image: IImage & { url: string },
-    api: IAgentExecApi
-  ): Promise<void> {
-    const abort = new AbortController();
-    this._abort = abort;
-    try {
-      const picture = await readPicture(api, image, abort.signal);
-      if (abort.signal.aborted) {
-        picture.release();
-        return;
-      }
-      this._picture = picture;
-      node.src = picture.url;
-    } catch (error) {
-      if (!abort.signal.aborted) {
-        this.node.replaceChildren(
-          element(
-            'div',
-            'jp-AgentExecLeftOut-line',
-            errorText(error, this._options.trans)
-          )
-        );
-      }
-    }
   }
 
   private _createLine(model: IExecutionModel, left: ILeftOut): HTMLElement {
@@ -162,14 +129,5 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     return line;
   }
 
-  private _release(): void {
-    this._abort?.abort();
-    this._observer?.disconnect();
-    this._picture?.release();
-    this._picture = null;
-  }
-
-  private _abort: AbortController | null = null;
-  private _observer: IntersectionObserver | null = null;
-  private _picture: IPicture | null = null;
+  private _shown: IDisposable | null = null;
 }

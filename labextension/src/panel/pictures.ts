@@ -1,4 +1,6 @@
 /** An image's data, as the page may show, copy and save it. */
+import { DisposableDelegate } from '@lumino/disposable';
+import type { IDisposable } from '@lumino/disposable';
 import { ApiError } from '../api/errors';
 import { titleInName } from '../model/notebook';
 import type { IAgentExecApi, IRecordedImage } from '../tokens';
@@ -57,6 +59,41 @@ export async function readPicture(
     url: objectURL,
     release: () => URL.revokeObjectURL(objectURL)
   };
+}
+
+/** Read an image once its place is near what is in sight. */
+export function showNear(
+  node: HTMLImageElement,
+  image: Pick<ISessionImage, 'mimetype' | 'url'>,
+  {
+    api,
+    ...near
+  }: { api: IAgentExecApi; root?: HTMLElement; rootMargin: string },
+  onError: (error: unknown) => void
+): IDisposable {
+  const aborting = new AbortController();
+  const { signal } = aborting;
+  let picture: IPicture | null = null;
+  const read = async () => {
+    picture = await readPicture(api, image, signal);
+    if (signal.aborted) {
+      picture.release();
+    } else {
+      node.src = picture.url;
+    }
+  };
+  const observer = new IntersectionObserver(entries => {
+    if (entries.some(({ isIntersecting }) => isIntersecting)) {
+      observer.disconnect();
+      read().catch(error => signal.aborted || onError(error));
+    }
+  }, near);
+  observer.observe(node);
+  return new DisposableDelegate(() => {
+    observer.disconnect();
+    aborting.abort();
+    picture?.release();
+  });
 }
 
 function dataURL(blob: Blob): Promise<string> {

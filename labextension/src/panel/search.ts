@@ -3,15 +3,14 @@ import { Debouncer } from '@lumino/polling';
 import type {
   IActivityModel,
   IIndexing,
-  ISearch,
   ISearchHit,
   ISearchResults
 } from '../tokens';
 import { Observable } from '../model/observable';
 import type { LoadState } from '../model/observable';
 
-/** Matches fetched at once. */
-export const HITS_PAGE = 30;
+/** The most matches that are shown. */
+export const MOST_HITS = 100;
 
 const NOTHING: ISearchResults = { hits: [], next_after: null, indexing: null };
 
@@ -42,18 +41,13 @@ export class SearchModel extends Observable {
       this.emitChanged();
       void this._typing.invoke().catch(() => undefined);
     } else {
-      this._take(null, NOTHING);
+      this._take(NOTHING);
     }
   }
 
   /** Whether something is looked for. */
   get isSearching(): boolean {
     return this._q.trim() !== '';
-  }
-
-  /** What the matches match; null before the first answer. */
-  get search(): ISearch | null {
-    return this._search;
   }
 
   get hits(): readonly ISearchHit[] {
@@ -65,8 +59,9 @@ export class SearchModel extends Observable {
     return this._indexing;
   }
 
+  /** Whether older cells match too. */
   get hasMore(): boolean {
-    return this._nextAfter !== null;
+    return this._hasMore;
   }
 
   get state(): LoadState {
@@ -83,37 +78,17 @@ export class SearchModel extends Observable {
     this.q = '';
   }
 
-  async loadMore(): Promise<void> {
-    const { _nextAfter: after, _search: search } = this;
-    if (after === null || search === null || this._loadingMore) {
-      return;
-    }
-    this._loadingMore = true;
-    try {
-      const { api } = this._activity;
-      const page = await api.search(search, after, HITS_PAGE);
-      if (search === this._search && !this.isDisposed) {
-        this._hits = this._hits.concat(page.hits);
-        this._nextAfter = page.next_after;
-        this.emitChanged();
-      }
-    } finally {
-      this._loadingMore = false;
-    }
-  }
-
   /** Ask the server, again if it was asked before. */
   async refresh(): Promise<void> {
     const round = ++this._round;
     if (!this.isSearching) {
       return;
     }
-    const search = { q: this._q.trim() };
     try {
       const { api } = this._activity;
-      const page = await api.search(search, null, HITS_PAGE);
+      const page = await api.search({ q: this._q.trim() }, null, MOST_HITS);
       if (round === this._round) {
-        this._take(search, page);
+        this._take(page);
       }
     } catch (error) {
       if (round === this._round) {
@@ -123,22 +98,19 @@ export class SearchModel extends Observable {
     }
   }
 
-  private _take(search: ISearch | null, page: ISearchResults): void {
-    this._search = search;
+  private _take(page: ISearchResults): void {
     this._hits = page.hits;
-    this._nextAfter = page.next_after;
+    this._hasMore = page.next_after !== null;
     this._indexing = page.indexing;
     this._state = { phase: 'ready' };
     this.emitChanged();
   }
 
   private readonly _typing: Debouncer;
-  private _hits: ISearchHit[] = [];
+  private _hasMore = false;
+  private _hits: readonly ISearchHit[] = [];
   private _indexing: IIndexing | null = null;
-  private _loadingMore = false;
-  private _nextAfter: string | null = null;
   private _q = '';
   private _round = 0;
-  private _search: ISearch | null = null;
   private _state: LoadState = { phase: 'ready' };
 }

@@ -1,38 +1,18 @@
 /** Which variables an execution changed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
-import type { IChanges, IExecutionModel, IVariableChange } from '../tokens';
+import type { IChanges, IExecution, IVariableChange } from '../tokens';
 import { element } from './elements';
 import { plainName } from './wording';
 
-/** Lines with the variables that changed, and with the deleted ones. */
-export class ChangesWidget extends Widget {
-  constructor(
-    private readonly _model: IExecutionModel,
-    private readonly _trans: TranslationBundle
-  ) {
-    super();
-    this.addClass('jp-AgentExecChanges');
-    this.hide();
-    _model.changed.connect(this._onChanged, this);
-    this._onChanged();
-  }
-
-  private _onChanged(): void {
-    const { changes, trial } = this._model.execution;
-    if (changes !== this._shown) {
-      this._shown = changes;
-      const trans = this._trans;
-      const words = trial
-        ? wordsOfTrial(trans)
-        : { changed: trans.__('Changed:'), deleted: trans.__('Deleted:') };
-      const lines = changes ? createLines(changes, trans, words) : [];
-      this.node.replaceChildren(...lines);
-      this.setHidden(lines.length === 0);
-    }
-  }
-
-  private _shown: IChanges | null = null;
+/** Lines with the variables that an execution changed, and with the deleted ones. */
+export function createChanges(
+  { changes, trial }: IExecution,
+  trans: TranslationBundle
+): HTMLElement[] {
+  const words = trial
+    ? wordsOfTrial(trans)
+    : { changed: trans.__('Changed:'), deleted: trans.__('Deleted:') };
+  return changes ? createLines(changes, trans, words) : [];
 }
 
 /** The words for changes that were not made. */

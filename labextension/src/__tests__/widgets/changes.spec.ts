@@ -1,6 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { ExecutionModel } from '../../model/execution';
-import { ChangesWidget } from '../../widgets/changes';
+import { createChanges } from '../../widgets/changes';
 import type { IChanges, IVariableChange } from '../../tokens';
 import { execution } from '../fakes';
 
@@ -26,18 +25,12 @@ function changes(given: Partial<IChanges> = {}): IChanges {
   };
 }
 
-/** The lines about an execution, which is told of its changes as it ends. */
+/** The lines about an execution. */
 function shown(given: IChanges | null): HTMLElement[] {
-  const model = new ExecutionModel(execution({ status: 'running' }));
-  const widget = new ChangesWidget(model, trans);
-  expect(widget.isHidden).toBe(true);
-  model.set({ ...model.execution, status: 'ok', changes: given });
-  const lines = Array.from(widget.node.children) as HTMLElement[];
-  expect(widget.isHidden).toBe(lines.length === 0);
-  return lines;
+  return createChanges(execution({ changes: given }), trans);
 }
 
-describe('ChangesWidget', () => {
+describe('createChanges', () => {
   const deleted = variable({ name: 'y', change: 'removed' });
   const table = variable({ shape: [2, 3], length: 2 });
 
