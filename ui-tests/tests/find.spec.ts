@@ -1,6 +1,6 @@
 import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
-import { leaveDialog, openedDialog, test } from './panel';
+import { leaveDialog, test } from './panel';
 import type { Panel } from './panel';
 
 /** Draws a square of a colour, as a plot does. */

@@ -8,22 +8,15 @@ import { cellName } from '../widgets/wording';
 /** Milliseconds between two announcements. */
 const REST = 3000;
 
-/** What to say of executions that have finished; `null` for nothing. */
+/** What to say of executions that have finished. */
 export function announcement(
   finished: readonly IExecution[],
   trans: TranslationBundle
-): string | null {
-  if (finished.length === 0) {
-    return null;
-  }
-  if (finished.length === 1) {
-    return cellName(finished[0], trans);
-  }
+): string {
   const failed = finished.filter(({ status }) => status !== 'ok').length;
-  const count = finished.length;
-  return failed === 0
-    ? trans.__('%1 cells done', count)
-    : trans.__('%1 cells finished, %2 did not succeed', count, failed);
+  return finished.length === 1
+    ? cellName(finished[0], trans)
+    : trans.__('Cells finished: %1, failed: %2', finished.length, failed);
 }
 
 /** A polite live region: several at once are told in one sentence. */
@@ -48,11 +41,8 @@ export class Announcer extends Widget {
   }
 
   private _tell(): void {
-    const text = announcement(this._finished, this._trans);
+    this.node.textContent = announcement(this._finished, this._trans);
     this._finished = [];
-    if (text !== null) {
-      this.node.textContent = text;
-    }
   }
 
   private _finished: IExecution[] = [];

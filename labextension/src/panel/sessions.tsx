@@ -3,9 +3,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   caretDownIcon,
   caretRightIcon,
-  consoleIcon,
-  kernelIcon,
-  notebookIcon,
   ReactWidget
 } from '@jupyterlab/ui-components';
 import * as React from 'react';
@@ -25,21 +22,14 @@ import {
   whoText
 } from '../widgets/wording';
 import type { ApprovalView } from '../widgets/approval';
-import { keyIcon, sessionIcons, statusIcons } from '../widgets/icons';
+import { sessionIcons, statusIcons } from '../widgets/icons';
 import { optionFor } from './listkeys';
-import { ErrorMessage, IndexingNote, Message } from '../widgets/message';
+import { ErrorMessage, IndexingNote, Message, Words } from '../widgets/message';
 import { MoreButton } from './more';
 import { accessWord } from '../widgets/tokenwording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
-
-/** Where a session's code runs; a word stands beside it. */
-const targetIcons = {
-  scratch: consoleIcon,
-  notebook: notebookIcon,
-  kernel: kernelIcon
-} as const;
 
 /** Shows the sessions and lets one be chosen, or the cells that match. */
 export class SessionList extends ReactWidget {
@@ -269,8 +259,8 @@ function SessionItem(props: {
   onSelect: () => void;
 }): JSX.Element {
   const { isAsking, session, trans, selected } = props;
+  const { executions, last_activity_at, unreviewed } = session;
   const Icon = isAsking ? statusIcons.awaiting_approval : iconFor(session);
-  const TargetIcon = targetIcons[session.target.kind];
   const title = titleText(session);
   const target = targetText(session, trans);
   return (
@@ -292,37 +282,21 @@ function SessionItem(props: {
           : sessionWord(session, trans)}
       </span>
       <span className="jp-AgentExecSession-agent">
-        {besideTitle(session)}
-        <span className="jp-AgentExecSession-target">
-          <TargetIcon.react tag="span" className="jp-AgentExec-icon" />
-          {target}
-        </span>
+        <Words words={[besideTitle(session), target]} />
       </span>
-      <span className="jp-AgentExecSession-detail">
-        <time dateTime={session.last_activity_at}>
-          {momentText(session.last_activity_at, Date.now())}
-        </time>
+      <time dateTime={last_activity_at}>
+        {momentText(last_activity_at, Date.now())}
+      </time>
+      {/* How many cells there are, and how many want something of a person. */}
+      <span className="jp-AgentExecSession-counts">
+        <Words
+          words={[
+            accessWord(session, trans),
+            trans._n('%1 cell', '%1 cells', executions),
+            unreviewed > 0 ? trans.__('%1 unreviewed', unreviewed) : ''
+          ]}
+        />
       </span>
-      <Counts session={session} trans={trans} />
     </li>
-  );
-}
-
-/** How many cells there are, and how many want something of a person. */
-function Counts(props: {
-  session: IAgentSession;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { session, trans } = props;
-  const { executions, unreviewed } = session;
-  return (
-    <span className="jp-AgentExecSession-counts">
-      <span>{trans._n('%1 cell', '%1 cells', executions, executions)}</span>
-      {unreviewed > 0 && <span>{trans.__('%1 unreviewed', unreviewed)}</span>}
-      <span className="jp-AgentExecSession-access" data-access={session.access}>
-        <keyIcon.react tag="span" className="jp-AgentExec-icon" />
-        <bdi>{accessWord(session, trans)}</bdi>
-      </span>
-    </span>
   );
 }

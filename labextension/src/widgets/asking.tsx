@@ -21,6 +21,7 @@ import type {
 import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from './icons';
+import { Words } from './message';
 import { firstLine, peopleText, plainName, shortText } from './notebookwording';
 import { showAsking, showProposed } from './showasking';
 import {
@@ -300,11 +301,13 @@ function Where({
 }): JSX.Element {
   return (
     <span className="jp-AgentExecAsking-where">
-      <bdi>{where}</bdi>
-      {' · '}
-      <bdi>{shortText(credentialWord(token, trans))}</bdi>
-      {' · '}
-      <bdi>{quoted(shortText(agent.name))}</bdi>
+      <Words
+        words={[
+          where,
+          shortText(credentialWord(token, trans)),
+          quoted(shortText(agent.name))
+        ]}
+      />
     </span>
   );
 }

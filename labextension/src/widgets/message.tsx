@@ -57,3 +57,17 @@ export function IndexingNote(props: {
     )
   );
 }
+
+/** Words beside each other, of which none turns the others. */
+export function Words(props: { words: readonly string[] }): JSX.Element {
+  return (
+    <>
+      {props.words.filter(Boolean).map((word, at) => (
+        <React.Fragment key={at}>
+          {at > 0 && ' · '}
+          <bdi>{word}</bdi>
+        </React.Fragment>
+      ))}
+    </>
+  );
+}
