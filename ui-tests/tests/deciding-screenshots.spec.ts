@@ -6,7 +6,7 @@ import { Person } from './person';
 import { keep, SKETCH } from './pictures';
 
 /** What a person would want to look at before it runs. */
-const SOURCE = `%load_ext autotime
+const SOURCE = `%load_ext autoreload
 forecast = {month: round(n * 1.1) for month, n in sales.items()}
 !ls ~/data
 print(max(forecast, key=forecast.get))`;

@@ -5,6 +5,7 @@ import { openLab } from './lab';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { OwnServer } from './ownserver';
 import { Person } from './person';
+import { keep } from './pictures';
 import { Process } from './process';
 
 const TOKEN = 'the-token-of-the-person';
@@ -48,6 +49,8 @@ test('an MCP client signs in, and works in the open notebook once its user appro
     /rain\.ipynb.*: run code and change cells \(you approve the first time\)$/
   );
   await expect(ticks.last()).not.toBeChecked();
+  await consent.setViewportSize({ width: 720, height: 1000 });
+  await keep(consent, 'sign-in');
   const answered = consent.waitForRequest(/code=/);
   await consent.getByRole('button', { name: 'Give access' }).click();
   program.type((await answered).url());

@@ -7,7 +7,6 @@ import type { AddressInfo } from 'node:net';
 import { expect, test as base } from '@playwright/test';
 import type { Page } from '@playwright/test';
 import { violations } from './axe';
-import { keep } from './pictures';
 
 /** A program on this computer, to which the browser is sent back. */
 class Program {
@@ -84,8 +83,6 @@ test('a person gives a program access on a page that cannot be framed', async ({
   await expect(text).toContainText(new URL(program.url).host);
   await expect(text).not.toContainText('Anonymous'); // Jupyter made that name up
   expect(await violations(page, 'main')).toEqual([]);
-  await page.setViewportSize({ width: 720, height: 1000 });
-  await keep(page, 'sign-in');
   const consent = page.url();
 
   // What is wrong is said on the page, and what was typed stays.
