@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -235,12 +236,22 @@ def may_change(source: str) -> bool:
     if len(source) > _SHORT:
         return True
     try:
-        parsed = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError):
         return True  # IPython's own syntax, perhaps
-    except SystemError:  # CPython 3.11 raises it if another thread parses at the same time
-        return True
-    return any(not isinstance(node, _HARMLESS_SYNTAX) for node in ast.walk(parsed))
+    return any(not isinstance(node, _HARMLESS_SYNTAX) for node in ast.walk(tree))
+
+
+_PARSING: Final = threading.Lock()
+
+
+def parsed(source: str) -> ast.Module:
+    """Parse code, in one thread at a time. Raises as `ast.parse`.
+
+    With CPython 3.11, a parse may raise SystemError if another thread parses meanwhile.
+    """
+    with _PARSING:
+        return ast.parse(source)
 
 
 def look_id(execution_id: ExecutionId, *, after: bool) -> str:

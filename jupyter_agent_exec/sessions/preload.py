@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..errors import InvalidRequest
+from ..kernels.variables import parsed
 from ..models import Preload, PreloadFunction, PreloadModule
 
 MOST_CHARACTERS: Final = 1000
@@ -134,7 +135,7 @@ def _described(function: ast.FunctionDef | ast.AsyncFunctionDef, field: str) -> 
 
 def _parsed(source: str, field: str) -> list[ast.stmt]:
     try:
-        return ast.parse(source).body
+        return parsed(source).body
     except SyntaxError as error:
         where = f" (line {error.lineno})" if error.lineno else ""
         raise _wrong(field, f"it is not valid Python: {error.msg}{where}.") from None
