@@ -104,8 +104,9 @@ export class SteadyView {
       nodes.unshift(editor);
     }
     for (const node of nodes) {
-      const cell = node && widgets.find(each => each.node.contains(node));
-      if (cell) {
+      const shown = node?.closest('.jp-Cell');
+      const cell = shown && widgets.find(each => each.node === shown);
+      if (node && cell) {
         const part = node.closest(PARTS) ?? cell.node;
         const anchor = { cell, part, top: 0, scrolled: this._scrolled };
         return { ...anchor, top: this._topOf(anchor) ?? 0 };
