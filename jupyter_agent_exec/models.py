@@ -351,10 +351,14 @@ Expressions = Annotated[dict[Name, Annotated[str, Meta(max_length=10_000)]], Met
 """Expressions to evaluate after the code. The keys name their values in the answer."""
 
 
+Purpose = Annotated[str, Meta(min_length=1, max_length=500)]
+"""Why an agent does something, in its own words."""
+
+
 class Claim(Request, frozen=True, kw_only=True):
     """What an agent says about the code that it runs. It is shown and recorded, not checked."""
 
-    purpose: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    purpose: Purpose | None = None
     """Why it runs the code."""
     trace_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")] | None = None
     """The caller's trace. Source: W3C Trace Context, trace-id."""
@@ -1347,6 +1351,8 @@ class EditNotebook(Request, frozen=True, kw_only=True):
     edits: Annotated[list[Edit], Meta(min_length=1, max_length=1000)]
     hash: Sha256 | None = None
     """Hash of the notebook when it was read. Refused if its cells have changed since."""
+    purpose: Purpose | None = None
+    """Why the agent edits them. It is recorded, and shown where the edits are proposed."""
 
 
 class NotebookCell(Answer, frozen=True, kw_only=True):
@@ -1445,6 +1451,8 @@ class Proposal(Answer, frozen=True, kw_only=True):
     path: str
     agent: Agent
     username: str
+    purpose: str | None
+    """What the agent says why it proposes them."""
     proposed_at: str
     edits: list[ProposedEdit]
     """In the order of the cells."""

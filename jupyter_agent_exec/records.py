@@ -634,6 +634,7 @@ class NotebookEditAsked(JournalEntry, frozen=True, kw_only=True, tag="notebook_e
     """
 
     path: Annotated[str, Mark.EVENT_TEXT]
+    purpose: Annotated[str | None, Mark.FREE_TEXT] = None
     edits: Annotated[Digest, Mark.SOURCE]
     """JSON array of the requested edits."""
 
@@ -674,6 +675,7 @@ class EditsProposed(JournalEntry, frozen=True, kw_only=True, tag="edits_proposed
 
     proposal_id: ProposalId
     path: Annotated[str, Mark.EVENT_TEXT]
+    purpose: Annotated[str | None, Mark.FREE_TEXT] = None
     edits: Annotated[Digest, Mark.SOURCE]
     """JSON array of the requested edits."""
     before: Annotated[Digest, Mark.SOURCE]

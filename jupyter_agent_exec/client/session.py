@@ -382,7 +382,11 @@ class AsyncSession:
         return await read_cells(self._connection, path, outputs, text_limit, by)
 
     async def edit(
-        self, edits: Sequence[models.Edit], *, hash: str | None = None
+        self,
+        edits: Sequence[models.Edit],
+        *,
+        hash: str | None = None,
+        purpose: str | None = None,
     ) -> models.NotebookEdited:
         """Edit the cells of the session's notebook, or propose that to the user.
 
@@ -398,6 +402,8 @@ class AsyncSession:
             `InsertCell`, `ReplaceCell`, `MoveCell`, `DeleteCell`, `SplitCell`, `ClearOutputs`.
         hash
             Hash of the notebook, as returned by `cells`. Refused if its cells have changed since.
+        purpose
+            Why you edit them. It is recorded, and shown to the user who decides.
 
         Raises
         ------
@@ -412,6 +418,7 @@ class AsyncSession:
             session_id=SessionId(self.id),
             edits=list(edits),
             hash=None if hash is None else Digest(hash),
+            purpose=purpose,
         )
         path = _cells_path(await self._notebook_path())
         return await self._connection.send_model("PATCH", path, request, _edited)

@@ -55,6 +55,7 @@ class RecordedProposal(Struct, frozen=True, kw_only=True):
 
     id: ProposalId
     path: str
+    purpose: str | None
     proposed_at: str
     edits: tuple[RecordedEdit, ...]
 
@@ -90,6 +91,7 @@ class SessionProposals:
             RecordedProposal(
                 id=entry.proposal_id,
                 path=entry.path,
+                purpose=entry.purpose,
                 proposed_at=entry.at,
                 edits=tuple(self._edits[id] for id in ids),
             )

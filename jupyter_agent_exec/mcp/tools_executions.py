@@ -19,6 +19,7 @@ from ..models import (
     GiveInput,
     Name,
     Placement,
+    Purpose,
     Request,
     RunSteps,
     SearchHit,
@@ -65,7 +66,7 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
         ),
     ] = None
     purpose: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=500)] | None,
+        Purpose | None,
         Meta(description="Why, in a few words, for the user who decides or reviews."),
     ] = None
     values: Annotated[

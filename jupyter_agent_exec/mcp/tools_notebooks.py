@@ -17,8 +17,10 @@ from ..models import (
     NotebookCell,
     NotebookCells,
     OpenNotebook,
+    Purpose,
     Request,
     Sha256,
+    derive,
 )
 from ..notebooks.manager import CellsQuery
 from ..sessions.answers import edit_notes
@@ -232,6 +234,9 @@ class EditArguments(Request, frozen=True, kw_only=True):
         Sha256 | None,
         Meta(description="The notebook's hash: edit only if nothing has changed since."),
     ] = None
+    purpose: Annotated[
+        Purpose | None, Meta(description="Why, in a few words, for the user who decides.")
+    ] = None
 
 
 async def _edit(call: Call, asked: EditArguments) -> Answered:
@@ -239,7 +244,7 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
     live = await call.managers.sessions.live_session(asked.session_id)
     edited = await call.managers.notebooks.edit(
         live.path or "",
-        EditNotebook(session_id=asked.session_id, edits=asked.edits, hash=asked.hash),
+        derive(EditNotebook, asked),
         call.caller,
     )
     lines = [

@@ -254,7 +254,13 @@ class _Recording:
         if self._begun:
             return
         edits = Payload.of(as_told_edits(self._asked.edits))
-        entry = NotebookEditAsked(at=timestamp(), by=self._by, path=self._path, edits=edits.digest)
+        entry = NotebookEditAsked(
+            at=timestamp(),
+            by=self._by,
+            path=self._path,
+            purpose=self._asked.purpose,
+            edits=edits.digest,
+        )
         await self._session.write(entry, [edits])
         self._begun = True
 

@@ -150,6 +150,7 @@ class Proposals:
                 by=caller.by(),
                 proposal_id=id,
                 path=path,
+                purpose=request.purpose,
                 edits=edits,
                 before=before,
                 after=after,
@@ -306,6 +307,7 @@ class Proposals:
                 path=session.path or each.path,
                 agent=session.agent,
                 username=session.username,
+                purpose=each.purpose,
                 proposed_at=each.proposed_at,
                 edits=[
                     shown_edit(edit, notebook, order, why)

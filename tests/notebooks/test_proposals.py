@@ -135,7 +135,10 @@ async def test_an_agents_edits_change_nothing_until_the_user_keeps_them(
         REPLACE,
         {"op": "move", "cell_id": "last", "before": "title"},
         hash=read["hash"],
+        purpose="To load the new file.",
     )
+    (listed,) = (await work.person.ask("GET", "proposals")).json["proposals"]
+    assert listed["purpose"] == "To load the new file."
     assert file.text == before
     (new,), _, _ = told["cell_ids"]
     proposed = (await work.agent.get(ROUTE, proposed_by=work.session)).json

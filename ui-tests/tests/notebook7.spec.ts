@@ -122,9 +122,13 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const proposed = new ShownProposals(page);
   await proposed.click(proposed.edit('Change this cell'), 'Keep');
   await expect(proposed.bar).toContainText('1 kept');
-  await expect(person.cell(0).locator('.cm-content')).toHaveText('x = 2');
+  await expect(
+    person.cell(0).locator('.jp-Cell-inputWrapper .cm-content')
+  ).toHaveText('x = 2');
   await proposed.all('Undo');
-  await expect(person.cell(0).locator('.cm-content')).toHaveText('x = 1');
+  await expect(
+    person.cell(0).locator('.jp-Cell-inputWrapper .cm-content')
+  ).toHaveText('x = 1');
   await editor.close();
   expect(ours).toEqual([]);
 });

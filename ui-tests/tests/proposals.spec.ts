@@ -36,19 +36,21 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await expect(shown.bar).toContainText('“analyst”\u2069 proposes 4 changes');
   await expect(shown.edit('New code cell')).toContainText('new = 1');
   const change = shown.edit('Change this cell');
-  await expect(change.locator('del')).toHaveText('1');
-  await expect(change.locator('ins')).toHaveText('2');
+  await expect(change.locator('del')).toHaveText('df = 1');
+  await expect(change.locator('ins')).toHaveText('df = 2');
   expect(await sources()).toEqual(CELLS.map(({ source }) => source));
   expect(await notebook.dirty()).toBe(false);
   await page.screenshot({ path: 'test-results/proposals.png' });
 
   // The user types in the same cell: what is proposed is merged with it.
-  const editor = new Person(page).cell(0).locator('.cm-content');
+  const editor = new Person(page)
+    .cell(0)
+    .locator('.jp-Cell-inputWrapper .cm-content');
   await editor.click();
   await page.keyboard.press('Control+Home');
   await page.keyboard.type('# mine\n');
-  await expect(change.locator('pre')).toContainText('# mine');
-  await expect(change.locator('del')).toHaveText('1');
+  await expect(change.locator('.cm-content')).toContainText('# mine');
+  await expect(change.locator('del')).toHaveText('df = 1');
   await expect(editor).toBeFocused();
   await notebook.save();
 
@@ -120,7 +122,10 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   );
   // They move the cells below them.
   await expect(shown.edits).toHaveCount(2);
-  await new Person(page).cell(2).locator('.cm-content').click();
+  await new Person(page)
+    .cell(2)
+    .locator('.jp-Cell-inputWrapper .cm-content')
+    .click();
   await page.keyboard.press('Control+End');
   await page.keyboard.type('.mine');
   const unfit = shown.edit('Change this cell');
@@ -135,7 +140,10 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   expect(after[5]).toBe('end');
 
   // The user goes on in a cell that they have kept: it is theirs now.
-  await new Person(page).cell(5).locator('.cm-content').click();
+  await new Person(page)
+    .cell(5)
+    .locator('.jp-Cell-inputWrapper .cm-content')
+    .click();
   await page.keyboard.press('Control+End');
   await page.keyboard.type('.mine');
   await shown.all('Undo');

@@ -94,6 +94,7 @@ export function proposal(edits: IProposedEdit[]): IProposal {
     path: 'a.ipynb',
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
+    purpose: 'To load the new file.',
     proposed_at: '2026-01-02T03:04:05.000Z',
     edits
   };

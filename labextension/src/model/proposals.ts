@@ -16,12 +16,17 @@ import { Listening } from './listening';
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 250;
 
+/** An open edit, and who proposes it why. */
+export interface IEditOfRound extends IProposedEdit {
+  agent: IAgent;
+  purpose: string | null;
+}
+
 /** All that one agent session proposes for a notebook. */
 export interface IRound {
   sessionId: string;
   agent: IAgent;
-  /** The open edits. */
-  edits: readonly IProposedEdit[];
+  edits: readonly IEditOfRound[];
 }
 
 /** What became of edits of an agent session. */
@@ -111,9 +116,10 @@ export class NotebookProposals extends Listening {
 /** Put the proposals of each session together. */
 function rounds(proposals: readonly IProposal[]): IRound[] {
   const found = new Map<string, IRound>();
-  for (const { agent, edits, session_id: sessionId } of proposals) {
+  for (const { agent, edits, purpose, session_id: sessionId } of proposals) {
     const known = found.get(sessionId)?.edits ?? [];
-    found.set(sessionId, { sessionId, agent, edits: [...known, ...edits] });
+    const added = edits.map(edit => ({ ...edit, agent, purpose }));
+    found.set(sessionId, { sessionId, agent, edits: [...known, ...added] });
   }
   return Array.from(found.values());
 }

@@ -1,6 +1,6 @@
-/** What is different between two texts, line by line or word by word. */
+/** What is different between two texts, line by line. */
 
-/** A line, or a piece, of a comparison. */
+/** A line of a comparison. */
 export interface IDiffLine {
   kind: 'same' | 'added' | 'removed';
   text: string;
@@ -8,9 +8,6 @@ export interface IDiffLine {
 
 /** Pairs of lines that are compared; beyond that, all between is replaced. */
 const MOST_PAIRS = 1_000_000;
-
-/** Words, spaces, line ends, and each other character. */
-const TOKENS = /\n|[^\S\n]+|[\p{L}\p{N}_]+|./gu;
 
 /** Compare two lists of lines by their longest common subsequence. */
 export function diffLines(
@@ -38,21 +35,6 @@ export function diffLines(
       : compare(removed, added)),
     ...as('same', before.slice(before.length - end))
   ];
-}
-
-/** Compare two texts; neighbours of one kind are one piece. */
-export function diffWords(before: string, after: string): IDiffLine[] {
-  const pieces: IDiffLine[] = [];
-  const tokens = (text: string) => text.match(TOKENS) ?? [];
-  for (const { kind, text } of diffLines(tokens(before), tokens(after))) {
-    const last = pieces[pieces.length - 1];
-    if (last?.kind === kind) {
-      last.text += text;
-    } else {
-      pieces.push({ kind, text });
-    }
-  }
-  return pieces;
 }
 
 function as(kind: IDiffLine['kind'], lines: readonly string[]): IDiffLine[] {

@@ -124,9 +124,13 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
     const show = (panel: NotebookPanel) => {
       const badges = new NotebookBadges(panel.content, options);
       panel.disposed.connect(() => badges.dispose());
+      if (!editors) {
+        return;
+      }
       void import('../widgets/proposededits').then(({ ProposedEdits }) => {
         const edits = new ProposedEdits(panel, {
           api: model.api,
+          editors,
           events: serviceManager.events.stream,
           reconnected: approvals?.reconnected,
           trans: options.trans

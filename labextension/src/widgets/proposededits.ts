@@ -1,6 +1,8 @@
 /** What agents propose to change in a notebook, at its place. */
 import type { Cell } from '@jupyterlab/cells';
+import type { IEditorServices } from '@jupyterlab/codeeditor';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
@@ -12,8 +14,9 @@ import type { Place } from './cellneighbours';
 import { ProposedEditView } from './proposededit';
 import { RoundBar } from './roundbar';
 import { NotebookProposals } from '../model/proposals';
-import type { IRound } from '../model/proposals';
+import type { IEditOfRound, IRound } from '../model/proposals';
 import type { IAgentExecApi, IProposedEdit } from '../tokens';
+import { untrusted } from './untrusted';
 
 /** Milliseconds without a key after which what was typed is merged anew. */
 const TYPING = 500;
@@ -28,9 +31,10 @@ const TYPING = 500;
 export class ProposedEdits implements IDisposable {
   constructor(
     private readonly _panel: NotebookPanel,
-    { api, events, reconnected, trans }: ProposedEdits.IOptions
+    private readonly _options: ProposedEdits.IOptions
   ) {
-    this._trans = trans;
+    const { api, events, reconnected } = _options;
+    this._rendermime = untrusted(_panel.content.rendermime);
     this._proposals = new NotebookProposals(
       api,
       events,
@@ -131,7 +135,7 @@ export class ProposedEdits implements IDisposable {
   }
 
   /** Edits in the order in which they are shown. */
-  private _inOrder(edits: readonly IProposedEdit[]): IProposedEdit[] {
+  private _inOrder(edits: readonly IEditOfRound[]): IEditOfRound[] {
     const { widgets } = this._panel.content;
     const at = new Map(widgets.map(({ model }, index) => [model.id, index]));
     const place = ({ cell_id, follows, kind }: IProposedEdit) =>
@@ -141,10 +145,13 @@ export class ProposedEdits implements IDisposable {
     );
   }
 
-  private _add(sessionId: string, edit: IProposedEdit): void {
-    const view = new ProposedEditView(this._trans, what =>
-      this._proposals.decide(what, sessionId, [edit.id])
-    );
+  private _add(sessionId: string, edit: IEditOfRound): void {
+    const view = new ProposedEditView({
+      ...this._options,
+      rendermime: this._rendermime,
+      mimeType: () => this._panel.content.codeMimetype,
+      decide: what => this._proposals.decide(what, sessionId, [edit.id])
+    });
     view.render(edit, this._before(edit));
     this._views.set(edit.id, view);
     view.disposed.connect(() => this._views.delete(edit.id));
@@ -154,7 +161,7 @@ export class ProposedEdits implements IDisposable {
 
   private _addBar(sessionId: string): RoundBar {
     const bar = new RoundBar({
-      trans: this._trans,
+      trans: this._options.trans,
       decide: (what, ids) => this._proposals.decide(what, sessionId, ids),
       reveal: id => {
         const view = this._views.get(id);
@@ -209,7 +216,7 @@ export class ProposedEdits implements IDisposable {
   private readonly _bars = new Map<string, RoundBar>();
   private readonly _places: CellNeighbours;
   private readonly _proposals: NotebookProposals;
-  private readonly _trans: TranslationBundle;
+  private readonly _rendermime: IRenderMimeRegistry;
   private readonly _typing = new Debouncer(() => this._mergeTyped(), TYPING);
   private readonly _views = new Map<string, ProposedEditView>();
 }
@@ -218,6 +225,7 @@ export class ProposedEdits implements IDisposable {
 export namespace ProposedEdits {
   export interface IOptions {
     api: Pick<IAgentExecApi, 'listProposals' | 'decideEdits'>;
+    editors: IEditorServices;
     events: Events;
     /** The server was away and is back. */
     reconnected: ISignal<unknown, unknown> | undefined;

@@ -1,22 +1,27 @@
 /** A source in an editor of JupyterLab's, with all that could hide in it made visible. */
-import { Prec, StateField } from '@codemirror/state';
+import { unifiedMergeView } from '@codemirror/merge';
+import { Compartment, EditorState, Prec, StateField } from '@codemirror/state';
 import type { Extension, Range } from '@codemirror/state';
-import { Decoration, EditorView, WidgetType } from '@codemirror/view';
+import {
+  Decoration,
+  EditorView,
+  ViewPlugin,
+  WidgetType
+} from '@codemirror/view';
 import type { DecorationSet } from '@codemirror/view';
 import { CodeEditor, CodeEditorWrapper } from '@jupyterlab/codeeditor';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
-import { diffLines } from '../model/textdiff';
 import { readSource, splitLines } from '../model/plainsource';
 import type { Lookalikes } from '../model/plainsource';
 import { element } from './elements';
 import {
   comparisonText,
-  createChange,
   createMark,
   createPiece,
+  showHidden,
   summaryText
 } from './plainsource';
 
@@ -131,7 +136,7 @@ export class SourceEditor extends Panel {
   }
 
   private _createExtensions(): Extension[] {
-    const { trans } = this._options;
+    const { before, trans } = this._options;
     const marks = StateField.define<DecorationSet>({
       create: ({ doc }) => this._mark(doc.toString()),
       update: (set, { docChanged, newDoc }) =>
@@ -140,19 +145,14 @@ export class SourceEditor extends Panel {
     });
     return [
       Prec.highest(marks), // JupyterLab marks some of it with a dot
+      before === null ? [] : compare(before, this._options),
       EditorView.contentAttributes.of({ 'aria-label': trans.__('Source') })
     ];
   }
 
   private _mark(text: string): DecorationSet {
     const source = this._asRead(text);
-    return Decoration.set(
-      [
-        ...markHidden(text, source, this._options),
-        ...markChanges(text, source, this._options)
-      ],
-      true
-    );
+    return Decoration.set([...markHidden(text, source, this._options)], true);
   }
 
   private readonly _changes = element('span', '');
@@ -173,6 +173,8 @@ export namespace SourceEditor {
     draft?: string;
     /** What it replaces. */
     before: string | null;
+    /** Whether lines far from what is different are shown only when asked for. */
+    fold?: boolean;
     lookalikes: Lookalikes;
     trans: TranslationBundle;
   }
@@ -243,46 +245,66 @@ function* markHidden(
   }
 }
 
-/** Mark lines that are new, and show those that are gone. */
-function* markChanges(
-  text: string,
-  source: string,
-  { before, lookalikes, trans }: SourceEditor.IOptions
-): Generator<Range<Decoration>> {
-  if (before === null) {
-    return;
-  }
-  const lines = splitLines(source);
-  const places = [...placed(lines)];
-  const added = Decoration.line({ attributes: { 'data-change': 'added' } });
-  const word = new Mark('added', () =>
-    element('span', 'jp-AgentExec-visuallyHidden', trans.__('Added:'))
-  );
-  let index = 0;
-  let last = -1;
-  let gone = 0;
-  for (const change of diffLines(splitLines(before), lines)) {
-    const at = places[index]?.[0] ?? text.length;
-    const start = text.lastIndexOf('\n', at - 1) + 1;
-    if (change.kind === 'removed') {
-      const key = `removed ${gone} ${change.text}`;
-      const widget = new Mark(key, () =>
-        createChange(change, lookalikes, trans)
-      );
-      const atEnd = index >= lines.length;
-      yield Decoration.widget({
-        widget,
-        block: true,
-        side: atEnd ? 1 + gone : -1000 + gone
-      }).range(atEnd ? text.length : start);
-      gone += 1;
-      continue;
+/** Show beside a text what it replaces, of which nothing can hide either. */
+function compare(
+  before: string,
+  { fold = false, lookalikes, trans }: SourceEditor.IOptions
+): Extension {
+  const unfold = trans.__('Show unchanged lines');
+  const complete = ({ dom }: EditorView) => {
+    for (const line of dom.querySelectorAll('.cm-deletedLine:not([dir])')) {
+      line.setAttribute('dir', 'ltr');
+      showHidden(line, lookalikes, trans);
     }
-    if (change.kind === 'added' && start !== last) {
-      yield added.range(start);
-      yield Decoration.widget({ widget: word, side: -1 }).range(start);
-      last = start;
+    for (const folded of dom.querySelectorAll<HTMLElement>(
+      '.cm-collapsedLines:not([tabindex])'
+    )) {
+      folded.tabIndex = 0;
+      folded.title = unfold;
+      folded.setAttribute('role', 'button');
+      folded.addEventListener('keydown', event => {
+        if (event.key === 'Enter') {
+          event.preventDefault();
+          folded.click();
+        }
+      });
     }
-    index += 1;
-  }
+  };
+  const onDrawn = (view: EditorView) =>
+    void Promise.resolve().then(() => complete(view));
+  const merge = new Compartment();
+  const merged = () =>
+    unifiedMergeView({
+      original: plainEnds(before),
+      collapseUnchanged: fold ? {} : undefined,
+      gutter: false,
+      mergeControls: false
+    });
+  let isColouring = false;
+  // What is gone has the colours of the language as it was when it was drawn.
+  const onLanguage = async (view: EditorView) => {
+    isColouring = true;
+    await Promise.resolve();
+    for (const extension of [[], merged()]) {
+      view.dispatch({ effects: merge.reconfigure(extension) });
+    }
+    isColouring = false;
+  };
+  return [
+    merge.of(merged()),
+    EditorState.phrases.of({
+      '$ unchanged lines': trans.__('$ unchanged lines')
+    }),
+    ViewPlugin.define(view => {
+      onDrawn(view);
+      return {
+        update: ({ transactions, view }) => {
+          if (!isColouring && transactions.some(each => each.reconfigured)) {
+            void onLanguage(view);
+          }
+          onDrawn(view);
+        }
+      };
+    })
+  ];
 }

@@ -389,6 +389,7 @@ export type Schemas = {
     path: string;
     agent: Schemas['Agent'];
     username: string;
+    purpose: string | null;
     proposed_at: string;
     edits: Schemas['ProposedEdit'][];
   };

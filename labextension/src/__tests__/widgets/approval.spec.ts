@@ -1,13 +1,4 @@
-import type { IEditorServices } from '@jupyterlab/codeeditor';
-import {
-  CodeMirrorEditorFactory,
-  CodeMirrorMimeTypeService,
-  EditorExtensionRegistry,
-  EditorLanguageRegistry,
-  ybinding
-} from '@jupyterlab/codemirror';
 import { EditorView } from '@codemirror/view';
-import type { YCodeCell } from '@jupyter/ydoc';
 import {
   RenderMimeRegistry,
   standardRendererFactories
@@ -23,6 +14,7 @@ import { GUARD } from '../../widgets/approvalactions';
 import { ApprovalSlot } from '../../widgets/approvalslot';
 import { Clock } from '../../widgets/clock';
 import { untrusted } from '../../widgets/untrusted';
+import { createEditors } from '../editors';
 import { execution, FakeServer, preview, session, settle } from '../fakes';
 
 const NOW = Date.parse('2026-01-02T03:04:05.000Z');
@@ -48,28 +40,6 @@ function asking(given: Partial<IExecution> = {}): IExecution {
     approval: { ...approval, ...given.approval },
     ...given
   });
-}
-
-/** JupyterLab's own editors. */
-function createEditors(): IEditorServices {
-  const languages = new EditorLanguageRegistry();
-  const extensions = new EditorExtensionRegistry();
-  EditorExtensionRegistry.getDefaultExtensions().forEach(extension =>
-    extensions.addExtension(extension)
-  );
-  extensions.addExtension({
-    name: 'shared-model-binding',
-    factory: ({ model }) => {
-      const { ysource } = model.sharedModel as unknown as YCodeCell;
-      return EditorExtensionRegistry.createImmutableExtension(
-        ybinding({ ytext: ysource })
-      );
-    }
-  });
-  return {
-    factoryService: new CodeMirrorEditorFactory({ extensions, languages }),
-    mimeTypeService: new CodeMirrorMimeTypeService(languages)
-  };
 }
 
 /** A page on which something asks, and those who look at it. */
@@ -513,17 +483,14 @@ describe('ApprovalSlot', () => {
   it('shows what changed', async () => {
     const approval = { ...asking().approval, before: 'a\nb\nd' } as IApproval;
     const page = await open({ source: 'a\nc', approval });
-    expect(page.lines).toEqual(['a', 'Added:c']);
-    const gone = page.cell.node.querySelectorAll('[data-change=removed]');
-    expect(Array.from(gone, each => each.textContent)).toEqual([
-      '−Removed:b',
-      '−Removed:d'
-    ]);
-    expect(page.find('[data-change=added]').textContent).toBe('Added:c');
+    expect(page.lines).toEqual(['a', 'c']);
+    const gone = page.cell.node.querySelectorAll('del');
+    expect(Array.from(gone, each => each.textContent)).toEqual(['b', 'd']);
+    expect(page.find('ins').textContent).toBe('c');
     expect(page.text).toContain('Lines added: 1, removed: 2');
     page.button('Edit').click();
     page.type('a\nb\nd');
-    expect(page.find('[data-change]')).toBeNull();
+    expect(page.find('ins, del')).toBeNull();
   });
 
   it('looks again when it has expired and no event told so', async () => {

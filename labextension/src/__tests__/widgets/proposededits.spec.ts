@@ -6,6 +6,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ProposedEdits } from '../../widgets/proposededits';
+import { createEditors } from '../editors';
 import { FakeServer, proposal, proposedEdit, settle } from '../fakes';
 import type { IProposalList, IProposedEdit } from '../../tokens';
 
@@ -55,6 +56,7 @@ describe('ProposedEdits', () => {
     const panel = { content: notebook, context, contentHeader: header };
     shown = new ProposedEdits(panel as unknown as NotebookPanel, {
       api: server,
+      editors: createEditors(),
       events: server.events,
       reconnected: undefined,
       trans: nullTranslator.load('')
@@ -102,8 +104,11 @@ describe('ProposedEdits', () => {
       'Move this cell to the top'
     ]);
     const [change, added] = edits();
-    expect(change.querySelector('del')!.textContent).toBe('1');
-    expect(change.querySelector('ins')!.textContent).toBe('2');
+    expect(change.querySelector('del')!.textContent).toBe('a = 1');
+    expect(change.querySelector('ins')!.textContent).toBe('a = 2');
+    expect(change.querySelector('.cm-deletedText')!.textContent).toBe('1');
+    expect(change.querySelector('.cm-changedText')!.textContent).toBe('2');
+    expect(change.textContent).toContain('“analyst”: To load the new file.');
     expect(added.textContent).toContain('n = 1');
     expect(notebook.widgets).toHaveLength(3);
     const marked = notebook.widgets.map(
@@ -125,9 +130,46 @@ describe('ProposedEdits', () => {
     const added = (id: string, index: number, follows: string | null) =>
       proposedEdit({ id, kind: 'insert', after: code(id), index, follows });
     await propose(added('z', 1, null), added('y', 2, null), added('x', 4, 'a'));
-    const texts = edits().map(node => node.querySelector('pre')!.textContent);
+    const texts = edits().map(
+      node => node.querySelector('.cm-line')!.textContent
+    );
     expect(texts).toEqual(['z', 'y', 'x']);
-    expect(notebook.widgets[0].node.querySelectorAll('pre')).toHaveLength(3);
+    const { node } = notebook.widgets[0];
+    expect(node.querySelectorAll('.jp-AgentExecProposed')).toHaveLength(3);
+  });
+
+  it('folds what stays far from what changes, and the keyboard unfolds it', async () => {
+    const lines = Array.from({ length: 30 }, (_, n) => `line_${n} = ${n}`);
+    await propose(
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code(lines.join('\n')),
+        after: code([...lines, 'new = 1'].join('\n'))
+      })
+    );
+    const [edit] = edits();
+    const folded = edit.querySelector<HTMLElement>('.cm-collapsedLines')!;
+    expect(folded.textContent).toBe('26 unchanged lines');
+    expect(folded.tabIndex).toBe(0);
+    expect(edit.textContent).not.toContain('line_3 ');
+    folded.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
+    );
+    await settle();
+    expect(edit.textContent).toContain('line_3 ');
+  });
+
+  it('shows what hides in lines that would go', async () => {
+    await propose(
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code('a = "\u202eb"'),
+        after: code('a = 1')
+      })
+    );
+    expect(edits()[0].querySelector('del')!.textContent).toBe('a = "U+202Eb"');
   });
 
   it('keeps one, then all, and offers to undo what was kept', async () => {
