@@ -33,6 +33,8 @@ interface IAnchor {
   top: number;
   /** How far the notebook was scrolled then. */
   scrolled: number;
+  /** How much further down it was drawn than JupyterLab's model has it. */
+  drawn: number;
 }
 
 /**
@@ -108,8 +110,16 @@ export class SteadyView {
       const cell = shown && widgets.find(each => each.node === shown);
       if (node && cell) {
         const part = node.closest(PARTS) ?? cell.node;
-        const anchor = { cell, part, top: 0, scrolled: this._scrolled };
-        return { ...anchor, top: this._topOf(anchor) ?? 0 };
+        const anchor = {
+          cell,
+          part,
+          top: 0,
+          scrolled: this._scrolled,
+          drawn: 0
+        };
+        const top = this._topOf(anchor) ?? 0;
+        const drawn = part.getBoundingClientRect().top - top;
+        return { ...anchor, top, drawn };
       }
     }
     return null;
@@ -145,6 +155,7 @@ export class SteadyView {
         requestAnimationFrame(follow);
         return;
       }
+      this._correctDrawn();
       this._anchor = null;
       this._isSettling = this._isToDraw = this._isTyping = false;
       for (const use of USES) {
@@ -175,6 +186,16 @@ export class SteadyView {
       }
     }
     anchor.scrolled = this._scrolled;
+  }
+
+  /** Correct at last what JupyterLab's model has estimated. */
+  private _correctDrawn(): void {
+    const places = this._places;
+    if (this._anchor?.part.isConnected && places.windowingActive) {
+      const { drawn, part, top } = this._anchor;
+      const moved = part.getBoundingClientRect().top - drawn - top;
+      this._notebook.scrollTo(places.scrollOffset + moved);
+    }
   }
 
   /** How far from the top of the page something is; null if it is gone. */
