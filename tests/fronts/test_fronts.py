@@ -88,7 +88,9 @@ def test_a_running_execution_is_stopped_once(
     assert message_of(rest, "stop", id) in str(refused.value)
 
 
-@pytest.mark.parametrize("front", FRONTS.keys() - {"command line"}, indirect=True)
+@pytest.mark.parametrize(
+    "front", [name for name in FRONTS if name != "command line"], indirect=True
+)
 def test_code_with_the_same_key_runs_once(front: Front, rest: Rest) -> None:
     session = front.open()
     source = "n = globals().get('n', 0) + 1\nprint(n)"
