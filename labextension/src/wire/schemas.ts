@@ -44,7 +44,7 @@ export type Schemas = {
     edits: 'apply' | 'propose';
     forced: ('edits' | 'kernel' | 'notebook' | 'scratch')[];
   };
-  /** The executions that wait for approval, the approval policy, and the pause. */
+  /** What waits for a user, the approval policy, and the pause. */
   Approvals: {
     executions: Schemas['Execution'][];
     proposing: Schemas['Session'][];
