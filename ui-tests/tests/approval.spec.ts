@@ -357,7 +357,11 @@ test('an agent runs more without asking, until a person ends that', async ({
   expect((await agent.read(second, 30)).status).toBe('ok');
   const granted = panel.region.getByText('Runs code without asking until');
   await expect(granted).toBeVisible();
-  await page.getByRole('button', { name: /Let it ask again$/ }).click();
+  await page.locator('.jp-AgentExecStatus-main').click();
+  await page
+    .locator('.jp-AgentExecMenu')
+    .getByText(/ask again$/)
+    .click();
   await expect(granted).toBeHidden();
   expect((await agent.ask('3')).status).toBe('awaiting_approval');
 });

@@ -152,7 +152,9 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   const inNotebook = Question.in(new Person(page).cell(0));
   await expect(inNotebook.node).toBeVisible(BACK);
   const item = page.locator('.jp-NotebookPanel-toolbar .jp-AgentExecStatus');
-  await expect(item.getByText('Needs approval')).toBeVisible();
+  await expect(
+    item.getByRole('button', { name: /: Needs approval$/ })
+  ).toBeVisible();
   await inNotebook.button('Approve').click();
   expect((await asking.read(question, 30)).status).toBe('ok');
   await notebook.last('approved 42\n');

@@ -338,8 +338,15 @@ export class SessionNotebook extends StaticNotebook {
     const cell = this.widgets[at];
     this._isAtEnd = at === this.widgets.length - 1;
     this._activate(cell);
+    const before = document.activeElement;
     await bringIntoView(this, cell);
-    if (!cell.isDisposed) {
+    const { activeElement, body } = document;
+    const isHere =
+      activeElement === before ||
+      activeElement === body ||
+      this.node.closest('.jp-AgentExecPanel')?.contains(activeElement);
+    // Somebody may have gone elsewhere meanwhile.
+    if (isHere && !cell.isDisposed) {
       cell.node.focus({ preventScroll: true });
     }
   }

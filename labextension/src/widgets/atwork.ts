@@ -52,7 +52,8 @@ export class AtWorkItem extends Widget {
     const waits = waitsText(this._approvals, trans);
     const works =
       count > 0 ? trans._n('%1 agent at work', '%1 agents at work', count) : '';
-    const text = waits || works;
+    const isAsked = this._approvals.asking.length > 0;
+    const text = isAsked ? waits : [waits, works].filter(Boolean).join(' · ');
     if (text !== this._text.textContent) {
       this._text.textContent = text;
       this._icon.replaceChildren();

@@ -44,8 +44,10 @@ describe('AtWorkItem', () => {
     expect(button.title).toContain('“analyst” · 3 proposed changes');
 
     server.approvals = { ...server.approvals, executions: [] };
-    server.sessions = [];
     server.emit(4, { action: 'approvals' });
+    await settle(1000);
+    expect(button.textContent).toBe('1 proposal · 1 agent at work');
+    server.sessions = [];
     atWork.refresh();
     await settle(1000);
     expect(button.textContent).toBe('1 proposal');
@@ -56,7 +58,7 @@ describe('AtWorkItem', () => {
     server.emit(5, { action: 'proposals', session_id: 's_2' });
     await settle(1000);
     expect(item.isActive).toBe(false);
-    expect(changed).toHaveBeenCalledTimes(5);
+    expect(changed).toHaveBeenCalledTimes(6);
     atWork.dispose();
     approvals.dispose();
   });
