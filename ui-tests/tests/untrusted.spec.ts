@@ -83,7 +83,8 @@ async function runAll(
 async function open(cell: Locator): Promise<void> {
   const shows = cell.getByRole('button', { name: /^Show .* \(.*\)$/ });
   while ((await shows.count()) > 0) {
-    await shows.first().click();
+    // What was clicked on goes when its output has come.
+    await shows.first().click({ timeout: 5000 });
   }
 }
 
