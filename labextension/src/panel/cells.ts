@@ -11,8 +11,8 @@ import { SessionGrant } from '../widgets/grant';
 import { closedText } from '../widgets/wording';
 import { Announcer } from './announcer';
 import { Details } from './celldetails';
-import { ProposedEditsList } from './edits';
-import { SessionFacts } from './facts';
+import { createEdits } from './edits';
+import { createFacts } from './facts';
 import { ImageStrip } from './images';
 import { SessionNotebook } from './notebook';
 
@@ -68,9 +68,10 @@ class SessionView extends Panel {
     this._earlier.node.append(
       linkButton(trans.__('Show earlier cells'), () => this._readEarlier())
     );
-    this.addWidget(new SessionFacts(session, _options));
+    const props = { ..._options, model: session };
+    this.addWidget(createFacts(props));
     this.addWidget(new SessionGrant(session, _options));
-    this.addWidget(new ProposedEditsList(session, _options));
+    this.addWidget(createEdits(props));
     this.addWidget(
       new ImageStrip({
         ..._options,

@@ -1,35 +1,18 @@
 /** The edits that a session's agent has proposed, and what became of them. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs } from '../tokens';
-import type { Execute, IProposedEdit, ISessionModel } from '../tokens';
+import type { IProposedEdit } from '../tokens';
 import { firstLine } from '../widgets/notebookwording';
+import { createSessionPart } from './facts';
+import type { IProps } from './facts';
 
 /** A line for each edit, which leads to its cell; nothing if there are none. */
-export class ProposedEditsList extends ReactWidget {
-  constructor(
-    private readonly _model: ISessionModel,
-    private readonly _options: Omit<IProps, 'model'>
-  ) {
-    super();
-    this.addClass('jp-AgentExecEdits');
-  }
-
-  protected render(): JSX.Element {
-    const props = { ...this._options, model: this._model };
-    return (
-      <UseSignal signal={this._model.changed}>
-        {() => <Edits {...props} />}
-      </UseSignal>
-    );
-  }
-}
-
-interface IProps {
-  model: ISessionModel;
-  trans: TranslationBundle;
-  execute: Execute;
+export function createEdits(props: IProps): Widget {
+  return createSessionPart(props.model, 'jp-AgentExecEdits', () => (
+    <Edits {...props} />
+  ));
 }
 
 function Edits({ execute, model, trans }: IProps): JSX.Element | null {

@@ -1,6 +1,7 @@
 /** What there is to know of the chosen session, above its cells. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { ApiError } from '../api/errors';
 import { CommandIDs } from '../tokens';
@@ -18,30 +19,27 @@ import {
   whoText
 } from '../widgets/wording';
 
-/** Title, agent, kernel; errors. */
-export class SessionFacts extends ReactWidget {
-  constructor(
-    private readonly _model: ISessionModel,
-    private readonly _options: Omit<IProps, 'model'>
-  ) {
-    super();
-    this.addClass('jp-AgentExecFacts');
-  }
+/** Create a widget that is drawn anew when a session has changed. */
+export function createSessionPart(
+  { changed }: ISessionModel,
+  name: string,
+  draw: () => JSX.Element | null
+): Widget {
+  const part = ReactWidget.create(
+    <UseSignal signal={changed}>{draw}</UseSignal>
+  );
+  part.addClass(name);
+  return part;
+}
 
-  protected render(): JSX.Element {
-    const model = this._model;
-    const props = { ...this._options, model };
-    return (
-      <UseSignal signal={model.changed}>
-        {() => (
-          <>
-            <Description {...props} />
-            <CellsState {...props} />
-          </>
-        )}
-      </UseSignal>
-    );
-  }
+/** Title, agent, kernel; errors. */
+export function createFacts(props: IProps): Widget {
+  return createSessionPart(props.model, 'jp-AgentExecFacts', () => (
+    <>
+      <Description {...props} />
+      <CellsState {...props} />
+    </>
+  ));
 }
 
 interface IStateProps {
@@ -49,7 +47,8 @@ interface IStateProps {
   trans: TranslationBundle;
 }
 
-interface IProps extends IStateProps {
+/** What a session's parts are made of. */
+export interface IProps extends IStateProps {
   execute: Execute;
 }
 

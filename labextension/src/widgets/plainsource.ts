@@ -63,7 +63,7 @@ export function comparisonText(
 }
 
 /** A line of a comparison. */
-export function createChange(
+function createChange(
   { kind, text }: IDiffLine,
   lookalikes: Lookalikes,
   trans: TranslationBundle
