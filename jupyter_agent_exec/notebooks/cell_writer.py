@@ -147,7 +147,7 @@ class WriteLoop:
     Parameters
     ----------
     ready
-        Done when cells may be written.
+        Set when cells may be written.
     merge_delay
         Seconds between two rounds, and before the first write of a new cell, so that the cell of a
         short execution is written only once. The end of an execution does not wait.
@@ -160,7 +160,7 @@ class WriteLoop:
         documents: Notebooks,
         log: logging.Logger,
         *,
-        ready: asyncio.Future[Any] | None = None,
+        ready: asyncio.Event | None = None,
         merge_delay: float = MERGE_DELAY,
         batch_delay: float = BATCH_DELAY,
     ) -> None:
@@ -210,7 +210,7 @@ class WriteLoop:
         """Write until all cells are written or broken off."""
         try:
             if self._ready is not None:
-                await asyncio.wait({self._ready})
+                await self._ready.wait()
             while self._cells:
                 await self._changed.wait()
                 await _first(self._urgent, self._not_before - asyncio.get_running_loop().time())

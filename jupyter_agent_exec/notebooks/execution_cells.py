@@ -182,9 +182,7 @@ class NotebookWriter:
             loop = self._loops[now] = WriteLoop(
                 self.documents,
                 self.log,
-                ready=None
-                if self.recovered.is_set()
-                else asyncio.ensure_future(self.recovered.wait()),
+                ready=self.recovered,
                 merge_delay=self.merge_delay,
                 batch_delay=self._batch_delay,
             )

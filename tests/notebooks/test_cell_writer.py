@@ -66,7 +66,7 @@ class Kept:
         self,
         *reaches: Any,
         cell: NewCell | ExistingCell | None = None,
-        ready: Any = None,
+        ready: asyncio.Event | None = None,
         state: CellState = RUNNING,
         merge_delay: float = 0,
         batch_delay: float = 0,
@@ -105,7 +105,7 @@ class Kept:
 async def kept(
     *reaches: Any,
     cell: NewCell | ExistingCell | None = None,
-    ready: Any = None,
+    ready: asyncio.Event | None = None,
     state: CellState = RUNNING,
 ) -> AsyncIterator[Kept]:
     it = Kept(*reaches, cell=cell, ready=ready, state=state)
@@ -265,10 +265,10 @@ async def test_a_file_that_somebody_saved_without_the_cell_gets_it_again():
 
 async def test_a_cell_waits_until_cells_may_be_written():
     tab = DictWay(notebook())
-    ready = asyncio.get_running_loop().create_future()
+    ready = asyncio.Event()
     async with kept(tab, ready=ready) as it:
         assert tab.order == []
-        ready.set_result(None)
+        ready.set()
         await it.rest()
         assert tab.order == ["x"]
         await it.ends()
