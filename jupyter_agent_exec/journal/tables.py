@@ -38,7 +38,8 @@ CHUNK_BYTES: Final = 1 << 18
 _TEXT_CHARACTERS: Final = 20_000
 _BASE32: Final = {c: n for n, c in enumerate("0123456789ABCDEFGHJKMNPQRSTVWXYZ")}
 
-_decode_ranges: Final = msgspec.json.Decoder(list[Range]).decode
+parse_ranges: Final = msgspec.json.Decoder(list[Range]).decode
+"""Returns the ranges in an execution's row."""
 _NOT_RUN: Final = ("cancelled", "rejected")
 
 _TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts", "images", "events"})
@@ -187,11 +188,6 @@ def compact(connection: sqlite3.Connection) -> None:
     """Leave nothing of removed rows in the file, nor in the full-text index."""
     connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
     connection.execute("VACUUM")
-
-
-def parse_ranges(ranges: str) -> list[Range]:
-    """Return the ranges in an execution's row."""
-    return _decode_ranges(ranges)
 
 
 def indexed(
