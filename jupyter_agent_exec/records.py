@@ -859,8 +859,6 @@ class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     @property
     def read_outputs(self) -> Sequence[Output]:
         """The outputs as text shows them: a widget's text is what it showed at the end."""
-        if not self.widget_texts:
-            return self.outputs
         return with_widget_texts(self.outputs, self.widget_texts)
 
 

@@ -53,6 +53,8 @@ def with_widget_texts(outputs: Sequence[Output], texts: Mapping[str, str]) -> Se
 
     Those that no output shows have captured output. They follow, since it would not be read else.
     """
+    if not texts:
+        return outputs
     hidden = texts.keys() - set(map(shown_model, outputs))
     notes = [f"[captured by an Output widget]\n{texts[id]}" for id in texts if id in hidden]
     captured = [{"output_type": "display_data", "data": {"text/plain": note}} for note in notes]

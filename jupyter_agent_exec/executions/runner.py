@@ -451,7 +451,7 @@ class Runner:
         kernel.connection.on_late.remove(self.recorder.late)
         if self._record_person is not None:
             kernel.connection.on_person.remove(self._record_person)
-        kernel.turns.on_change.discard(self._turns_changed)
+        kernel.turns.on_change.remove(self._turns_changed)
 
     async def _clear_away(self, execution: LiveExecution) -> None:
         """Wait until the kernel starts an execution from its own queue, then interrupt it."""

@@ -26,7 +26,6 @@ from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
-from .in_kernel.expression import is_ipython
 from .inspection import ASIDE, Inspector
 from .messages import Header, Message
 from .outputs import AGENT_TOKENS, LATE_OUTPUT_BYTES, Late, LateOutputs
@@ -109,10 +108,6 @@ class KernelConnection:
         """Output that comes after its execution has ended."""
         self._wake_at: list[float] = []
         self._closed = False
-        self.kernel_info: dict[str, Any] = {}
-        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
-        self.is_python = False
-        """Whether the kernel can run our code; False before it has answered."""
         self._greeting = Greeting(is_shared=found is not None)
         self._channels = open_channels(self)
         self._session = self._channels.session
@@ -128,6 +123,11 @@ class KernelConnection:
         self._channels.start()
         if found is not None:
             self._channels.call(self._say_hello)
+
+    @property
+    def kernel_info(self) -> dict[str, Any]:
+        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
+        return self._greeting.kernel_info
 
     @property
     def execution_state(self) -> KernelState:
@@ -383,7 +383,6 @@ class KernelConnection:
             return
         if self.inspector.take(message) or message.header.msg_type != "kernel_info_reply":
             return
-        self.kernel_info, self.is_python = message.content, is_ipython(message.content)
         if self._greeting.answer(message.content, time.monotonic()):
             self._greeted()
 

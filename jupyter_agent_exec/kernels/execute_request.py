@@ -596,7 +596,7 @@ class ExecuteRequests:
 
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""
-        more = value_expressions(self._connection.kernel_info, run.values) if run.values else {}
+        more = value_expressions(self._connection.kernel_info, run.values)
         if run.allow_stdin:
             self._channels.open_stdin()
         self._request(
@@ -634,7 +634,7 @@ class ExecuteRequests:
                 self._dispatch(run)
 
     def _looks(self, run: ExecuteRequest) -> bool:
-        return run.looks and self._connection.is_python
+        return run.looks and self._connection.inspector.is_python
 
     def _request(
         self,

@@ -19,7 +19,7 @@ import msgspec
 from ..errors import KernelUnavailable, KernelWaitsForItself
 from ..tasks import first_of
 from .channels import KernelChannels
-from .in_kernel.expression import RESIDENT, expression
+from .in_kernel.expression import RESIDENT, expression, is_ipython
 from .in_kernel.resident import ANSWER, TARGET
 from .kernel_queue import Requester
 from .messages import Message
@@ -98,7 +98,7 @@ class Inspector:
     @property
     def is_python(self) -> bool:
         """Whether the kernel can run our code to answer."""
-        return self._connection.is_python
+        return is_ipython(self._connection.kernel_info)
 
     @property
     def is_at_ours(self) -> bool:

@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, KernelState
-from .execution_state import IdleState
+from .execution_state import IdleState, Listeners
 
 if TYPE_CHECKING:
     from .connection import KernelConnection
@@ -122,7 +121,7 @@ class KernelQueue:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        self.on_change: set[Callable[[None], None]] = set()
+        self.on_change: Listeners[None] = Listeners()
         """Called on the loop when the reason for waiting may have changed."""
         self._kernel = kernel
         self._patience = patience
@@ -162,7 +161,7 @@ class KernelQueue:
         elif turn in self._waiting:
             self._waiting.remove(turn)
         self._look()
-        self._tell()
+        self.on_change(None)
 
     @property
     def has_trial_room(self) -> bool:
@@ -197,11 +196,7 @@ class KernelQueue:
             first_at = self._waiting[0].first_at
             if first_at is not None and self._clock.time() - first_at >= self._patience:
                 self._grant()
-        self._tell()
-
-    def _tell(self) -> None:
-        for call in tuple(self.on_change):
-            call(None)
+        self.on_change(None)
 
     def ahead_of(self, turn: Turn) -> WaitingFor | None:
         """Return what a turn waits for; None if it does not wait."""

@@ -225,7 +225,7 @@ class Outputs:
     @property
     def is_full(self) -> bool:
         """Whether the sink should get no more text for a moment."""
-        return self._transcript is not None and self._sink is not None and self._sink.is_full
+        return self._sink is not None and self._sink.is_full
 
     def release(self) -> None:
         """Add the ends of streams that were held back because they might begin a secret."""

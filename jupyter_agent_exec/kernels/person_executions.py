@@ -94,13 +94,16 @@ class PersonExecutions:
     ) -> None:
         self._listeners = listeners
         self._kept = kept
-        self.largest_output: Final = kept.outputs_bytes or 0
-        """The most bytes that are kept of the outputs of an execution."""
         self._redactor = redactor
         self._held: deque[PersonExecution] | None = deque(maxlen=MOST_HELD)
         self._displays = Displays()
         self._displays.captures = captures
         self._running: dict[str, _Running] = {}
+
+    @property
+    def largest_output(self) -> int:
+        """The most bytes that are kept of the outputs of an execution."""
+        return self._kept.outputs_bytes or 0
 
     def tell_held(self, listener: Callable[[PersonExecution], None]) -> None:
         """Send the first listener the executions that ended before it was added."""

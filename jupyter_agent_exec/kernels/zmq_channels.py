@@ -78,7 +78,6 @@ class ZMQChannels:
         self._zmq_iopub: zmq.Socket[bytes] | None = None
         self._iopub: IOPubSocket | None = None
         self._iopub_polled: tuple[int, bool] | None = None
-        self._is_full = False
         self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._waker, self._wake = self._context.socket(zmq.PAIR), self._context.socket(zmq.PAIR)
         self._waker.bind("inproc://wake")
@@ -227,7 +226,7 @@ class ZMQChannels:
         if self._wake in ready:
             self._obey()
         self._read(self._shell, self._receiver.shell_message)
-        if not self._is_full:
+        if not self._receiver.is_full:
             self._read_iopub()
         if (control := self._sending.get("control")) is not None:
             self._read(control, self._receiver.shell_message)
@@ -242,9 +241,8 @@ class ZMQChannels:
     def _poll_iopub(self) -> float | None:
         """Have the poller wait for IOPub, unless the receiver is full; return when to ask again."""
         due, polled = None, None
-        self._is_full = self._receiver.is_full
         if self._iopub is not None:
-            if self._is_full:
+            if self._receiver.is_full:
                 due = FULL_DELAY
             else:
                 polled = self._iopub.to_poll()

@@ -328,7 +328,7 @@ class LiveSession(ExecutionObserver):
 
     async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
         """Raise KernelWaitsForItself if code submitted by a program would wait for the program."""
-        if host_kernels and self.kernel is not None:
+        if self.kernel is not None:
             await check_not_waiting(self.kernel, host_kernels)
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
