@@ -69,8 +69,11 @@ test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
 	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP)
 	$(MAKE) --no-print-directory test-python test-lab test-ui test-some-frameworks
 
+# A test that takes too long ends its process, which is named: its clean-up may be what waits.
+PARALLEL := --numprocesses $(TEST_WORKERS) --dist loadfile --timeout-method thread --max-worker-restart 2
+
 test-python: $(TEST_SET_UP) ## test the Python package, with real servers and kernels
-	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --durations 20
+	python -m pytest $(PARALLEL) --durations 20
 
 nightly: $(NIGHTLY_SET_UP) ## run the long variants of tests, which `make test` leaves out
 	python -m pytest --durations 20 -m nightly
@@ -92,7 +95,7 @@ FAST := $(addprefix tests/,auth/test_grants.py \
 	test_lookalikes.py test_tasks.py test_text.py)
 
 test-fast: .make/tools ## run the tests that start no server, kernel or browser
-	python -m pytest --numprocesses $(TEST_WORKERS) --dist loadfile --quiet $(FAST)
+	python -m pytest $(PARALLEL) --quiet $(FAST)
 
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
 	python -m pytest tests/mcp/test_conformance.py
@@ -130,7 +133,7 @@ wire: .make/tools .make/node_modules ## generate the TypeScript types of request
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
 fuzz: .make/tools .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
-	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
+	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 -o faulthandler_timeout=0 --show-capture=no -m hypothesis
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling
 
