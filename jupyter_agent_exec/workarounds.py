@@ -7,7 +7,7 @@ a workaround is no longer needed.
 
 Three others stand alone: `kernels/in_kernel/ipykernel_workarounds.py` is sent to kernels,
 `notebooks/backends/atomic_contents.py` is a contents manager, and the page has
-`labextension/src/model/workarounds.ts`.
+`labextension/src/ui/workarounds.ts`.
 """
 
 from __future__ import annotations

@@ -4,39 +4,51 @@ import prettier from 'eslint-config-prettier';
 import globals from 'globals';
 import tseslint from 'typescript-eslint';
 
-/** The layers, lowest first: each may import those before it. */
+/** The files and folders of src, lowest first: each may import those before it. */
 const layers = [
   'wire',
   'api',
-  'model',
+  'live',
   'tokens',
-  'widgets',
-  'plugins',
+  'ui',
+  'tab',
+  'access',
+  'review',
+  'atwork',
+  'approvals',
+  'proposals',
+  'badges',
+  'rerun',
+  'notebooks',
   'panel',
   'index'
 ];
 
 /** For each layer, what stands above it and must not be imported there. */
 const layering = layers.map((layer, place) => {
-  const above = layers.slice(place + 1);
-  return {
-    files: [`src/${layer}.ts`, `src/${layer}/**/*.{ts,tsx}`],
+  const above = layers.slice(place + 1).join('|');
+  const rule = (files, up) => ({
+    files: [files],
     rules: {
       'no-restricted-imports': [
         'error',
         {
-          patterns: above.length
+          patterns: above
             ? [
                 {
-                  regex: `^\\.{1,2}/(.*/)?(${above.join('|')})(/|$)`,
-                  message: `${layer} is below ${above.join(', ')}.`
+                  regex: `^${up}/(${above})(/|$)`,
+                  message: `${layer} is below this.`
                 }
               ]
             : []
         }
       ]
     }
-  };
+  });
+  return [
+    rule(`src/${layer}.ts`, '\\.'),
+    rule(`src/${layer}/**/*.{ts,tsx}`, '\\.\\.')
+  ];
 });
 
 /** What the plugin for Jupyter merely warns of is an error here. */
@@ -80,44 +92,21 @@ export default tseslint.config(
       'prefer-arrow-callback': 'error'
     }
   },
-  ...layering,
+  ...layering.flat(),
   {
-    files: ['src/plugins/*.ts', 'src/panel/plugin.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     rules: {
       'jupyter/prefer-lazy-imports': [
         'error',
         {
-          // The panel, badges and toolbar items are there from the start; these
-          // are what they are made of.
+          // The panel, badges and toolbar items are there from the start, with
+          // what they are made of; these are not.
           ignoreImports: [
-            './commands',
-            './decisions',
-            './review',
-            '../api/channel',
-            '../api/client',
-            '../model/activity',
-            '../model/approvals',
-            '../model/policy',
-            '../model/documents',
-            '../model/origin',
-            '../model/reviews',
-            './panel',
-            './search',
-            '../plugins/commands',
-            '../model/attached',
-            '../model/atwork',
-            '../widgets/asking',
-            '../widgets/atwork',
-            '../widgets/atworkwording',
-            '../widgets/badges',
-            '../widgets/clock',
-            '../widgets/download',
-            '../widgets/icons',
-            '../widgets/menu',
-            '../widgets/notebookapprovals',
-            '../widgets/notebookwording',
-            '../widgets/review',
-            '../widgets/toolbar'
+            './*',
+            '../*',
+            '!./textviewer',
+            '!./view',
+            '!../access/passphrase'
           ]
         }
       ]

@@ -29,7 +29,8 @@ module.exports = {
   coverageReporters: ['text'],
   coverageThreshold: {
     './src/api/': { branches: 95, lines: 95 },
-    './src/model/': { branches: 95, lines: 95 }
+    './src/live/': { branches: 95, lines: 95 },
+    './src/tab/': { branches: 95, lines: 95 }
   },
   reporters: ['default'],
   testRegex: 'src/.*\\.spec\\.tsx?$',

@@ -1,14 +1,14 @@
 /** The plugins of this extension, and what other extensions may use of it. */
-import { agentTokensPlugin } from './plugins/agenttokens';
-import { approvalsPlugin } from './plugins/approvals';
-import { atWorkPlugin } from './plugins/atwork';
-import { documentsPlugin } from './plugins/documents';
-import { insertPlugin } from './plugins/insert';
-import { modelPlugin } from './plugins/model';
-import { notebooksPlugin } from './plugins/notebooks';
-import { notificationsPlugin } from './plugins/notifications';
+import { agentTokensPlugin } from './access/plugin';
+import { approvalsPlugin } from './approvals/plugin';
+import { atWorkPlugin } from './atwork/plugin';
+import { documentsPlugin } from './tab/plugin';
+import { insertPlugin } from './notebooks/insert';
+import { modelPlugin } from './panel/activity';
+import { notebooksPlugin } from './notebooks/plugin';
+import { notificationsPlugin } from './approvals/notifications';
 import { panelPlugin } from './panel/plugin';
-import { sessionsPlugin } from './plugins/sessions';
+import { sessionsPlugin } from './rerun/plugin';
 
 export * from './tokens';
 

@@ -4,18 +4,18 @@
  */
 import type { CommandRegistry } from '@lumino/commands';
 import { Token } from '@lumino/coreutils';
-import type { ActivityModel } from './model/activity';
-import type { ApprovalsModel } from './model/approvals';
-import type { AttachedSessions } from './model/attached';
-import type { AgentsAtWork } from './model/atwork';
+import type { ActivityModel } from './live/activity';
+import type { ApprovalsModel } from './live/approvals';
+import type { AttachedSessions } from './live/attached';
+import type { AgentsAtWork } from './live/atwork';
 
 export * from './wire';
 export type { IAgentExecApi, IExecutionRange, ISearch } from './api/client';
-export type { IAgentAtWork, IPendingExecution } from './model/atwork';
-export type { IAttachedSession } from './model/attached';
-export type { ExecutionModel as IExecutionModel } from './model/execution';
-export type { SessionModel as ISessionModel } from './model/session';
-export type { IStopped } from './model/stopping';
+export type { IAgentAtWork, IPendingExecution } from './live/atwork';
+export type { IAttachedSession } from './live/attached';
+export type { ExecutionModel as IExecutionModel } from './live/execution';
+export type { SessionModel as ISessionModel } from './live/session';
+export type { IStopped } from './live/stopping';
 
 /** The domain of this extension's translations. */
 export const TRANSLATION_DOMAIN = 'jupyter_agent_exec';

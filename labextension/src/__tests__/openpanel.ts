@@ -4,7 +4,7 @@ import type { INotebookModel } from '@jupyterlab/notebook';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { Contents } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
-import type { DocumentPanel } from '../model/document';
+import type { DocumentPanel } from '../tab/document';
 
 // The DOM of the tests has no layout, so nothing is in sight.
 document.elementFromPoint ??= () => null;

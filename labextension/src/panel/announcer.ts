@@ -1,9 +1,9 @@
 /** Tells those who listen to the page which cells have finished. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { Coalescer } from '../model/coalescer';
+import { Coalescer } from '../live/coalescer';
 import type { IExecution } from '../tokens';
-import { cellName } from '../widgets/wording';
+import { cellName } from '../ui/wording';
 
 /** Milliseconds between two announcements. */
 const REST = 3000;

@@ -3,12 +3,12 @@ import { stopIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isRunning } from '../tokens';
 import type { IExecutionModel } from '../tokens';
-import { stopText } from '../widgets/atworkwording';
-import type { IBadgeActions } from '../widgets/badge';
-import { element, labelledButton } from '../widgets/elements';
-import { menuButton } from '../widgets/menu';
-import type { MenuItem } from '../widgets/menu';
-import { reviewItems } from '../widgets/review';
+import { stopText } from '../atwork/atworkwording';
+import type { IBadgeActions } from '../badges/badge';
+import { element, labelledButton } from '../ui/elements';
+import { menuButton } from '../ui/menu';
+import type { MenuItem } from '../ui/menu';
+import { reviewItems } from '../review/reviewwording';
 import type { SessionNotebook } from './notebook';
 
 /** A button that stops the agent while it runs this, and a menu. */

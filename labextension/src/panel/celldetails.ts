@@ -5,19 +5,14 @@ import { Panel, Widget } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
 import { CommandIDs, isFinal, isProposed } from '../tokens';
 import type { IDocument, IExecution, IExecutionModel } from '../tokens';
-import { ApprovalSlot } from '../widgets/approvalslot';
-import { outcomeText } from '../widgets/approvalwording';
-import { createChanges } from '../widgets/changes';
-import { element, linkButton } from '../widgets/elements';
-import { documentText } from '../widgets/notebookwording';
-import { createComparison } from '../widgets/plainsource';
-import { commentText } from '../widgets/review';
-import {
-  afterText,
-  executionNotes,
-  plainName,
-  sizeText
-} from '../widgets/wording';
+import { ApprovalSlot } from '../approvals/approvalslot';
+import { outcomeText } from '../approvals/approvalwording';
+import { createChanges } from '../ui/changes';
+import { element, linkButton } from '../ui/elements';
+import { documentText } from '../ui/notebookwording';
+import { createComparison } from '../ui/plainsource';
+import { commentText } from '../review/reviewwording';
+import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
 import { InputView } from './inputview';
 import type { SessionNotebook } from './notebook';
 

@@ -6,9 +6,9 @@ import type {
   IExecutionModel,
   ISessionModel
 } from '../tokens';
-import { element, linkButton } from '../widgets/elements';
-import { SessionGrant } from '../widgets/grant';
-import { closedText } from '../widgets/wording';
+import { element, linkButton } from '../ui/elements';
+import { SessionGrant } from '../access/grant';
+import { closedText } from '../ui/wording';
 import { Announcer } from './announcer';
 import { Details } from './celldetails';
 import { createEdits } from './edits';

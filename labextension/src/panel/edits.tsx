@@ -4,7 +4,7 @@ import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs } from '../tokens';
 import type { IProposedEdit } from '../tokens';
-import { firstLine } from '../widgets/notebookwording';
+import { firstLine } from '../ui/notebookwording';
 import { createSessionPart } from './facts';
 import type { IProps } from './facts';
 

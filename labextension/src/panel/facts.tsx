@@ -6,9 +6,9 @@ import * as React from 'react';
 import { ApiError } from '../api/errors';
 import { CommandIDs } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
-import { ErrorMessage, Message } from '../widgets/message';
-import { plainName, recordPeopleText } from '../widgets/notebookwording';
-import { accessText } from '../widgets/tokenwording';
+import { ErrorMessage, Message } from '../ui/message';
+import { plainName, recordPeopleText } from '../ui/notebookwording';
+import { accessText } from '../access/tokenwording';
 import {
   afterText,
   besideTitle,
@@ -17,7 +17,7 @@ import {
   targetText,
   titleText,
   whoText
-} from '../widgets/wording';
+} from '../ui/wording';
 
 /** Create a widget that is drawn anew when a session has changed. */
 export function createSessionPart(

@@ -19,10 +19,10 @@ import {
   sourceLine,
   statusWord,
   titleText
-} from '../widgets/wording';
-import { statusIcons, unknownIcon } from '../widgets/icons';
+} from '../ui/wording';
+import { statusIcons, unknownIcon } from '../ui/icons';
 import { optionFor } from './listkeys';
-import { ErrorMessage, Message } from '../widgets/message';
+import { ErrorMessage, Message } from '../ui/message';
 
 /** Leads to an execution. */
 export type ShowCell = (sessionId: string, executionId: string) => void;

@@ -4,9 +4,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 import type { IAgentExecApi, ISessionModel } from '../tokens';
-import { download } from '../widgets/download';
-import { element } from '../widgets/elements';
-import { imageText } from '../widgets/wording';
+import { download } from './download';
+import { element } from '../ui/elements';
+import { imageText } from '../ui/wording';
 import { pictureKey, pictureName, readPicture, showNear } from './pictures';
 import type { ISessionImage } from './pictures';
 

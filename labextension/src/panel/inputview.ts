@@ -4,8 +4,8 @@ import { UUID } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { ApiError } from '../api/errors';
 import type { IAgentExecApi, IExecutionModel, IInput } from '../tokens';
-import { element } from '../widgets/elements';
-import { describeError, plainName } from '../widgets/wording';
+import { element } from '../ui/elements';
+import { describeError, plainName } from '../ui/wording';
 
 /**
  * Shows a field while the code asks for input; hidden else.

@@ -12,9 +12,9 @@ import type {
   IImage,
   ILeftOut
 } from '../tokens';
-import { element, linkButton } from '../widgets/elements';
-import { untrusted } from '../widgets/untrusted';
-import { errorText, kindText, sizeText } from '../widgets/wording';
+import { element, linkButton } from '../ui/elements';
+import { untrusted } from '../ui/untrusted';
+import { errorText, kindText, sizeText } from '../ui/wording';
 
 /** A type that no agent can know, so that none can put out what looks so. */
 const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;

@@ -11,10 +11,10 @@ import type { PartialJSONObject } from '@lumino/coreutils';
 import { MessageLoop } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
-import { METADATA_KEY } from '../model/cellrecord';
-import { Coalescer } from '../model/coalescer';
-import { CellOutputs } from '../model/outputs';
-import { bringIntoView, SteadyView } from '../model/view';
+import { METADATA_KEY } from '../api/cellrecord';
+import { Coalescer } from '../live/coalescer';
+import { CellOutputs } from '../live/celloutputs';
+import { bringIntoView, SteadyView } from '../ui/view';
 import { isProposed, kernelName } from '../tokens';
 import type {
   Execute,
@@ -22,13 +22,13 @@ import type {
   IExecutionModel,
   ISessionModel
 } from '../tokens';
-import type { ApprovalView } from '../widgets/approval';
-import { NotebookBadges } from '../widgets/badges';
-import type { Clock } from '../widgets/clock';
+import type { ApprovalView } from '../approvals/approval';
+import { NotebookBadges } from '../badges/badges';
+import type { Clock } from '../ui/clock';
 import { programsOf } from './programs';
-import { nameImages } from '../widgets/imagenames';
-import type { OpenMenu } from '../widgets/menu';
-import { cellName } from '../widgets/wording';
+import { nameImages } from '../ui/imagenames';
+import type { OpenMenu } from '../ui/menu';
+import { cellName } from '../ui/wording';
 import { CellActions } from './cellactions';
 import { addDetails } from './celldetails';
 import { leftOutOutput, withLeftOut } from './leftout';

@@ -18,12 +18,12 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IAgentExecApi } from '../tokens';
-import { PauseButton, WaitingList } from '../widgets/asking';
-import { Clock } from '../widgets/clock';
-import { activityIcon } from '../widgets/icons';
-import { menuOpener } from '../widgets/menu';
-import { untrusted } from '../widgets/untrusted';
-import { labelled, openDocument, reporter, takes } from '../plugins/commands';
+import { PauseButton, WaitingList } from '../approvals/asking';
+import { Clock } from '../ui/clock';
+import { activityIcon } from '../ui/icons';
+import { menuOpener } from '../ui/menu';
+import { untrusted } from '../ui/untrusted';
+import { labelled, openDocument, reporter, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';
 import { SearchModel } from './search';
 

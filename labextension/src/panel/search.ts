@@ -6,8 +6,8 @@ import type {
   ISearchHit,
   ISearchResults
 } from '../tokens';
-import { Observable } from '../model/observable';
-import type { LoadState } from '../model/observable';
+import { Observable } from '../live/observable';
+import type { LoadState } from '../live/observable';
 
 /** The most matches that are shown. */
 export const MOST_HITS = 100;

@@ -20,13 +20,13 @@ import {
   targetText,
   titleText,
   whoText
-} from '../widgets/wording';
-import type { ApprovalView } from '../widgets/approval';
-import { sessionIcons, statusIcons } from '../widgets/icons';
+} from '../ui/wording';
+import type { ApprovalView } from '../approvals/approval';
+import { sessionIcons, statusIcons } from '../ui/icons';
 import { optionFor } from './listkeys';
-import { ErrorMessage, IndexingNote, Message, Words } from '../widgets/message';
+import { ErrorMessage, IndexingNote, Message, Words } from '../ui/message';
 import { MoreButton } from './more';
-import { accessWord } from '../widgets/tokenwording';
+import { accessWord } from '../access/tokenwording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';

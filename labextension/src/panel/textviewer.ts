@@ -3,8 +3,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { IAgentExecApi } from '../tokens';
-import { element } from '../widgets/elements';
-import { errorText, sizeText } from '../widgets/wording';
+import { element } from '../ui/elements';
+import { errorText, sizeText } from '../ui/wording';
 
 /** Bytes read at once. */
 const PART = 100_000;

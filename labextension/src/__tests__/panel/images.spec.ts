@@ -1,4 +1,4 @@
-import { SessionModel } from '../../model/session';
+import { SessionModel } from '../../live/session';
 import { imagesOf } from '../../panel/images';
 import type { IImage } from '../../tokens';
 import { execution, FakeServer, session, settle } from '../fakes';

@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { ApiError } from '../../api/errors';
-import { ExecutionModel } from '../../model/execution';
+import { ExecutionModel } from '../../live/execution';
 import type { IInput } from '../../tokens';
 import { InputView } from '../../panel/inputview';
 import { execution, FakeServer } from '../fakes';

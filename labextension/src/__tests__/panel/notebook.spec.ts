@@ -11,11 +11,11 @@ import {
 } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import { ApprovalsModel } from '../../model/approvals';
-import { PAGE, SessionModel } from '../../model/session';
+import { ApprovalsModel } from '../../live/approvals';
+import { PAGE, SessionModel } from '../../live/session';
 import { SessionNotebook } from '../../panel/notebook';
 import type { IExecution } from '../../tokens';
-import { Clock } from '../../widgets/clock';
+import { Clock } from '../../ui/clock';
 import { execution, FakeServer, session, settle, stdout } from '../fakes';
 
 const PLOTLY = 'application/vnd.plotly.v1+json';

@@ -1,4 +1,4 @@
-import { ActivityModel } from '../../model/activity';
+import { ActivityModel } from '../../live/activity';
 import { SearchModel } from '../../panel/search';
 import type { ISearchHit, ISearchResults } from '../../tokens';
 import { FakeServer, hit, settle } from '../fakes';

@@ -1,0 +1,541 @@
+import { EditorView } from '@codemirror/view';
+import {
+  RenderMimeRegistry,
+  standardRendererFactories
+} from '@jupyterlab/rendermime';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { Panel, Widget } from '@lumino/widgets';
+import { ApiError } from '../../api/errors';
+import { ApprovalsModel } from '../../live/approvals';
+import type { IApproval, IChanges, IExecution, IPreview } from '../../tokens';
+import type { ApprovalView } from '../../approvals/approval';
+import { GUARD } from '../../approvals/approvalactions';
+import { ApprovalSlot } from '../../approvals/approvalslot';
+import { Clock } from '../../ui/clock';
+import { untrusted } from '../../ui/untrusted';
+import { createEditors } from '../editors';
+import { execution, FakeServer, preview, session, settle } from '../fakes';
+
+const NOW = Date.parse('2026-01-02T03:04:05.000Z');
+
+function asking(given: Partial<IExecution> = {}): IExecution {
+  const approval: IApproval = {
+    status: 'asked',
+    asked_at: '2026-01-02T03:04:00.000Z',
+    expires_at: '2026-01-02T03:14:00.000Z',
+    kernel_id: 'k',
+    incarnation: 1,
+    before: null,
+    decided_at: null,
+    decided_by: null,
+    reason: null,
+    asked_source: null,
+    edits_cell: false,
+    also: [],
+    preview: null
+  };
+  return execution({
+    status: 'awaiting_approval',
+    approval: { ...approval, ...given.approval },
+    ...given
+  });
+}
+
+/** A page on which something asks, and those who look at it. */
+class Page {
+  constructor(first: IExecution) {
+    this.server.sessions = [session({ path: 'a.ipynb' })];
+    this.model = new ApprovalsModel(
+      this.server,
+      this.server.events,
+      new Signal({})
+    );
+    this.ask(first);
+    const clock = new Clock(() => this.now);
+    const trans = nullTranslator.load('jupyter_agent_exec');
+    this._options = {
+      api: this.server,
+      approvals: this.model,
+      clock,
+      editors: createEditors(),
+      rendermime: untrusted(
+        new RenderMimeRegistry({ initialFactories: standardRendererFactories })
+      ),
+      specs: () => null,
+      trans
+    };
+    this.cell.node.tabIndex = -1;
+    this.slot = this.show(first.id);
+    Widget.attach(this.cell, document.body);
+  }
+
+  /** Look at an execution, perhaps once more. */
+  show(id: string): ApprovalSlot {
+    const slot = new ApprovalSlot(id, this._options);
+    this.cell.addWidget(slot);
+    return slot;
+  }
+
+  ask(...executions: IExecution[]): void {
+    this.server.executions = executions;
+    this.server.approvals = { ...this.server.approvals, executions };
+    this.model.refresh();
+  }
+
+  /** What an execution has become, and that it asks no more. */
+  async end(given: Partial<IExecution>): Promise<void> {
+    this.ask();
+    this.server.put(asking(given));
+    await settle();
+  }
+
+  button(name: string): HTMLButtonElement {
+    const buttons = this.cell.node.querySelectorAll('button');
+    const found = Array.from(buttons).find(each => each.textContent === name);
+    if (!found) {
+      throw new Error(`No button ${name}: ${this.text}`);
+    }
+    return found;
+  }
+
+  find<E extends HTMLElement>(selector: string): E {
+    return this.cell.node.querySelector(selector) as E;
+  }
+
+  press(node: HTMLElement, key: string, given: KeyboardEventInit = {}): void {
+    const options = { key, bubbles: true, cancelable: true, ...given };
+    node.dispatchEvent(new KeyboardEvent('keydown', options));
+  }
+
+  /** What a trial did. */
+  get preview(): HTMLElement {
+    return this.find('.jp-AgentExecPreview');
+  }
+
+  /** The editor with the source. */
+  get editor(): EditorView {
+    return EditorView.findFromDOM(this.find('.cm-editor'))!;
+  }
+
+  /** The lines of the source, as they are shown. */
+  get lines(): string[] {
+    const lines = this.cell.node.querySelectorAll('.cm-line');
+    return Array.from(lines, each => each.textContent ?? '');
+  }
+
+  /** Type a text in the place of the source. */
+  type(insert: string): void {
+    const to = this.editor.state.doc.length;
+    this.editor.dispatch({ changes: { from: 0, to, insert } });
+  }
+
+  get text(): string {
+    return this.cell.node.textContent ?? '';
+  }
+
+  /** Decisions that reached the server. */
+  get decisions(): string[] {
+    return this.server.calls.filter(call => /^(approve|reject) /.test(call));
+  }
+
+  readonly cell = new Panel();
+  readonly model: ApprovalsModel;
+  now = NOW;
+  private readonly _options: ApprovalView.IOptions;
+  readonly server = new FakeServer();
+  readonly slot: ApprovalSlot;
+}
+
+async function open(given: Partial<IExecution> = {}): Promise<Page> {
+  const page = new Page(asking(given));
+  await settle(GUARD * 2);
+  return page;
+}
+
+describe('ApprovalSlot', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => {
+    document.body.replaceChildren();
+    jest.useRealTimers();
+  });
+
+  it('tells who asks, where, until when, and exactly what', async () => {
+    const page = await open({
+      source: '<b>x</b>\u202e\n!ls',
+      username: 'Ada',
+      agent: { name: 'an\u202ealyst', version: '1', model: null }
+    });
+    const group = page.find('[role=group]');
+    expect(group.getAttribute('aria-label')).toBe(
+      'Agent “an\ufffdalyst 1” (Full access), on behalf of Ada, needs approval'
+    );
+    expect(page.text).toContain('expires in 10 minutes');
+    expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
+    expect(page.lines).toEqual(['<b>x</b>U+202E', '!lsshell']);
+    expect(page.editor.state.readOnly).toBe(true);
+    expect(page.text).toContain('2 lines · 1 line is a shell command');
+    expect(page.find('.jp-AgentExecPlain-mark').textContent).toBe('shell');
+  });
+
+  it('takes no answer for a moment after it has appeared', async () => {
+    const page = new Page(asking());
+    await settle(GUARD - 1);
+    page.button('Approve').click();
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
+    await settle(1);
+    expect(page.decisions).toEqual([]);
+    page.button('Approve').click();
+    await settle();
+    expect(page.decisions).toEqual(['approve x_1 sha-1']);
+  });
+
+  it('takes no answer for a moment after another has begun to ask', async () => {
+    const page = await open();
+    page.ask(asking(), asking({ seq: 2 }));
+    await settle(0);
+    page.button('Approve').click();
+    await settle(GUARD);
+    expect(page.decisions).toEqual([]);
+    page.button('Approve').click();
+    expect(page.decisions).toHaveLength(1);
+  });
+
+  it('shows another source, says so, and binds the answer to that', async () => {
+    const page = await open();
+    page.ask(asking({ source: 'x = 2', source_sha256: 'other' }));
+    await settle(0);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual([]);
+    expect(page.find('[role=alert]').textContent).toMatch(
+      /has changed since you looked/
+    );
+    expect(page.lines).toEqual(['x = 2']);
+    await settle(GUARD);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual(['approve x_1 other']);
+  });
+
+  it('says that it asks again for another kernel', async () => {
+    const page = await open();
+    const { approval } = asking();
+    const again = { ...approval, asked_at: 'later', incarnation: 2 };
+    const error = new ApiError('refused', 'x', 409, 'approval_changed');
+    jest.spyOn(page.server, 'approve').mockRejectedValueOnce(error);
+    page.server.approvals = {
+      ...page.server.approvals,
+      executions: [asking({ approval: again as IApproval })]
+    };
+    page.button('Approve').click();
+    await settle();
+    expect(page.find('[role=alert]').textContent).toMatch(/kernel has changed/);
+    expect(page.find('dl').textContent).toContain('restarted 1 time');
+  });
+
+  it('shows what a trial did, with nothing in it that runs', async () => {
+    const page = new Page(asking());
+    page.server.preview = preview({ status: 'pending' });
+    await settle(GUARD);
+    expect(page.preview.textContent).toMatch(/^Trial: waits, or runs/);
+    page.server.preview = preview({
+      status: 'error',
+      reason: 'It ended.',
+      outputs: [
+        { output_type: 'stream', name: 'stdout', text: 'hi' },
+        {
+          output_type: 'display_data',
+          metadata: {},
+          data: { 'text/html': '<i>as</i><img src="x" onerror="run()">' }
+        },
+        {
+          output_type: 'display_data',
+          metadata: {},
+          data: { 'application/javascript': 'run()' }
+        }
+      ] as object[] as IPreview['outputs'],
+      error: { ename: 'PermissionError', evalue: '', traceback: [] },
+      changes: {
+        variables: [
+          {
+            name: 'd\u202ef',
+            change: 'added',
+            type: 'int',
+            shape: null,
+            length: null,
+            preview: null
+          }
+        ],
+        more_variables: 0,
+        files: null
+      } as unknown as IChanges,
+      seal: {
+        landlock_abi: 5,
+        seccomp: true,
+        refused: [{ kind: 'write', what: 'out\u202e.csv' }]
+      }
+    });
+    page.ask(asking());
+    await settle(0);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual([]); // the answers have just moved
+    const { textContent } = page.preview;
+    expect(textContent).toContain('Nothing has changed yet.');
+    expect(textContent).toContain('It failed: PermissionError It ended.');
+    expect(textContent).toContain('It writes or removes a file: out\ufffd.csv');
+    expect(textContent).toContain('It would change: d\ufffdf');
+    expect(textContent).toContain('hi');
+    expect(page.preview.querySelector('i')?.textContent).toBe('as');
+    expect(page.preview.querySelector('[onerror], script')).toBeNull();
+    await settle(GUARD);
+    page.button('Approve').click();
+    expect(page.decisions).toHaveLength(1);
+  });
+
+  it('shows another trial when the kernel is another', async () => {
+    const page = await open();
+    page.server.preview = preview({ reason: 'of another kernel' });
+    const { approval } = asking();
+    const again = { ...approval, asked_at: 'later', incarnation: 2 };
+    page.ask(asking({ approval: again as IApproval }));
+    await settle();
+    expect(page.preview.textContent).toContain('of another kernel');
+  });
+
+  it('says that it edits a cell, and is approved by itself alone', async () => {
+    const before = 'theirs';
+    const approval = { ...asking().approval, before, edits_cell: true };
+    const page = await open({ approval: approval as IApproval });
+    expect(page.text).toContain('replaces this cell and runs it');
+    const again = { ...approval, asked_at: 'later', before: 'theirs again' };
+    page.ask(asking({ approval: again as IApproval }));
+    await settle();
+    expect(page.find('[role=alert]').textContent).toMatch(/cell has changed/);
+  });
+
+  it('approves what a person has edited', async () => {
+    const page = await open({ source: 'a\r\nb' });
+    page.button('Edit').click();
+    expect(page.editor.state.readOnly).toBe(false);
+    expect(page.editor.hasFocus).toBe(true);
+    page.type('a\nc\u200b');
+    expect(page.lines).toEqual(['a', 'cU+200B']);
+    expect(page.text).toContain('1 invisible character');
+    await settle(GUARD);
+    page.press(page.editor.contentDOM, 'Enter', { ctrlKey: true });
+    expect(page.decisions).toEqual(['approve x_1 sha-1 as a\nc\u200b']);
+  });
+
+  it('runs what is shown, also if that is out of sight for a while', async () => {
+    const page = await open({ source: 'a' });
+    page.button('Edit').click();
+    page.type('b');
+    page.slot.dispose();
+    page.show('x_1');
+    await settle(GUARD);
+    expect(page.lines).toEqual(['b']);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1 as b']);
+    await settle();
+    page.ask(asking({ source: 'c', source_sha256: 'other' }));
+    await settle(5000);
+    expect(page.lines).toEqual(['c']);
+    expect(page.editor.state.readOnly).toBe(true);
+  });
+
+  it('approves as asked what is as it was', async () => {
+    const page = await open({ source: 'a\r\nb\rc' });
+    expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
+    page.button('Edit').click();
+    page.type('other');
+    await settle(GUARD);
+    page.button('Discard edits').click();
+    expect(page.lines).toEqual(['a', 'bU+000D', 'c']);
+    expect(page.button('Edit')).toBe(document.activeElement);
+    await settle(GUARD);
+    page.button('Approve').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1']);
+  });
+
+  it('leads from the editor to the answers, and past it', async () => {
+    const page = await open({ source: 'a' });
+    const tab = jest.fn();
+    page.editor.contentDOM.addEventListener('keydown', tab);
+    page.press(page.editor.contentDOM, 'Tab');
+    expect(tab).not.toHaveBeenCalled();
+    page.button('Edit').click();
+    page.press(page.editor.contentDOM, 'Tab');
+    expect(tab).toHaveBeenCalled();
+    page.press(page.editor.contentDOM, 'Escape');
+    expect(document.activeElement).toBe(page.button('Approve'));
+  });
+
+  it('tells how many more wait for the decision', async () => {
+    const page = await open();
+    expect(page.text).not.toContain('wait for this decision');
+    page.server.sessions = [session({ behind: 2 })];
+    page.ask(asking());
+    await settle();
+    expect(page.text).toContain('2 more wait for this decision');
+  });
+
+  it('rejects with a reason, and without', async () => {
+    const page = await open();
+    page.button('Reject…').click();
+    const reason = page.find<HTMLInputElement>('input');
+    expect(document.activeElement).toBe(reason);
+    await settle(GUARD);
+    reason.value = '  Not on production ';
+    page.press(reason, 'Enter');
+    expect(page.decisions).toEqual(['reject x_1: Not on production']);
+    const other = await open();
+    other.button('Reject…').click();
+    await settle(GUARD);
+    other.button('Reject').click();
+    expect(other.decisions).toEqual(['reject x_1: null']);
+  });
+
+  it('approves, and lets the agent run more for a time', async () => {
+    const page = await open();
+    page.server.sessions = [session({ approval: 'always' })];
+    page.ask(asking());
+    await settle(GUARD);
+    expect(page.text).not.toContain('If approved');
+    page.button('Approve and let it run…').click();
+    expect(page.text).toContain(
+      'let “analyst” run code in this kernel without asking'
+    );
+    page.button('For an hour').click();
+    expect(page.decisions).toEqual([]);
+    await settle(GUARD);
+    page.button('For an hour').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1 until hour']);
+  });
+
+  it('says what an approval covers where it covers all, and offers no more', async () => {
+    const page = await open();
+    page.server.sessions = [session({ approval: 'first' })];
+    page.ask(asking());
+    await settle(GUARD);
+    expect(page.text).toContain('without asking, until the kernel restarts');
+    expect(() => page.button('Approve and let it run…')).toThrow();
+  });
+
+  it('does not say that an approval of an edit covers more', async () => {
+    const approval = { ...asking().approval, edits_cell: true } as IApproval;
+    const page = await open({ approval });
+    page.server.sessions = [session({ approval: 'first' })];
+    page.ask(asking({ approval }));
+    await settle(GUARD);
+    expect(page.text).not.toContain('If approved');
+    expect(page.button('Approve and let it run…')).toBeTruthy();
+  });
+
+  it('goes back with Escape, and from there to the cell', async () => {
+    const page = await open();
+    page.button('Reject…').click();
+    page.press(page.find('input'), 'Escape');
+    expect(document.activeElement).toBe(page.button('Reject…'));
+    page.press(page.button('Reject…'), 'Escape');
+    expect(document.activeElement).toBe(page.cell.node);
+  });
+
+  it('says what was decided elsewhere, keeps the focus, and goes', async () => {
+    const page = await open();
+    page.button('Approve').focus();
+    const { approval } = asking();
+    await page.end({
+      status: 'rejected',
+      started_at: null,
+      approval: {
+        ...approval,
+        status: 'rejected',
+        decided_by: 'Ada'
+      } as IApproval
+    });
+    expect(page.find('[role=status]').textContent).toBe('Rejected by Ada');
+    expect(document.activeElement).toBe(page.cell.node);
+    await settle(5000);
+    expect(page.slot.isEmpty).toBe(true);
+    expect(page.slot.isHidden).toBe(true);
+  });
+
+  it('says so also if the outcome cannot be read', async () => {
+    const page = await open();
+    page.ask();
+    await settle();
+    expect(page.find('[role=status]').textContent).toBe('Already decided');
+  });
+
+  it('says in its place what went wrong, and can be tried again', async () => {
+    const page = await open();
+    page.server.failure = new ApiError('unreachable', 'away');
+    page.button('Approve').click();
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
+    await settle(0);
+    expect(page.find('[role=alert]').textContent).toMatch(/cannot be reached/);
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('false');
+    page.server.failure = null;
+    page.button('Approve').click();
+    await settle(0);
+    expect(page.decisions).toHaveLength(2);
+  });
+
+  it('shows what changed', async () => {
+    const approval = { ...asking().approval, before: 'a\nb\nd' } as IApproval;
+    const page = await open({ source: 'a\nc', approval });
+    expect(page.lines).toEqual(['a', 'c']);
+    const gone = page.cell.node.querySelectorAll('del');
+    expect(Array.from(gone, each => each.textContent)).toEqual(['b', 'd']);
+    expect(page.find('ins').textContent).toBe('c');
+    expect(page.text).toContain('Lines added: 1, removed: 2');
+    page.button('Edit').click();
+    page.type('a\nb\nd');
+    expect(page.find('ins, del')).toBeNull();
+  });
+
+  it('looks again when it has expired and no event told so', async () => {
+    const page = await open();
+    page.server.forget();
+    page.now = NOW + 11 * 60_000;
+    await settle(3000);
+    expect(page.server.calls).toContain('approvals');
+    expect(page.text).toContain('expires now');
+  });
+
+  it('stays until what was approved has its turn', async () => {
+    const page = await open();
+    const { approval } = asking();
+    const approved = { ...approval, status: 'approved' } as IApproval;
+    const who = 'person' as const;
+    const waiting_for = { who, agent: null, execution_id: null, since: null };
+    const started_at = null;
+    const source = 'edited elsewhere';
+    const waits = { approval: approved, source, started_at, waiting_for };
+    await page.end({ status: 'queued', ...waits, waiting_for: null });
+    await settle(10_000);
+    expect(page.find('[role=status]').textContent).toBe('Approved');
+    page.server.put(asking({ status: 'queued', ...waits }));
+    page.server.emit(1, { execution_id: 'x_1', status: 'queued' });
+    await settle(10_000);
+    expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
+    expect(page.text).not.toMatch(/expires|needs approval/);
+    expect(page.lines).toEqual(['edited elsewhere']);
+    expect(page.find('.cm-editor').closest('.lm-mod-hidden')).toBeNull();
+    const actions = page.find('.jp-AgentExecApproval-actions');
+    expect(actions.closest('.lm-mod-hidden')).not.toBeNull();
+    page.server.put(asking({ status: 'running', approval: approved }));
+    page.server.emit(2, { execution_id: 'x_1', status: 'running' });
+    await settle();
+    expect(page.slot.isEmpty).toBe(true);
+  });
+
+  it('shows one that asks again after it was decided', async () => {
+    const page = await open();
+    await page.end({ status: 'queued' });
+    page.ask(asking());
+    await settle(5000);
+    expect(page.button('Approve')).toBeTruthy();
+    page.cell.dispose();
+    expect(page.slot.isDisposed).toBe(true);
+  });
+});

@@ -1,0 +1,63 @@
+import { Coalescer } from '../../live/coalescer';
+import { settle } from '../fakes';
+
+describe('Coalescer', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('runs at once, and once more for all requests during the run', async () => {
+    let finish: () => void = () => undefined;
+    const task = jest.fn(
+      () => new Promise<void>(resolve => (finish = resolve))
+    );
+    const coalescer = new Coalescer(task, 100);
+    coalescer.request();
+    coalescer.request();
+    coalescer.request();
+    expect(task).toHaveBeenCalledTimes(1);
+    finish();
+    await settle(99);
+    expect(task).toHaveBeenCalledTimes(1);
+    await settle(1);
+    expect(task).toHaveBeenCalledTimes(2);
+    finish();
+    await settle();
+    expect(task).toHaveBeenCalledTimes(2);
+  });
+
+  it('keeps a request made during the rest', async () => {
+    const task = jest.fn(async () => undefined);
+    const coalescer = new Coalescer(task, 100);
+    coalescer.request();
+    await settle(50);
+    coalescer.request();
+    expect(task).toHaveBeenCalledTimes(1);
+    await settle(50);
+    expect(task).toHaveBeenCalledTimes(2);
+  });
+
+  it('runs nothing after it was disposed, in a run or a rest', async () => {
+    let finish: () => void = () => undefined;
+    const task = jest.fn(
+      () => new Promise<void>(resolve => (finish = resolve))
+    );
+    const inRun = new Coalescer(task, 100);
+    inRun.request();
+    inRun.request();
+    inRun.dispose();
+    finish();
+    await settle();
+    inRun.request();
+    expect(task).toHaveBeenCalledTimes(1);
+
+    const inRest = new Coalescer(task, 100);
+    inRest.request();
+    finish();
+    await settle(50);
+    inRest.request();
+    inRest.dispose();
+    await settle();
+    expect(inRest.isDisposed).toBe(true);
+    expect(task).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,501 @@
+import { PAGE, SessionModel } from '../../live/session';
+import { EVENTS_PAGE } from '../../live/sessionevents';
+import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
+import {
+  execution,
+  FakeServer,
+  proposal,
+  proposedEdit,
+  session,
+  settle,
+  stdout
+} from '../fakes';
+
+function numbered(count: number, given: Partial<IExecution> = {}) {
+  return Array.from({ length: count }, (_, index) =>
+    execution({ seq: index + 1, ...given })
+  );
+}
+
+function event(given: Partial<IActivityEvent> = {}): IActivityEvent {
+  return {
+    serial: 1,
+    action: 'execution',
+    session_id: 's_1',
+    length: 1,
+    ...given
+  };
+}
+
+/** An entry after an execution. */
+function journalEvent(n: number, after_seq: number): IJournalEvent {
+  return {
+    n,
+    by_kind: 'person',
+    after_seq,
+    type: 'interrupted',
+    at: '2026-01-02T03:04:05.000Z',
+    by: null,
+    execution_id: null,
+    text: null
+  };
+}
+
+/** What a server was asked for besides entries between cells. */
+function asked({ calls }: FakeServer): string[] {
+  return calls.filter(call => !call.startsWith('events'));
+}
+
+/** A model that looks at a server with these executions. */
+async function open(executions: IExecution[], active = true) {
+  const server = new FakeServer();
+  server.executions = executions;
+  const model = new SessionModel('s_1', server, session());
+  const finished: number[] = [];
+  model.finished.connect((_, { seq }) => finished.push(seq));
+  model.isActive = active;
+  await settle();
+  const seqs = () => model.executions.map(({ execution: { seq } }) => seq);
+  return { server, model, seqs, finished };
+}
+
+describe('SessionModel', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('reads proposed edits when one was proposed or decided', async () => {
+    const { server, model } = await open([]);
+    const list = jest.spyOn(server, 'listProposals');
+    model.requestSync();
+    await settle();
+    expect(list).not.toHaveBeenCalled();
+    server.proposals = [
+      proposal([proposedEdit({ id: 'p.0', kind: 'delete' })])
+    ];
+    server.journal = [{ ...journalEvent(1, 0), type: 'edits_proposed' }];
+    model.requestSync();
+    await settle();
+    expect(model.edits.map(({ id }) => id)).toEqual(['p.0']);
+    const kept = { ...model.edits[0], status: 'kept' as const };
+    server.proposals = [proposal([kept])];
+    server.journal.push({ ...journalEvent(2, 0), type: 'edits_decided' });
+    list.mockRejectedValueOnce(new Error('away'));
+    model.requestSync();
+    await settle();
+    expect(model.state.phase).toBe('error');
+    model.requestSync();
+    await settle();
+    expect(model.edits).toEqual([kept]);
+    model.requestSync();
+    await settle();
+    expect(list).toHaveBeenCalledTimes(3);
+    expect(list).toHaveBeenLastCalledWith(null, 's_1');
+  });
+
+  it('fetches nothing while nobody looks', async () => {
+    const { server, model } = await open(numbered(1), false);
+    model.onEvent(event());
+    await settle();
+    expect(server.calls).toEqual([]);
+    expect(model.state.phase).toBe('loading');
+  });
+
+  it('knows the newest cells, and earlier ones when they are asked for', async () => {
+    const { server, model, seqs } = await open(numbered(2 * PAGE + 3));
+    expect(model.state.phase).toBe('ready');
+    expect(model.last).toBe(2 * PAGE + 3);
+    expect(seqs()).toHaveLength(PAGE);
+    expect(model.hasEarlier).toBe(true);
+    server.forget();
+    await model.readEarlier();
+    expect(server.calls).toEqual([`s_1 before ${PAGE + 4}`]);
+    expect(seqs().slice(0, 2)).toEqual([4, 5]);
+    await model.readEarlier();
+    expect(seqs()).toEqual(numbered(2 * PAGE + 3).map(({ seq }) => seq));
+    expect(model.hasEarlier).toBe(false);
+  });
+
+  it('knows that there is nothing before the first', async () => {
+    const { model } = await open(numbered(3));
+    expect(model.hasEarlier).toBe(false);
+  });
+
+  it('shows at once what is said of the whole session', async () => {
+    const { server, model } = await open(numbered(3));
+    const review = {
+      verdict: 'approved' as const,
+      comment: null,
+      by: 'Ada',
+      at: '2026-01-02T03:04:05.000Z',
+      whole_session: true
+    };
+    server.put(...[1, 2, 3].map(seq => execution({ seq, review })));
+    model.onEvent(event());
+    await settle();
+    expect(model.find('x_2')?.execution.review).toBeNull();
+    model.onEvent(event({ action: 'session' }));
+    await settle();
+    expect(model.find('x_2')?.execution.review).toEqual(review);
+  });
+
+  it('knows the entries between cells', async () => {
+    const { server, model } = await open(numbered(2));
+    expect(model.eventsAfter(1)).toEqual([]);
+    server.journal = [journalEvent(3, 0), journalEvent(7, 1)];
+    model.onEvent(event());
+    await settle();
+    const [first] = model.eventsAfter(1);
+    expect(first.n).toBe(7);
+    const known = model.eventsAfter(0);
+    server.forget();
+    server.journal.push(journalEvent(9, 1));
+    model.onEvent(event());
+    await settle();
+    expect(server.calls).toContain('events of s_1 after 7');
+    expect(model.eventsAfter(1).map(({ n }) => n)).toEqual([7, 9]);
+    expect(model.eventsAfter(0)).toBe(known);
+  });
+
+  it('reads many entries page by page', async () => {
+    const { server, model } = await open(numbered(1));
+    server.journal = Array.from({ length: 2 * EVENTS_PAGE + 1 }, (_, index) =>
+      journalEvent(index + 1, 1)
+    );
+    model.requestSync();
+    await settle();
+    expect(model.eventsAfter(1)).toHaveLength(2 * EVENTS_PAGE + 1);
+  });
+
+  it('leads to a cell that is shown', async () => {
+    const { server, model } = await open(numbered(3));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    server.forget();
+    model.reveal('x_2');
+    expect(revealed).toEqual([2]);
+    expect(server.calls).toEqual([]);
+  });
+
+  it('leads to a cell that is far back, and knows all from there on', async () => {
+    const { model, seqs } = await open(numbered(3 * PAGE));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_50');
+    await settle();
+    expect(revealed).toEqual([50]);
+    expect(seqs()).toEqual(numbered(3 * PAGE).map(({ seq }) => seq));
+  });
+
+  it('leads to a cell when nothing is shown yet, and when somebody looks', async () => {
+    const { model } = await open(numbered(300), false);
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_9');
+    await settle();
+    expect(revealed).toEqual([]);
+    model.isActive = true;
+    await settle();
+    expect(revealed).toEqual([9]);
+    model.reveal('x_299');
+    await settle();
+    expect(revealed).toEqual([9, 299]);
+  });
+
+  it('leads to a cell that has just come', async () => {
+    const { server, model, seqs } = await open(numbered(3));
+    server.put(execution({ seq: 4 }));
+    const revealed: number[] = [];
+    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
+    model.reveal('x_4');
+    await settle();
+    expect(revealed).toEqual([4]);
+    expect(seqs()).toEqual([1, 2, 3, 4]);
+  });
+
+  it('says that a cell which it should lead to is not there', async () => {
+    const { model } = await open(numbered(3));
+    model.reveal('x_99');
+    await settle();
+    expect(model.state.phase).toBe('error');
+    model.requestSync();
+    await settle();
+    expect(model.state.phase).toBe('ready');
+  });
+
+  it('looks no longer for a cell of another session', async () => {
+    const { server, model } = await open(numbered(3));
+    jest
+      .spyOn(server, 'getExecution')
+      .mockResolvedValue(
+        execution({ id: 'x_other', seq: 2, session_id: 's_2' })
+      );
+    model.reveal('x_other');
+    await settle();
+    expect(server.getExecution).toHaveBeenCalledTimes(1);
+    model.requestSync();
+    await settle();
+    expect(server.getExecution).toHaveBeenCalledTimes(1);
+    expect(model.state.phase).toBe('ready');
+  });
+
+  it('says that an empty session is empty', async () => {
+    const { model } = await open([]);
+    expect(model.state.phase).toBe('ready');
+    expect(model.last).toBe(0);
+    expect(model.executions).toEqual([]);
+  });
+
+  it('reads only what may have changed after an event', async () => {
+    const { server, model, seqs, finished } = await open([
+      execution({ seq: 1 }),
+      execution({ seq: 2, status: 'queued' })
+    ]);
+    server.forget();
+    server.put(execution({ seq: 2 }), execution({ seq: 3 }));
+    model.onEvent(event());
+    await settle();
+    expect(asked(server)).toEqual(['s_1 after 1']);
+    expect(seqs()).toEqual([1, 2, 3]);
+    expect(finished).toEqual([2]);
+  });
+
+  it('reads after the last cell when all have finished', async () => {
+    const { server, model } = await open(numbered(2));
+    server.forget();
+    model.requestSync();
+    await settle();
+    expect(asked(server)).toEqual(['s_1 after 2']);
+  });
+
+  it('reads all that is shown again after a gap', async () => {
+    const { server, model } = await open(numbered(2));
+    server.forget();
+    server.put(execution({ seq: 1, status: 'error' }));
+    model.requestSync(true);
+    await settle();
+    expect(asked(server)).toEqual(['s_1 after 0', 's_1 after 2']);
+    expect(model.executions[0].execution.status).toBe('error');
+  });
+
+  it('reads a cell again that changed after it had finished', async () => {
+    const { server, model } = await open(numbered(3));
+    server.put(execution({ seq: 1, cell: { outputs: [stdout('late')] } }));
+    server.forget();
+    model.onEvent(event({ execution_id: 'x_1' }));
+    await settle();
+    expect(asked(server)).toEqual(['s_1 after 3', 'execution x_1']);
+    expect(model.executions[0].outputs).toEqual([stdout('late')]);
+  });
+
+  it('reads all that came while it was away', async () => {
+    const { server, model, seqs } = await open(numbered(3));
+    server.put(...numbered(2 * PAGE + 9).slice(3));
+    model.onEvent(event());
+    await settle();
+    expect(seqs()).toEqual(numbered(2 * PAGE + 9).map(({ seq }) => seq));
+  });
+
+  it('says what failed, and gets over it', async () => {
+    const { server, model } = await open(numbered(2));
+    server.failure = new Error('down');
+    model.requestSync();
+    await settle();
+    expect(model.state).toMatchObject({ phase: 'error' });
+    expect(model.executions).toHaveLength(2);
+    server.failure = null;
+    server.forget();
+    model.requestSync();
+    await settle();
+    expect(model.state.phase).toBe('ready');
+    expect(asked(server)).toEqual(['s_1 after 0', 's_1 after 2']);
+  });
+
+  it('reads again when the list of sessions knows more', async () => {
+    const { server, model } = await open(numbered(1));
+    server.forget();
+    model.setSession(session({ title: 'New' }));
+    await settle();
+    expect(server.calls).toEqual([]);
+    expect(model.session?.title).toBe('New');
+    model.setSession(
+      session({ chain: { head: 'g', length: 2, signature: null } })
+    );
+    await settle();
+    expect(asked(server)).toEqual(['s_1 after 1']);
+  });
+
+  it('follows what runs, and takes its outputs from nowhere else', async () => {
+    const running = execution({ seq: 1, status: 'running' });
+    const { server, model, finished } = await open([running]);
+    const stream = server.streams.get('x_1');
+    stream?.tell({
+      kind: 'output',
+      change: { index: 0, output: stdout('a') }
+    });
+    await settle();
+    expect(model.executions[0].outputs).toEqual([stdout('a')]);
+    // An answer that is older than the stream must not take the output away.
+    model.requestSync(true);
+    await settle();
+    expect(model.executions[0].outputs).toEqual([stdout('a')]);
+    const done = execution({ seq: 1, cell: { outputs: [stdout('ab')] } });
+    server.put(done);
+    stream?.tell({ kind: 'execution', execution: done, finished: true });
+    stream?.end();
+    await settle();
+    expect(finished).toEqual([1]);
+    expect(model.executions[0].outputs).toEqual([stdout('ab')]);
+  });
+
+  it('leaves open what was seen to come when a list says that it has ended', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' })
+    ]);
+    server.streams.get('x_1')?.tell({
+      kind: 'output',
+      change: { index: 0, output: stdout('long') }
+    });
+    await settle();
+    const left_out = [{ index: 0, bytes: 9000, mimetypes: ['text/plain'] }];
+    server.put(
+      execution({ seq: 1, cell: { outputs: [stdout('')] }, left_out })
+    );
+    model.requestSync();
+    await settle();
+    expect(model.find('x_1')?.execution.status).toBe('ok');
+    expect(model.find('x_1')?.outputs).toEqual([stdout('long')]);
+    expect(model.find('x_1')?.execution.left_out).toEqual([]);
+  });
+
+  it('does not take a running snapshot over what has finished', async () => {
+    const { server, model } = await open([execution({ seq: 1 })]);
+    server.put(execution({ seq: 1, status: 'running' }));
+    model.requestSync(true);
+    await settle();
+    expect(model.executions[0].execution.status).toBe('ok');
+  });
+
+  it('goes from one that runs to the next', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' }),
+      execution({ seq: 2, status: 'queued' })
+    ]);
+    const done = execution({ seq: 1 });
+    server.put(done, execution({ seq: 2, status: 'running' }));
+    server.streams
+      .get('x_1')
+      ?.tell({ kind: 'execution', execution: done, finished: true });
+    server.streams.get('x_1')?.end();
+    await settle();
+    model.onEvent(event());
+    await settle();
+    expect([...server.streams.keys()]).toEqual(['x_1', 'x_2']);
+  });
+
+  it('stops following when nobody looks, and begins again', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' })
+    ]);
+    const first = server.streams.get('x_1');
+    model.isActive = false;
+    await settle();
+    expect(first?.aborted).toBe(true);
+    model.isActive = true;
+    model.isActive = true;
+    await settle();
+    expect(server.streams.get('x_1')).not.toBe(first);
+  });
+
+  it('does without the stream when a step does not fit', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' })
+    ]);
+    server.put(
+      execution({
+        seq: 1,
+        status: 'running',
+        cell: { outputs: [stdout('read')] }
+      })
+    );
+    server.streams
+      .get('x_1')
+      ?.tell({ kind: 'output', change: { index: 9, append: 'x' } });
+    await settle();
+    expect(model.executions[0].outputs).toEqual([stdout('read')]);
+    expect(server.calls.filter(call => call === 'follow x_1')).toHaveLength(1);
+  });
+
+  it('follows again when a server that was away is back', async () => {
+    const { server, model } = await open([execution({ status: 'running' })]);
+    server.failure = new Error('away');
+    server.streams.get('x_1')?.fail(new Error('away'));
+    await settle();
+    expect(model.state.phase).toBe('error');
+    server.failure = null;
+    server.forget();
+    model.requestSync();
+    await settle();
+    expect(server.calls).toContain('follow x_1');
+  });
+
+  it('does without the stream when it fails', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' })
+    ]);
+    server.streams.get('x_1')?.tell({
+      kind: 'status',
+      change: {
+        status: 'running',
+        execution_count: 7,
+        started_at: null,
+        waiting_for: null,
+        input: null
+      }
+    });
+    server.streams.get('x_1')?.fail(new Error('refused'));
+    await settle();
+    model.onEvent(event());
+    await settle();
+    expect(server.calls.filter(call => call === 'follow x_1')).toHaveLength(1);
+  });
+
+  it('lets go of everything when it is disposed', async () => {
+    const { server, model } = await open([
+      execution({ seq: 1, status: 'running' })
+    ]);
+    const [cell] = model.executions;
+    model.requestSync();
+    model.dispose();
+    model.dispose();
+    await settle();
+    expect(server.streams.get('x_1')?.aborted).toBe(true);
+    expect(cell.isDisposed).toBe(true);
+    server.forget();
+    model.requestSync(true);
+    await settle();
+    expect(server.calls).toEqual([]);
+  });
+
+  it('takes no answer that comes after it was disposed', async () => {
+    const { server, model, seqs } = await open(numbered(PAGE + 9));
+    const known = seqs();
+    server.put(execution({ seq: PAGE + 10 }));
+    const reading = model.readEarlier();
+    model.requestSync(true);
+    model.reveal('x_1');
+    model.dispose();
+    await reading;
+    await settle();
+    expect(seqs()).toEqual(known);
+  });
+
+  it('asks for cells without what is large in them', async () => {
+    const { server, model } = await open(numbered(PAGE + 9));
+    const asked = jest.spyOn(server, 'listExecutions');
+    model.requestSync(true);
+    await settle();
+    await model.readEarlier();
+    expect(asked.mock.calls.length).toBeGreaterThan(2);
+    expect(asked.mock.calls.every(([, range]) => range.brief)).toBe(true);
+  });
+});

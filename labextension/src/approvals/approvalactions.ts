@@ -1,0 +1,223 @@
+/** The answers that a person can give to what asks. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import type { GrantSpan } from '../tokens';
+import { element, linkButton, styledButton } from '../ui/elements';
+
+/**
+ * Milliseconds for which no button answers after something new is shown.
+ *
+ * What asks appears by itself, and can push a button under a pointer that was
+ * just about to click on something else. A double click must not answer the
+ * question that the first click opened either.
+ */
+export const GUARD = 500;
+
+/** Buttons, and a form for those answers that need more words. */
+export class ApprovalActions extends Widget {
+  constructor(private readonly _options: ApprovalActions.IOptions) {
+    super();
+    this.addClass('jp-AgentExecApproval-actions');
+    this._reason.maxLength = 5000;
+    this._reason.type = 'text';
+  }
+
+  override dispose(): void {
+    clearTimeout(this._timer);
+    super.dispose();
+  }
+
+  /** Offer all answers to a source anew. */
+  reset(): void {
+    this._reason.value = '';
+    this._showChoice();
+  }
+
+  /** Offer what can be granted now, unless a form is open. */
+  protected override onUpdateRequest(): void {
+    const isOffered = this._choices.length > 3;
+    if (this._opener === null && isOffered !== this._options.asks()) {
+      const at = this._choices.findIndex(
+        each => each === document.activeElement
+      );
+      this._showChoice();
+      this._choices[at]?.focus();
+    }
+  }
+
+  /** Answer nothing for a moment: what can be seen has changed. */
+  guard(): void {
+    clearTimeout(this._timer);
+    this._guarded = true;
+    this._timer = setTimeout(() => {
+      this._guarded = false;
+      this._renderButtons();
+    }, GUARD);
+    this._renderButtons();
+  }
+
+  /** Whether an answer is on its way. */
+  set busy(value: boolean) {
+    this._busy = value;
+    this.node.setAttribute('aria-busy', String(value));
+    this._renderButtons();
+  }
+
+  /** Go back from a form; false if there is none. */
+  back(): boolean {
+    const { _opener } = this;
+    if (this._busy || _opener === null) {
+      return false;
+    }
+    this._showChoice();
+    this._choices[_opener]?.focus();
+    return true;
+  }
+
+  private _showChoice(): void {
+    const { approve, asks, edit, isEditing, restore, trans } = this._options;
+    this._opener = null;
+    const open = (label: string, show: (opener: number) => void, at: number) =>
+      styledButton(label, 'reject', () => this._answer(() => show(at)));
+    const restoreSource = () => {
+      restore();
+      this._showChoice();
+      this._choices[1].focus();
+    };
+    const editSource = () => {
+      edit();
+      this._showChoice();
+    };
+    this._choices = [
+      styledButton(trans.__('Approve'), 'accept', () => this._answer(approve)),
+      isEditing()
+        ? styledButton(trans.__('Discard edits'), 'reject', () =>
+            this._answer(restoreSource)
+          )
+        : styledButton(trans.__('Edit'), 'reject', () =>
+            this._answer(editSource)
+          ),
+      open(trans.__('Reject…'), at => this._showReason(at), 2),
+      ...(asks()
+        ? [
+            open(
+              trans.__('Approve and let it run…'),
+              at => this._showSpans(at),
+              3
+            )
+          ]
+        : [])
+    ];
+    this._show(...this._choices);
+  }
+
+  /** Take the keyboard. */
+  focus(): void {
+    this._choices[0]?.focus();
+  }
+
+  /** Approve what is shown. */
+  approve(): void {
+    this._answer(this._options.approve);
+  }
+
+  private _showReason(opener: number): void {
+    const { trans } = this._options;
+    this._opener = opener;
+    const reject = () =>
+      this._answer(() => this._options.reject(this._reason.value.trim()));
+    this._reason.onkeydown = event => {
+      if (event.key === 'Enter' && !event.isComposing) {
+        event.preventDefault();
+        reject();
+      }
+    };
+    const text = trans.__('Reason for the agent (optional)');
+    const label = element('label', '', text);
+    label.append(this._reason);
+    this._show(
+      label,
+      styledButton(trans.__('Reject'), 'warn', reject),
+      this._createBack()
+    );
+    this._reason.focus();
+  }
+
+  private _showSpans(opener: number): void {
+    const { agentName, grant, trans } = this._options;
+    this._opener = opener;
+    const text = trans.__(
+      'Approve this, and let %1 run code in this kernel without asking',
+      agentName()
+    );
+    const spans: [GrantSpan, string][] = [
+      ['restart', trans.__('Until the kernel restarts')],
+      ['hour', trans.__('For an hour')]
+    ];
+    const buttons = spans.map(([span, label]) =>
+      styledButton(label, 'reject', () => this._answer(() => grant(span)))
+    );
+    this._show(
+      element('div', 'jp-AgentExecApproval-note', text),
+      ...buttons,
+      this._createBack()
+    );
+    buttons[0].focus();
+  }
+
+  private _createBack(): HTMLButtonElement {
+    return linkButton(this._options.trans.__('Back'), () => this.back());
+  }
+
+  private _show(...nodes: HTMLElement[]): void {
+    this.node.replaceChildren(...nodes);
+    this.guard();
+  }
+
+  private _answer(act: () => unknown): void {
+    if (!this._guarded && !this._busy) {
+      act();
+    }
+  }
+
+  /** Tell which buttons answer; they keep the focus while they do not. */
+  private _renderButtons(): void {
+    const disabled = String(this._guarded || this._busy);
+    this.node.querySelectorAll('button.jp-mod-styled').forEach(button => {
+      button.setAttribute('aria-disabled', disabled);
+    });
+    this._reason.readOnly = this._busy;
+  }
+
+  private _busy = false;
+  private _choices: HTMLButtonElement[] = [];
+  private _guarded = false;
+  /** Which of the choices has opened the form that is shown. */
+  private _opener: number | null = null;
+  private readonly _reason = element('input', 'jp-mod-styled');
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** The options of answers. */
+export namespace ApprovalActions {
+  /** What they are made of. */
+  export interface IOptions {
+    trans: TranslationBundle;
+    /** Let what is shown run. */
+    approve: () => unknown;
+    /** Whether an approval is about just this, so that more can be granted. */
+    asks: () => boolean;
+    /** What the agent calls itself. */
+    agentName: () => string;
+    /** Whether a person edits the source. */
+    isEditing: () => boolean;
+    /** Let a person edit the source. */
+    edit: () => void;
+    /** Show the agent's source again. */
+    restore: () => void;
+    /** Do not let it run; the reason may be empty. */
+    reject: (reason: string) => Promise<void>;
+    /** Approve what is shown, and let its agent run more for so long. */
+    grant: (span: GrantSpan) => Promise<void>;
+  }
+}

@@ -1,0 +1,145 @@
+/** How what asks for approval is said to a person. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { kernelName } from '../tokens';
+import type {
+  IAgentSession,
+  IApprovalList,
+  IExecution,
+  IRefusal
+} from '../tokens';
+import { personName, plainName, shortText } from '../ui/notebookwording';
+import { agentText, credentialWord, momentText, roughly } from '../ui/wording';
+
+/** Who asks. */
+export function askerText(
+  { agent, token, username }: Pick<IExecution, 'agent' | 'token' | 'username'>,
+  trans: TranslationBundle
+): string {
+  const who = trans.__(
+    '%1 (%2)',
+    agentText(agent),
+    shortText(credentialWord(token, trans))
+  );
+  const person = personName(username);
+  return person ? trans.__('%1, on behalf of %2,', who, person) : who;
+}
+
+/** In which life of which kernel it would run. */
+export function kernelText(
+  { approval, kernel }: IExecution,
+  session: IAgentSession | null,
+  trans: TranslationBundle
+): string {
+  const name = kernel?.name ?? (session && kernelName(session));
+  const life = approval?.incarnation ?? 0;
+  if (!approval?.kernel_id || life < 1) {
+    return name
+      ? trans.__('%1, not started yet', plainName(name))
+      : trans.__('not started yet');
+  }
+  const called = plainName(name ?? approval.kernel_id);
+  return life === 1
+    ? called
+    : trans._n(
+        '%2, restarted %1 time',
+        '%2, restarted %1 times',
+        life - 1,
+        called
+      );
+}
+
+/** How long it may still be decided about. */
+export function expiryText(
+  expiresAt: string,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const left = Date.parse(expiresAt) - now;
+  if (left <= 0) {
+    return trans.__('expires now');
+  }
+  return trans.__('expires in %1', roughly(left / 1000));
+}
+
+/** What became of what asked. */
+export function outcomeText(
+  { approval, status }: IExecution,
+  trans: TranslationBundle
+): string {
+  const who = personName(approval?.decided_by ?? null);
+  switch (approval?.status) {
+    case 'approved':
+      if (approval.asked_source !== null) {
+        return who
+          ? trans.__('Edited and approved by %1', who)
+          : trans.__('Edited and approved');
+      }
+      return who ? trans.__('Approved by %1', who) : trans.__('Approved');
+    case 'rejected':
+      return who ? trans.__('Rejected by %1', who) : trans.__('Rejected');
+    case 'expired':
+      return trans.__('Expired: nobody decided in time');
+    case 'withdrawn':
+      return trans.__('Withdrawn by the agent');
+    default:
+      return status === 'awaiting_approval' ? '' : trans.__('Already decided');
+  }
+}
+
+/** What the seal of a trial refused: a fact, as the code tried it. */
+export function refusedText(
+  { kind, what }: IRefusal,
+  trans: TranslationBundle
+): string {
+  const name = what === null ? null : plainName(shortText(what));
+  switch (kind) {
+    case 'write':
+      return trans.__('It writes or removes a file: %1', name ?? '?');
+    case 'connect':
+      return name === null
+        ? trans.__('It uses the network')
+        : trans.__('It uses the network: %1', name);
+    case 'start':
+      return name === null
+        ? trans.__('It starts a process')
+        : trans.__('It starts a program: %1', name);
+    case 'signal':
+      return trans.__('It signals a process: %1', name ?? '?');
+    case 'access':
+      return name === null
+        ? trans.__('The trial was refused something')
+        : trans.__('The trial was refused: %1', name);
+  }
+}
+
+/** Who paused all agents, and since when. */
+export function pausedText(
+  { at, by }: NonNullable<IApprovalList['paused']>,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const who = personName(by);
+  const since = momentText(at, now);
+  return who
+    ? trans.__('All agents are paused by %1, since %2', who, since)
+    : trans.__('All agents are paused, since %1', since);
+}
+
+/** What is wrong with a copy of the record. */
+export function sinkText(
+  { entries_behind, is_stopping_code, name }: IApprovalList['sinks'][number],
+  trans: TranslationBundle
+): string {
+  if (is_stopping_code) {
+    return trans.__(
+      'Agents cannot run code: the copy of the record in "%1" is too far behind',
+      name
+    );
+  }
+  return trans._n(
+    'The record cannot be copied to "%2": it lacks %1 entry',
+    'The record cannot be copied to "%2": it lacks %1 entries',
+    entries_behind,
+    name
+  );
+}

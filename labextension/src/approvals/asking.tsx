@@ -1,0 +1,356 @@
+/** At the head of the panel: what waits for the user, and whether agents are paused. */
+import { PathExt } from '@jupyterlab/coreutils';
+import {
+  ReactWidget,
+  runIcon,
+  ToolbarButtonComponent,
+  UseSignal
+} from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+import { readSource } from '../ui/sourcetext';
+import type { Lookalikes } from '../ui/sourcetext';
+import { CommandIDs } from '../tokens';
+import type {
+  Execute,
+  IActivityModel,
+  IAgentSession,
+  IApprovalsModel,
+  IExecution
+} from '../tokens';
+import { GUARD } from './approvalactions';
+import { pausedText, sinkText } from './approvalwording';
+import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
+import { Words } from '../ui/message';
+import {
+  firstLine,
+  peopleText,
+  plainName,
+  shortText
+} from '../ui/notebookwording';
+import { showAsking, showProposed } from './showasking';
+import {
+  credentialWord,
+  proposedText,
+  quoted,
+  targetText,
+  waitsText,
+  whoText
+} from '../ui/wording';
+
+/** A list of all that waits, and what a user has to know; it may take no room. */
+export class WaitingList extends ReactWidget {
+  constructor(private readonly _props: IProps) {
+    super();
+    this.addClass('jp-AgentExecAsking');
+  }
+
+  protected render(): JSX.Element {
+    return (
+      <UseSignal signal={this._props.approvals.changed}>
+        {() => (
+          <>
+            <Paused {...this._props} />
+            <Sinks {...this._props} />
+            <People {...this._props} />
+            <UseSignal signal={this._props.approvals.edited}>
+              {() => (
+                <UseSignal signal={this._props.model.changed}>
+                  {() => <Waiting {...this._props} />}
+                </UseSignal>
+              )}
+            </UseSignal>
+          </>
+        )}
+      </UseSignal>
+    );
+  }
+}
+
+/** A button that pauses all agents, and lets them go on. */
+export class PauseButton extends ReactWidget {
+  constructor(
+    private readonly _props: Pick<IProps, 'approvals' | 'execute' | 'trans'>
+  ) {
+    super();
+    this.addClass('jp-ToolbarButton');
+  }
+
+  protected render(): JSX.Element {
+    const { approvals, execute, trans } = this._props;
+    const { pause, resume } = CommandIDs;
+    return (
+      <UseSignal signal={approvals.changed}>
+        {() => {
+          const { paused } = approvals;
+          return (
+            <ToolbarButtonComponent
+              icon={paused ? runIcon : pauseIcon}
+              label={
+                paused ? trans.__('Resume agents') : trans.__('Pause agents')
+              }
+              onClick={() => void execute(paused ? resume : pause, {})}
+            />
+          );
+        }}
+      </UseSignal>
+    );
+  }
+}
+
+interface IProps {
+  approvals: IApprovalsModel;
+  model: IActivityModel;
+  trans: TranslationBundle;
+  execute: Execute;
+  /** The server's time, in milliseconds. */
+  now: () => number;
+}
+
+function Paused({ approvals, now, trans }: IProps): JSX.Element {
+  const { paused } = approvals;
+  return (
+    <div role="status">
+      {paused && (
+        <div className="jp-AgentExecAsking-paused">
+          <pauseIcon.react tag="span" className="jp-AgentExec-icon" />
+          {pausedText(paused, now(), trans)}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What fails of the copies of the record; operators have to mend it. */
+function Sinks({ approvals, trans }: IProps): JSX.Element {
+  return (
+    <div role="status">
+      {approvals.sinks.map(sink => (
+        <div
+          key={sink.name}
+          className="jp-AgentExecAsking-sink"
+          title={sink.error ?? undefined}
+        >
+          <errorIcon.react tag="span" className="jp-AgentExec-icon" />
+          {sinkText(sink, trans)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Whether the user's own code is recorded. */
+function People({ approvals, trans }: IProps): JSX.Element | null {
+  const { people } = approvals;
+  const text = people && peopleText(people, trans);
+  return text ? <div className="jp-AgentExecAsking-people">{text}</div> : null;
+}
+
+function Waiting(props: IProps): JSX.Element {
+  const { asking, proposing } = props.approvals;
+  const text = waitsText(props.approvals, props.trans);
+  const Icon = statusIcons.awaiting_approval;
+  const node = React.useRef<HTMLDivElement>(null);
+  const focused = node.current?.contains(document.activeElement) ?? false;
+  React.useLayoutEffect(() => {
+    // What had the keyboard was decided, here or elsewhere.
+    if (focused && !node.current?.contains(document.activeElement)) {
+      node.current?.focus();
+    }
+  });
+  const isGuarded = useGuard(asking.map(({ id }) => id).join());
+  return (
+    <div ref={node} tabIndex={-1}>
+      {text && (
+        <>
+          <h3 id={HEADING}>
+            <Icon.react tag="span" className="jp-AgentExec-icon" />
+            {text}
+          </h3>
+          <ul aria-labelledby={HEADING}>
+            {asking.map(each => (
+              <Item
+                key={each.id}
+                {...props}
+                execution={each}
+                isGuarded={isGuarded}
+              />
+            ))}
+            {proposing.map(each => (
+              <Proposal key={each.id} {...props} session={each} />
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Whether buttons answer nothing yet, as what is listed has just changed. */
+function useGuard(listed: string): boolean {
+  const [seen, setSeen] = React.useState('');
+  React.useEffect(() => {
+    const timer = setTimeout(() => setSeen(listed), GUARD);
+    return () => clearTimeout(timer);
+  }, [listed]);
+  return seen !== listed;
+}
+
+/** What asks, where it would run, and the two answers that need no more. */
+function Item(
+  props: IProps & { execution: IExecution; isGuarded: boolean }
+): JSX.Element {
+  const { approvals, execute, execution, isGuarded, model, trans } = props;
+  const { document, id, session_id, source_sha256 } = execution;
+  const draft = approvals.draftOf(execution);
+  const source = draft ?? execution.source;
+  const session = model.sessions.find(each => each.id === session_id);
+  const where = document
+    ? fileName(document.path)
+    : session
+      ? targetText(session, trans)
+      : '';
+  const whole = wholeLine(source, execution.lookalikes);
+  const more = source.trim().split('\n').length - 1;
+  const show = () => showAsking(execution, execute);
+  const approve = () =>
+    void execute(CommandIDs.approve, {
+      execution_id: id,
+      source_sha256,
+      source: draft
+    });
+  const reject = () => void execute(CommandIDs.reject, { execution_id: id });
+  const what = `jp-agent-exec-asking-${id}`;
+  const answer = (label: string, act: () => void) => (
+    <button
+      type="button"
+      className="jp-AgentExec-link"
+      aria-describedby={what}
+      aria-disabled={isGuarded}
+      onClick={() => isGuarded || act()}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <li className="jp-AgentExecAsking-line">
+      <button
+        type="button"
+        className="jp-AgentExecAsking-item"
+        title={tooltip(execution, source, trans)}
+        onClick={show}
+      >
+        <span className="jp-AgentExecAsking-what">
+          <code id={what} dir="ltr" data-whole={whole !== null}>
+            {whole ?? firstLine(source)}
+          </code>
+          {more > 0 && (
+            <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
+          )}
+        </span>
+        <Where {...execution} where={where} trans={trans} />
+      </button>
+      {whole === null
+        ? answer(trans.__('View code'), show)
+        : answer(trans.__('Approve'), approve)}
+      {answer(trans.__('Reject'), reject)}
+    </li>
+  );
+}
+
+/** The notebook for which an agent proposes changes. */
+function Proposal(props: IProps & { session: IAgentSession }): JSX.Element {
+  const { execute, session, trans } = props;
+  const open = () => showProposed(session, execute);
+  const what = `jp-agent-exec-proposing-${session.id}`;
+  return (
+    <li className="jp-AgentExecAsking-line">
+      <button
+        type="button"
+        className="jp-AgentExecAsking-item"
+        title={[whoText(session, trans), plainName(session.path ?? '')].join(
+          '\n'
+        )}
+        onClick={open}
+      >
+        <span className="jp-AgentExecAsking-what">
+          <span id={what}>{proposedText(session, trans)}</span>
+        </span>
+        <Where
+          {...session}
+          where={fileName(session.path ?? '')}
+          trans={trans}
+        />
+      </button>
+      <button
+        type="button"
+        className="jp-AgentExec-link"
+        aria-describedby={what}
+        onClick={open}
+      >
+        {trans.__('Open')}
+      </button>
+    </li>
+  );
+}
+
+/** Where it is about, and who it is from. */
+function Where({
+  agent,
+  token,
+  trans,
+  where
+}: Pick<IExecution, 'agent' | 'token'> & {
+  where: string;
+  trans: TranslationBundle;
+}): JSX.Element {
+  return (
+    <span className="jp-AgentExecAsking-where">
+      <Words
+        words={[
+          where,
+          shortText(credentialWord(token, trans)),
+          quoted(shortText(agent.name))
+        ]}
+      />
+    </span>
+  );
+}
+
+/** The name of a file, as it can stand in a sentence. */
+function fileName(path: string): string {
+  return plainName(PathExt.basename(path));
+}
+
+/** All of what asks; nothing in it is invisible or turns the text around it. */
+function tooltip(
+  execution: IExecution,
+  source: string,
+  trans: TranslationBundle
+): string {
+  const path = execution.document?.path;
+  const lines = source.replace(/\t/g, '    ').split('\n');
+  return [
+    whoText(execution, trans),
+    ...[path ?? [], lines].flat().map(plainName)
+  ].join('\n');
+}
+
+/**
+ * A source that this list can show as it is, to its last character; null for
+ * any other, which is approved only where it is all to be seen.
+ */
+function wholeLine(source: string, lookalikes: Lookalikes): string | null {
+  const text = source.trim();
+  const [line, ...more] = readSource(text, lookalikes);
+  return more.length === 0 &&
+    text.length <= LONGEST_WHOLE &&
+    line.pieces.every(({ kind }) => kind === 'text')
+    ? text
+    : null;
+}
+
+/** Characters that are shown whole: they wrap where there is little room. */
+const LONGEST_WHOLE = 80;
+
+const HEADING = 'jp-agent-exec-asking';

@@ -1,0 +1,112 @@
+/** What needs approval, in the notebook where it would run. */
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { IAttachedSessions, IExecution } from '../tokens';
+import { ApprovalView } from './approval';
+import { CellNeighbours } from '../ui/cellneighbours';
+import type { Place } from '../ui/cellneighbours';
+import { untrusted } from '../ui/untrusted';
+
+/**
+ * Shows each execution that needs approval, or waits for its turn after that,
+ * at its place in a notebook.
+ *
+ * The server says where that is: a cell that merely says that it needs
+ * approval, as a copy does, is not believed.
+ */
+export class NotebookApprovals implements IDisposable {
+  constructor(
+    private readonly _panel: NotebookPanel,
+    private readonly _options: NotebookApprovals.IOptions
+  ) {
+    const { content, context } = _panel;
+    const { approvals, attached } = _options;
+    this._places = new CellNeighbours(content);
+    this._rendermime = untrusted(content.rendermime);
+    approvals.changed.connect(this._update, this);
+    attached.changed.connect(this._update, this);
+    context.pathChanged.connect(this._update, this);
+    content.model?.cells.changed.connect(this._update, this);
+    this._update();
+  }
+
+  get isDisposed(): boolean {
+    return this._places.isDisposed;
+  }
+
+  dispose(): void {
+    Signal.clearData(this);
+    this._places.dispose();
+  }
+
+  /** Bring what needs approval into view. */
+  async reveal(executionId: string): Promise<void> {
+    const view = this._views.get(executionId);
+    if (view) {
+      await this._places.reveal(view);
+    }
+  }
+
+  private _update(): void {
+    const { approvals, attached } = this._options;
+    for (const execution of approvals.asking) {
+      this._show(execution);
+    }
+    for (const execution of attached.approved) {
+      if (!this._over.has(execution.id)) {
+        this._show(execution);
+      }
+    }
+  }
+
+  /** Where an execution is shown here; null if it is not. */
+  private _placeOf(execution: IExecution): Place | null {
+    const { document: placed } = execution;
+    const { context } = this._panel;
+    if (!placed?.placement || placed.path !== context.localPath) {
+      return null;
+    }
+    const { follows, placement } = placed;
+    return placement === 'end' ? placement : { ...placement, follows };
+  }
+
+  private _show(execution: IExecution): void {
+    const place = this._placeOf(execution);
+    if (!place || this._views.has(execution.id)) {
+      return;
+    }
+    const { accepted_at, id } = execution;
+    const view = new ApprovalView(execution, {
+      ...this._options,
+      rendermime: this._rendermime
+    });
+    view.addClass('jp-AgentExecProposal');
+    view.node.tabIndex = -1;
+    this._views.set(id, view);
+    view.disposed.connect(() => this._views.delete(id));
+    this._over.delete(id);
+    view.over.connect(() => {
+      this._over.add(id);
+      view.dispose();
+      this._update(); // it may need approval again
+    });
+    this._places.add(view, place, `${accepted_at} ${id}`);
+  }
+
+  /** What is shown no more, though a list may still have it. */
+  private readonly _over = new Set<string>();
+  private readonly _places: CellNeighbours;
+  private readonly _rendermime: IRenderMimeRegistry;
+  private readonly _views = new Map<string, ApprovalView>();
+}
+
+/** The options of what needs approval in a notebook. */
+export namespace NotebookApprovals {
+  /** What it is made of. */
+  export interface IOptions extends Omit<ApprovalView.IOptions, 'rendermime'> {
+    /** What is approved and waits. */
+    attached: IAttachedSessions;
+  }
+}

@@ -1,0 +1,110 @@
+/** Notifies the user of what waits for them. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import {
+  IActivityModel,
+  IApprovalsModel,
+  isProposed,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import { askedText, proposingText } from '../atwork/atworkwording';
+import { showAsking, showProposed } from './showasking';
+
+/** Milliseconds for which a notification is shown; the panel lists the rest. */
+const SHOWN = 15_000;
+
+/** What waits for the user. */
+interface IWaiting {
+  /** Of the execution, or of the session that proposes changes. */
+  id: string;
+  text: string;
+  /** The notebook in which it is shown; null if it is not shown in one. */
+  path: string | null;
+  show: () => void;
+}
+
+/** Notifications of JupyterLab's own. */
+export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:notifications',
+  description:
+    'Notifies you when an agent’s code needs your approval, or it proposes changes.',
+  autoStart: true,
+  requires: [IActivityModel, IApprovalsModel],
+  optional: [ISettingRegistry, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    approvals: IApprovalsModel,
+    registry: ISettingRegistry | null,
+    translator: ITranslator | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const execute = app.commands.execute.bind(app.commands);
+    const { shell } = app;
+    const waiting = (): IWaiting[] => [
+      ...approvals.asking.map(execution => ({
+        id: execution.id,
+        text: askedText(execution, trans),
+        path: isProposed(execution) ? (execution.document?.path ?? null) : null,
+        show: () => showAsking(execution, execute)
+      })),
+      ...approvals.proposing.map(session => ({
+        id: session.id,
+        text: proposingText(session, trans),
+        path: session.path,
+        show: () => showProposed(session, execute)
+      }))
+    ];
+    /** Whether it is in the notebook in front. */
+    const isInFront = ({ path }: IWaiting) =>
+      path !== null &&
+      shell.currentWidget instanceof NotebookPanel &&
+      shell.currentWidget.context.localPath === path;
+    /** Notifications, or null, by ids of what waits. */
+    const known = new Map<string, string | null>();
+    let settings: ISettingRegistry.ISettings | null = null;
+    const notify = ({ show, text }: IWaiting) =>
+      Notification.warning(text, {
+        actions: [{ label: trans.__('Show'), callback: show }],
+        autoClose: SHOWN
+      });
+    const look = () => {
+      const isOn = settings?.composite.approval !== false;
+      const wanted = isOn ? waiting() : [];
+      // A notification would lie above what it tells of.
+      const unseen = wanted.filter(each => !model.isActive && !isInFront(each));
+      for (const [id, notification] of Array.from(known)) {
+        if (notification !== null && !unseen.some(each => each.id === id)) {
+          Notification.dismiss(notification);
+          known.set(id, null);
+        }
+        if (!wanted.some(each => each.id === id)) {
+          known.delete(id);
+        }
+      }
+      for (const each of wanted) {
+        if (!known.has(each.id)) {
+          known.set(each.id, unseen.includes(each) ? notify(each) : null);
+        }
+      }
+    };
+    const follow = async () => {
+      // Without settings that can be read, all is notified.
+      settings =
+        (await registry?.load(notificationsPlugin.id).catch(() => null)) ??
+        null;
+      settings?.changed.connect(look);
+      approvals.changed.connect(look);
+      model.changed.connect(look); // also when the panel comes into sight
+      shell.currentChanged?.connect(look);
+      look();
+    };
+    void follow();
+  }
+};

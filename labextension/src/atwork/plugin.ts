@@ -1,0 +1,212 @@
+/** Shows which agents are at work, and stops them; shows that users are recorded. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { stopIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { AgentsAtWork } from '../live/atwork';
+import {
+  CommandIDs,
+  IActivityModel,
+  IAgentsAtWork,
+  IApprovalsModel,
+  isFinal,
+  isRunning,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import type { IAgent } from '../tokens';
+import { AtWorkItem, RecordedItem } from './statusitems';
+import { stoppedText, stopText } from './atworkwording';
+import { labelled, reporter, takes, watchSelected } from '../ui/commands';
+
+/** The status bar items' ids, and their place: after the kernels. */
+const ITEM = 'jupyter-agent-exec:at-work';
+const RECORDED = 'jupyter-agent-exec:recorded';
+const RANK = 5;
+
+/** What can be stopped. */
+interface ITarget {
+  sessionId: string;
+  agent: IAgent | null;
+  seq: number | null;
+}
+
+/** How long a notification stays that all is well, and one that it is not. */
+const WELL = 5000;
+const NOT_WELL = 15_000;
+
+/** What a session runs, or else what of it waits. */
+function targetOf(
+  sessionId: string,
+  model: IActivityModel,
+  atWork: IAgentsAtWork
+): ITarget {
+  const selected = model.selected?.id === sessionId ? model.selected : null;
+  const pending = [
+    ...(atWork.get(sessionId)?.pending ?? []),
+    ...(selected?.executions ?? []).flatMap(({ execution }) =>
+      isFinal(execution.status) ? [] : [execution]
+    )
+  ];
+  const first = pending.find(({ status }) => isRunning(status)) ?? pending[0];
+  const session = atWork.get(sessionId)?.session ?? selected?.session;
+  return { sessionId, agent: session?.agent ?? null, seq: first?.seq ?? null };
+}
+
+/** What the command would stop; null if nothing can be stopped. */
+function findTarget(
+  { chosen, session_id }: ReadonlyPartialJSONObject,
+  model: IActivityModel,
+  atWork: IAgentsAtWork
+): ITarget | null {
+  if (typeof session_id === 'string') {
+    return targetOf(session_id, model, atWork);
+  }
+  const { selected } = model;
+  if (selected?.session?.status === 'open') {
+    const target = targetOf(selected.id, model, atWork);
+    const isBusy = selected.session.kernel?.execution_state === 'busy';
+    if (isBusy || target.seq !== null) {
+      return target;
+    }
+  }
+  const [only, ...others] = atWork.agents;
+  return only && others.length === 0 && chosen !== true
+    ? targetOf(only.session.id, model, atWork)
+    : null;
+}
+
+/** Stop an agent, and tell what became of it. */
+async function stop(
+  { agent, seq, sessionId }: ITarget,
+  atWork: IAgentsAtWork,
+  trans: TranslationBundle
+): Promise<void> {
+  const doing = agent
+    ? stopText(agent, seq, trans)
+    : trans.__('Stop the agent');
+  const id = Notification.emit(trans.__('%1…', doing), 'in-progress', {
+    autoClose: false
+  });
+  try {
+    const { isFree, text } = stoppedText(await atWork.stop(sessionId), trans);
+    Notification.update({
+      id,
+      message: text,
+      type: isFree ? 'success' : 'warning',
+      autoClose: isFree ? WELL : NOT_WELL
+    });
+  } catch (error) {
+    Notification.dismiss(id);
+    reporter(trans)(error);
+  }
+}
+
+/** Add the command that interrupts a session's kernel. */
+function addStopCommand(
+  commands: CommandRegistry,
+  model: IActivityModel,
+  atWork: IAgentsAtWork,
+  trans: TranslationBundle
+): void {
+  const command = CommandIDs.interrupt;
+  const name = (args: ReadonlyPartialJSONObject): string => {
+    const target = findTarget(args, model, atWork);
+    return target?.agent
+      ? stopText(target.agent, target.seq, trans)
+      : trans.__('Stop Agent');
+  };
+  commands.addCommand(command, {
+    label: args => labelled(name(args))(args),
+    caption: args =>
+      args.chosen === true
+        ? trans.__('%1, in the selected agent session', name(args))
+        : name(args),
+    icon: stopIcon,
+    describedBy: takes('session_id', 'chosen', 'label'),
+    isEnabled: args => findTarget(args, model, atWork) !== null,
+    execute: async args => {
+      const target = findTarget(args, model, atWork);
+      if (target) {
+        await stop(target, atWork, trans);
+      }
+    }
+  });
+  const notify = () => commands.notifyCommandChanged(command);
+  watchSelected(model, notify);
+  atWork.changed.connect(notify);
+}
+
+/** One model for all that shows or stops agents, kept up to date. */
+function createModel(
+  app: JupyterFrontEnd,
+  model: IActivityModel,
+  approvals: IApprovalsModel
+): IAgentsAtWork {
+  const { connectionFailure, events } = app.serviceManager;
+  const isPaused = () => approvals.paused !== null;
+  const atWork = new AgentsAtWork(model.api, events.stream, isPaused);
+  const refresh = () => atWork.refresh();
+  document.addEventListener('visibilitychange', refresh);
+  connectionFailure.connect(refresh);
+  model.refreshed.connect(refresh);
+  let paused = false;
+  approvals.changed.connect(() => {
+    if (paused !== isPaused()) {
+      paused = isPaused();
+      refresh();
+    }
+  });
+  approvals.reconnected.connect(refresh);
+  void app.restored.then(refresh);
+  return atWork;
+}
+
+/** The agents at work in the status bar, and the command that stops one. */
+export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
+  id: 'jupyter-agent-exec:at-work',
+  description:
+    'Shows in the status bar what waits for you and the agents at work, which it stops, and whether your code is recorded.',
+  autoStart: true,
+  provides: IAgentsAtWork,
+  requires: [IActivityModel, IApprovalsModel],
+  optional: [IStatusBar, ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    approvals: IApprovalsModel,
+    statusBar: IStatusBar | null,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): IAgentsAtWork => {
+    const { commands } = app;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const atWork = createModel(app, model, approvals);
+    addStopCommand(commands, model, atWork, trans);
+    const category = trans.__('Agents');
+    palette?.addItem({ command: CommandIDs.interrupt, category });
+    const execute = commands.execute.bind(commands);
+    const item = new AtWorkItem(atWork, approvals, trans, execute);
+    statusBar?.registerStatusItem(ITEM, {
+      item,
+      align: 'left',
+      rank: RANK,
+      isActive: () => item.isActive,
+      activeStateChanged: item.activeChanged
+    });
+    statusBar?.registerStatusItem(RECORDED, {
+      item: new RecordedItem(approvals, trans, execute),
+      align: 'left',
+      rank: RANK,
+      isActive: () => approvals.people?.everywhere ?? false,
+      activeStateChanged: approvals.changed
+    });
+    return atWork;
+  }
+};

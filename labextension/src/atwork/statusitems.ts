@@ -1,0 +1,99 @@
+/** The status bar's items: what waits, how many agents are at work, and that the user is recorded. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+import { CommandIDs } from '../tokens';
+import type { Execute, IAgentsAtWork, IApprovalsModel } from '../tokens';
+import { atWorkTitle } from './atworkwording';
+import { element } from '../ui/elements';
+import { activityIcon, statusIcons } from '../ui/icons';
+import { peopleText } from '../ui/notebookwording';
+import { waitsText } from '../ui/wording';
+
+/** A button that leads to what waits, or to what runs. */
+export class AtWorkItem extends Widget {
+  constructor(
+    private readonly _atWork: IAgentsAtWork,
+    private readonly _approvals: IApprovalsModel,
+    private readonly _trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this.addClass('jp-AgentExecAtWork');
+    this._button.type = 'button';
+    this._button.addEventListener('click', () => {
+      const [first] = _atWork.agents;
+      void execute(CommandIDs.openPanel, {
+        session_id: first?.session.id,
+        execution_id: first?.pending[0].id
+      });
+    });
+    this._button.append(this._icon, this._text);
+    this.node.append(this._button);
+    _atWork.changed.connect(this._onChanged, this);
+    _approvals.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  /** Whether there is something to say. */
+  get isActive(): boolean {
+    return this._text.textContent !== '';
+  }
+
+  get activeChanged(): ISignal<this, void> {
+    return this._activeChanged;
+  }
+
+  private _onChanged(): void {
+    const { agents } = this._atWork;
+    const count = agents.length;
+    const trans = this._trans;
+    const waits = waitsText(this._approvals, trans);
+    const works =
+      count > 0 ? trans._n('%1 agent at work', '%1 agents at work', count) : '';
+    const isAsked = this._approvals.asking.length > 0;
+    const text = isAsked ? waits : [waits, works].filter(Boolean).join(' · ');
+    if (text !== this._text.textContent) {
+      this._text.textContent = text;
+      this._icon.replaceChildren();
+      const icon = waits ? statusIcons.awaiting_approval : activityIcon;
+      icon.element({ container: this._icon });
+      this._button.classList.toggle('jp-mod-asking', waits !== '');
+      this._activeChanged.emit();
+    }
+    this._button.title = atWorkTitle(agents, this._approvals.proposing, trans);
+  }
+
+  private readonly _activeChanged = new Signal<this, void>(this);
+
+  private readonly _button = element('button', 'jp-AgentExecAtWork-button');
+  private readonly _icon = element('span', 'jp-AgentExec-icon');
+  private readonly _text = element('span', '');
+}
+
+/** That what the user runs is recorded everywhere: a button that leads to the panel. */
+export class RecordedItem extends Widget {
+  constructor(
+    private readonly _approvals: IApprovalsModel,
+    private readonly _trans: TranslationBundle,
+    execute: Execute
+  ) {
+    super();
+    this._button.type = 'button';
+    this._button.textContent = _trans.__('Your code is recorded');
+    this._button.addEventListener('click', () => {
+      void execute(CommandIDs.openPanel, {});
+    });
+    this.node.append(this._button);
+    _approvals.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  private _onChanged(): void {
+    const { people } = this._approvals;
+    this._button.title = people ? peopleText(people, this._trans) : '';
+  }
+
+  private readonly _button = element('button', 'jp-AgentExecAtWork-button');
+}

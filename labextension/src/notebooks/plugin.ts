@@ -1,0 +1,159 @@
+/** Shows in notebooks which agents work there and which cells they ran. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { IEditorServices } from '@jupyterlab/codeeditor';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { AttachedSessions } from '../live/attached';
+import { Reviews } from '../review/reviews';
+import {
+  CommandIDs,
+  IActivityModel,
+  IApprovalsModel,
+  IAttachedSessions,
+  TRANSLATION_DOMAIN
+} from '../tokens';
+import { NotebookBadges } from '../badges/badges';
+import { Clock } from '../ui/clock';
+import { menuOpener } from '../ui/menu';
+import { NotebookApprovals } from '../approvals/notebookapprovals';
+import { AgentStatus, ITEM } from '../atwork/toolbar';
+import { reporter, takes } from '../ui/commands';
+
+/** One model of the agents in notebooks, for all that shows them. */
+function createModel(
+  app: JupyterFrontEnd,
+  model: IActivityModel,
+  notebooks: INotebookTracker,
+  approvals: IApprovalsModel | null
+): IAttachedSessions {
+  const { events } = app.serviceManager;
+  const attached = new AttachedSessions(model.api, events.stream);
+  const look = () => {
+    attached.isActive = notebooks.size > 0;
+  };
+  notebooks.widgetAdded.connect((_, panel) => {
+    panel.disposed.connect(look);
+    look();
+  });
+  // An event may have been missed while another page was looked at.
+  notebooks.currentChanged.connect(() => attached.refresh());
+  model.refreshed.connect(() => attached.refresh());
+  approvals?.reconnected.connect(() => attached.refresh());
+  look();
+  return attached;
+}
+
+/** Show what needs approval where it would run, and add the command that leads there. */
+function showInNotebooks(
+  { commands, shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  options: NotebookApprovals.IOptions
+): void {
+  const { trans } = options;
+  const shown = new Map<NotebookPanel, NotebookApprovals>();
+  const show = (panel: NotebookPanel) => {
+    shown.set(panel, new NotebookApprovals(panel, options));
+    panel.disposed.connect(() => {
+      shown.get(panel)?.dispose();
+      shown.delete(panel);
+    });
+  };
+  notebooks.forEach(show);
+  notebooks.widgetAdded.connect((_, panel) => show(panel));
+  commands.addCommand(CommandIDs.goToProposal, {
+    label: trans.__('Go to Cell in Notebook'),
+    describedBy: takes('path!', 'execution_id!'),
+    execute: async ({ path, execution_id }) => {
+      try {
+        const open = notebooks.find(each => each.context.localPath === path);
+        const panel: NotebookPanel | undefined =
+          open ?? (await commands.execute('docmanager:open', { path }));
+        if (panel) {
+          shell.activateById(panel.id);
+          await panel.context.ready;
+          await panel.revealed;
+          await shown.get(panel)?.reveal(String(execution_id));
+        }
+      } catch (error) {
+        reporter(trans)(error);
+      }
+    }
+  });
+}
+
+/** A badge on each cell that an agent ran, and an item in the toolbar. */
+export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
+  id: 'jupyter-agent-exec:toolbar',
+  description:
+    'Shows in notebooks which agents work there, which cells they ran, and what needs approval.',
+  autoStart: true,
+  provides: IAttachedSessions,
+  requires: [IActivityModel, INotebookTracker],
+  optional: [
+    IToolbarWidgetRegistry,
+    IApprovalsModel,
+    IEditorServices,
+    ITranslator
+  ],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IActivityModel,
+    notebooks: INotebookTracker,
+    toolbar: IToolbarWidgetRegistry | null,
+    approvals: IApprovalsModel | null,
+    editors: IEditorServices | null,
+    translator: ITranslator | null
+  ): IAttachedSessions => {
+    const { commands, serviceManager } = app;
+    const attached = createModel(app, model, notebooks, approvals);
+    const reviews = new Reviews(model.api, serviceManager.events.stream);
+    model.refreshed.connect(() => reviews.refresh());
+    const options = {
+      attached,
+      reviews,
+      clock: new Clock(() => Date.now() + model.api.clockOffset),
+      trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
+      execute: commands.execute.bind(commands),
+      openMenu: menuOpener(commands)
+    };
+    const show = (panel: NotebookPanel) => {
+      const badges = new NotebookBadges(panel.content, options);
+      panel.disposed.connect(() => badges.dispose());
+      if (!editors) {
+        return;
+      }
+      void import('../proposals/proposededits').then(({ ProposedEdits }) => {
+        const edits = new ProposedEdits(panel, {
+          api: model.api,
+          editors,
+          events: serviceManager.events.stream,
+          reconnected: approvals?.reconnected,
+          trans: options.trans
+        });
+        panel.disposed.connect(() => edits.dispose());
+      });
+    };
+    notebooks.forEach(show);
+    notebooks.widgetAdded.connect((_, panel) => show(panel));
+    if (approvals && editors) {
+      showInNotebooks(app, notebooks, {
+        ...options,
+        api: model.api,
+        approvals,
+        editors,
+        specs: () => serviceManager.kernelspecs.specs
+      });
+    }
+    toolbar?.addFactory<NotebookPanel>(
+      'Notebook',
+      ITEM,
+      panel => new AgentStatus({ ...options, panel })
+    );
+    return attached;
+  }
+};

@@ -1,0 +1,76 @@
+/** Provides the model of agent activity, and what decides about it. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { AgentExecApi } from '../api/client';
+import { ActivityModel } from '../live/activity';
+import { IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import { guardLinks } from '../ui/links';
+import { reporter } from '../ui/commands';
+import { addDecisions } from '../badges/decisions';
+import { addReviewCommands } from '../review/commands';
+
+/** Where the chosen session is kept for the next time. */
+const STATE_KEY = 'jupyter-agent-exec:panel';
+
+/** The session shown last time. */
+async function restoreSession(state: IStateDB | null): Promise<string | null> {
+  try {
+    const saved = await state?.fetch(STATE_KEY);
+    const id = (saved as { session_id?: unknown } | undefined)?.session_id;
+    return typeof id === 'string' ? id : null;
+  } catch {
+    // State that cannot be read is no reason to show nothing.
+    return null;
+  }
+}
+
+/** One model for all that shows or controls agent activity. */
+export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
+  id: 'jupyter-agent-exec:model',
+  description:
+    'Provides the model of agent activity on this server, and commands that review, accept or discard it.',
+  autoStart: true,
+  provides: IActivityModel,
+  optional: [IStateDB, ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    state: IStateDB | null,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): IActivityModel => {
+    const { serverSettings, events } = app.serviceManager;
+    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
+    const api = new AgentExecApi(serverSettings);
+    api.askPassphrase = async () => {
+      const { askPassphrase } = await import('../access/passphrase');
+      return askPassphrase(api, trans);
+    };
+    guardLinks(trans, reporter(trans));
+    const model = new ActivityModel({
+      api,
+      events: events.stream,
+      restored: restoreSession(state)
+    });
+    model.selectedChanged.connect((_, id) => {
+      void state?.save(STATE_KEY, { session_id: id }).catch(() => undefined);
+    }, model);
+    const { user } = app.serviceManager;
+    void user.ready.then(async () => {
+      const { ownNames } = await import('../ui/wording');
+      const { display_name, name, username } = user.identity ?? {};
+      [display_name, name, username].forEach(each => {
+        if (each) {
+          ownNames.add(each);
+        }
+      });
+    });
+    addReviewCommands(app, model, trans);
+    addDecisions(app, model, trans, palette);
+    return model;
+  }
+};

@@ -1,0 +1,125 @@
+/** What agents propose to change in one notebook. */
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import type { IAgentExecApi } from '../api/client';
+import { ApiError } from '../api/errors';
+import type { Events } from '../api/events';
+import type {
+  EditDecision,
+  IActivityEvent,
+  IAgent,
+  IProposal,
+  IProposedEdit
+} from '../wire';
+import { Listening } from '../live/listening';
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 250;
+
+/** An open edit, and who proposes it why. */
+export interface IEditOfRound extends IProposedEdit {
+  agent: IAgent;
+  purpose: string | null;
+}
+
+/** All that one agent session proposes for a notebook. */
+export interface IRound {
+  sessionId: string;
+  agent: IAgent;
+  edits: readonly IEditOfRound[];
+}
+
+/** What became of edits of an agent session. */
+export interface IDecided {
+  what: EditDecision;
+  sessionId: string;
+  edits: readonly IProposedEdit[];
+}
+
+/** Keeps the open edits of a notebook in step with the server. */
+export class NotebookProposals extends Listening {
+  /**
+   * @param _api - The server.
+   * @param events - Its events.
+   * @param _path - The notebook's current path.
+   */
+  constructor(
+    private readonly _api: Pick<IAgentExecApi, 'listProposals' | 'decideEdits'>,
+    events: Events,
+    private readonly _path: () => string
+  ) {
+    super(events, REST);
+  }
+
+  get rounds(): readonly IRound[] {
+    return this._rounds;
+  }
+
+  /** Ask for a look at the server. */
+  refresh(): void {
+    // What becomes of a decision is told first, and read then.
+    if (this._deciding === 0) {
+      this.request();
+    }
+  }
+
+  /** A user has decided in this page: what became of the edits. */
+  get decided(): ISignal<this, IDecided> {
+    return this._decided;
+  }
+
+  /** Decide about edits of a session, or take such decisions back. */
+  async decide(
+    what: EditDecision,
+    sessionId: string,
+    ids: readonly string[]
+  ): Promise<void> {
+    this._deciding++;
+    try {
+      const told = await this._api.decideEdits(what, sessionId, ids);
+      const edits = told.proposals.flatMap(proposal => proposal.edits);
+      this._decided.emit({
+        what,
+        sessionId,
+        edits: edits.filter(({ id }) => ids.includes(id))
+      });
+    } finally {
+      this._deciding--;
+      this.request();
+    }
+  }
+
+  protected onEvent({ action }: IActivityEvent, complete: boolean): void {
+    if (!complete || action === 'proposals' || action === 'notebook') {
+      this.refresh();
+    }
+  }
+
+  protected async read(): Promise<void> {
+    try {
+      const { proposals } = await this._api.listProposals(this._path());
+      this._rounds = rounds(proposals);
+      this.emitChanged();
+    } catch (error) {
+      if (!(error instanceof ApiError)) {
+        throw error;
+      }
+      // What is shown stays; the next event tries again.
+    }
+  }
+
+  private readonly _decided = new Signal<this, IDecided>(this);
+  private _deciding = 0;
+  private _rounds: readonly IRound[] = [];
+}
+
+/** Put the proposals of each session together. */
+function rounds(proposals: readonly IProposal[]): IRound[] {
+  const found = new Map<string, IRound>();
+  for (const { agent, edits, purpose, session_id: sessionId } of proposals) {
+    const known = found.get(sessionId)?.edits ?? [];
+    const added = edits.map(edit => ({ ...edit, agent, purpose }));
+    found.set(sessionId, { sessionId, agent, edits: [...known, ...added] });
+  }
+  return Array.from(found.values());
+}

@@ -1,0 +1,194 @@
+/** One change that an agent proposes, and the user's decision. */
+import type { IEditorServices } from '@jupyterlab/codeeditor';
+import { MimeModel } from '@jupyterlab/rendermime';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Panel, Widget } from '@lumino/widgets';
+import type { IEditOfRound } from './proposals';
+import type { IProposedEdit } from '../tokens';
+import { element, linkButton, styledButton } from '../ui/elements';
+import { firstLine, shortText } from '../ui/notebookwording';
+import { showHidden } from '../ui/plainsource';
+import { SourceEditor } from '../ui/sourceeditor';
+import { errorText, quoted } from '../ui/wording';
+
+const MARKDOWN = 'text/markdown';
+
+/** Shows a proposed new cell, or what would change in the cell below it. */
+export class ProposedEditView extends Panel {
+  constructor(private readonly _options: ProposedEditView.IOptions) {
+    super();
+    const { trans } = _options;
+    this.addClass('jp-AgentExecProposed');
+    this.node.setAttribute('role', 'group');
+    this.node.tabIndex = -1;
+    // Keys are for its buttons, not for the notebook.
+    this.node.dataset.lmSuppressShortcuts = 'true';
+    this._keep = styledButton(trans.__('Keep'), 'accept', () =>
+      this._act('keep')
+    );
+    this._reject = styledButton(trans.__('Reject'), 'reject', () =>
+      this._act('reject')
+    );
+    this._toggle = linkButton('', () => {
+      this._isRendered = !this._isRendered;
+      this._renderBody();
+    });
+    this._notice.setAttribute('role', 'alert');
+    const head = element('div', 'jp-AgentExecProposed-head');
+    const what = element('div', 'jp-AgentExecProposed-what');
+    what.append(this._what, this._why);
+    head.append(what, this._notice, this._toggle, this._keep, this._reject);
+    this.addWidget(new Widget({ node: head }));
+  }
+
+  /** The cell of the notebook after which it is shown. */
+  get follows(): string | null {
+    return this._edit?.follows ?? null;
+  }
+
+  /** @param before - The source of the cell before its place. */
+  render(edit: IEditOfRound, before: string | null): void {
+    const shown = JSON.stringify([edit, before]);
+    if (this._shown === shown) {
+      return;
+    }
+    this._shown = shown;
+    this._edit = edit;
+    const text = whatText(edit, before, this._options.trans);
+    this.node.dataset.kind = edit.kind;
+    this.node.setAttribute('aria-label', text);
+    this._what.textContent = text;
+    this._keep.hidden = !edit.fits;
+    this._notice.textContent = edit.reason ?? '';
+    const name = quoted(shortText(edit.agent.name));
+    this._why.textContent = edit.purpose ? `${name}: ${edit.purpose}` : name;
+    this._renderBody();
+  }
+
+  private _renderBody(): void {
+    const { trans } = this._options;
+    const { after, kind } = this._edit!;
+    const isMarkdown = kind === 'insert' && after?.cell_type === 'markdown';
+    this._toggle.hidden = !isMarkdown;
+    this._toggle.textContent = this._isRendered
+      ? trans.__('Show source')
+      : trans.__('Show as Markdown');
+    this._body?.dispose();
+    this._body = null;
+    if (after && (kind === 'insert' || kind === 'change')) {
+      this._body =
+        isMarkdown && this._isRendered
+          ? this._createRendered(after.source)
+          : this._createSource(this._edit!);
+      this.addWidget(this._body);
+    }
+  }
+
+  /** New Markdown as it will look; nothing in it runs, loads or hides. */
+  private _createRendered(source: string): Widget {
+    const { rendermime, trans } = this._options;
+    const { lookalikes } = this._edit!;
+    const rendered = rendermime.createRenderer(MARKDOWN);
+    const model = new MimeModel({ data: { [MARKDOWN]: source } });
+    void rendered
+      .renderModel(model)
+      .then(() => showHidden(rendered.node, lookalikes, trans));
+    return rendered;
+  }
+
+  private _createSource(edit: IProposedEdit): Widget {
+    const { editors, mimeType, trans } = this._options;
+    const { cell_type, source } = edit.result ?? edit.after!;
+    // What was merged, not what is typed since: more of it comes soon.
+    const now = edit.current ?? edit.before;
+    return new SourceEditor({
+      factory: editors.factoryService.newInlineEditor,
+      mimeType: {
+        code: mimeType(),
+        markdown: 'text/x-ipythongfm',
+        raw: 'text/plain'
+      }[cell_type],
+      source,
+      before: edit.kind === 'insert' ? null : (now?.source ?? null),
+      fold: true,
+      lookalikes: edit.lookalikes,
+      trans
+    });
+  }
+
+  private async _act(what: 'keep' | 'reject'): Promise<void> {
+    this._keep.disabled = this._reject.disabled = true;
+    this._notice.textContent = '';
+    try {
+      await this._options.decide(what);
+    } catch (error) {
+      if (!this.isDisposed) {
+        this._notice.textContent = errorText(error, this._options.trans);
+      }
+    }
+    this._keep.disabled = this._reject.disabled = false;
+  }
+
+  private _body: Widget | null = null;
+  private _edit: IEditOfRound | null = null;
+  private _isRendered = true;
+  private readonly _keep: HTMLButtonElement;
+  private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
+  private readonly _reject: HTMLButtonElement;
+  private _shown = '';
+  private readonly _toggle: HTMLButtonElement;
+  private readonly _what = element('div', '');
+  private readonly _why = element('bdi', 'jp-AgentExecProposed-why');
+}
+
+/** The options of a view. */
+export namespace ProposedEditView {
+  /** What it is made of. */
+  export interface IOptions {
+    trans: TranslationBundle;
+    editors: IEditorServices;
+    /** Renders only what is harmless. */
+    rendermime: IRenderMimeRegistry;
+    /** The type of the notebook's code. */
+    mimeType(): string;
+    decide(what: 'keep' | 'reject'): Promise<void>;
+  }
+}
+
+/** What an edit does, in a few words. */
+function whatText(
+  { after, before, kind, moved }: IProposedEdit,
+  neighbour: string | null,
+  trans: TranslationBundle
+): string {
+  const where =
+    neighbour === null
+      ? trans.__('to the top')
+      : trans.__('below %1', quoted(firstLine(neighbour)));
+  switch (kind) {
+    case 'insert':
+      return {
+        code: trans.__('New code cell'),
+        markdown: trans.__('New Markdown cell'),
+        raw: trans.__('New raw cell')
+      }[after?.cell_type ?? 'code'];
+    case 'delete':
+      return trans.__('Delete this cell');
+    case 'clear_outputs':
+      return trans.__('Clear the outputs of this cell');
+    case 'move':
+      return trans.__('Move this cell %1', where);
+    case 'change':
+      if (before?.cell_type !== after?.cell_type) {
+        return {
+          code: trans.__('Change this cell to code'),
+          markdown: trans.__('Change this cell to Markdown'),
+          raw: trans.__('Change this cell to a raw cell')
+        }[after?.cell_type ?? 'code'];
+      }
+      return moved
+        ? trans.__('Change this cell, and move it %1', where)
+        : trans.__('Change this cell');
+  }
+}

@@ -1,0 +1,119 @@
+/** What people think of the executions that notebooks show. */
+import type { IAgentExecApi } from '../api/client';
+import { ApiError } from '../api/errors';
+import type { Events } from '../api/events';
+import { isFinal } from '../wire';
+import type { IActivityEvent, ICellRecord, IReview, Status } from '../wire';
+import { Listening } from '../live/listening';
+
+/** Executions read at once. */
+const PAGE = 100;
+
+/** Milliseconds between two looks at the server while much happens. */
+const REST = 300;
+
+/** What is known of one execution. */
+interface IKnown {
+  readonly sessionId: string;
+  readonly seq: number;
+  review: IReview | null;
+}
+
+/**
+ * Reads reviews of many executions at once, and again when an event tells of
+ * one. A notebook may show executions of which this server knows nothing.
+ */
+export class Reviews extends Listening {
+  constructor(
+    private readonly _api: IAgentExecApi,
+    events: Events
+  ) {
+    super(events, REST);
+  }
+
+  /** What was said of an execution; null if nothing, or not known yet. */
+  get(executionId: string): IReview | null {
+    return this._known.get(executionId)?.review ?? null;
+  }
+
+  /** Have what is said of a cell's execution looked up, and kept up to date. */
+  look({ execution_id: id, seq, session_id, status }: ICellRecord): void {
+    if (seq !== null && isFinal(status) && !this._known.has(id)) {
+      this._known.set(id, { sessionId: session_id, seq, review: null });
+      this._want(id);
+    }
+  }
+
+  /** Look all of them up again. */
+  refresh(): void {
+    this._known.forEach((_, id) => this._want(id));
+  }
+
+  private _want(executionId: string): void {
+    this._wanted.add(executionId);
+    // After all cells of a notebook have been looked at.
+    void Promise.resolve().then(() => this.request());
+  }
+
+  protected onEvent(event: IActivityEvent, complete: boolean): void {
+    const { action, execution_id, session_id, status } = event;
+    const over = status === undefined || isFinal(status as Status);
+    this._known.forEach((known, id) => {
+      if (
+        !complete ||
+        (action === 'session' && known.sessionId === session_id) ||
+        (action === 'execution' && id === execution_id && over)
+      ) {
+        this._want(id);
+      }
+    });
+  }
+
+  protected async read(): Promise<void> {
+    const wanted = this._wanted;
+    this._wanted = new Set();
+    if (wanted.size === 0) {
+      return;
+    }
+    const bySession = new Map<string, number[]>();
+    for (const id of wanted) {
+      const { sessionId, seq } = this._known.get(id)!;
+      bySession.set(sessionId, [...(bySession.get(sessionId) ?? []), seq]);
+    }
+    for (const [sessionId, seqs] of bySession) {
+      try {
+        await this._readSession(sessionId, seqs);
+      } catch (error) {
+        if (error instanceof ApiError && error.failure === 'unreachable') {
+          // Together with what the next event asks for.
+          wanted.forEach(each => this._wanted.add(each));
+          return;
+        }
+      }
+    }
+    this.emitChanged();
+  }
+
+  private async _readSession(id: string, seqs: number[]): Promise<void> {
+    seqs.sort((a, b) => a - b);
+    let next: number | undefined = seqs[0];
+    while (next !== undefined) {
+      const { executions, next_after } = await this._api.listExecutions(id, {
+        after: next - 1,
+        brief: true,
+        limit: PAGE
+      });
+      for (const { id: executionId, review } of executions) {
+        const known = this._known.get(executionId);
+        if (known) {
+          known.review = review;
+        }
+      }
+      const read = next_after ?? Infinity;
+      next = seqs.find(seq => seq > read);
+    }
+  }
+
+  private readonly _known = new Map<string, IKnown>();
+  private _wanted = new Set<string>();
+}

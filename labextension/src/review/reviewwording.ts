@@ -1,0 +1,67 @@
+/** What users think of cells and sessions. */
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { CommandIDs } from '../tokens';
+import type { IReview, Verdict } from '../tokens';
+import type { MenuItem } from '../ui/menu';
+import { plainName, userText } from '../ui/wording';
+
+/** What somebody thinks, and who: "Reviewed by Ada". */
+export function reviewText(
+  { by, verdict, whole_session }: IReview,
+  trans: TranslationBundle
+): string {
+  const name = userText(by, trans);
+  const text =
+    verdict === 'approved'
+      ? trans.__('Reviewed by %1', name)
+      : verdict === 'flagged'
+        ? trans.__('Flagged by %1', name)
+        : trans.__('Commented on by %1', name);
+  return whole_session ? trans.__('%1 (whole session)', text) : text;
+}
+
+/** A comment in its lines; nothing in it is hidden or turns other text. */
+export function commentText({ comment }: IReview): string {
+  return (comment ?? '')
+    .split(/\r\n?|\n/)
+    .map(line => line.split('\t').map(plainName).join('\t'))
+    .join('\n');
+}
+
+/** What a menu offers to do; a verdict that was given is a state, and choosing it removes it. */
+export function reviewItems(
+  subject: { execution_id: string } | { session_id: string },
+  review: IReview | null,
+  trans: TranslationBundle
+): MenuItem[] {
+  const isSession = 'session_id' in subject;
+  const own = review?.whole_session && !isSession ? null : review;
+  const item = (verdict: Verdict, act: string, state: string): MenuItem => {
+    const isGiven = own?.verdict === verdict;
+    return {
+      command: CommandIDs.review,
+      args: {
+        ...subject,
+        verdict: isGiven ? null : verdict,
+        isGiven,
+        label: isGiven ? state : act
+      }
+    };
+  };
+  return [
+    item(
+      'approved',
+      isSession ? trans.__('Mark all reviewed') : trans.__('Mark reviewed'),
+      trans.__('Reviewed')
+    ),
+    item(
+      'flagged',
+      isSession ? trans.__('Flag all') : trans.__('Flag'),
+      trans.__('Flagged')
+    ),
+    {
+      command: CommandIDs.comment,
+      args: { ...subject, label: trans.__('Comment…') }
+    }
+  ];
+}

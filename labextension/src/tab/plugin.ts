@@ -1,0 +1,42 @@
+/** Lets agents reach the notebooks that this page has open. */
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
+import { Channel } from '../api/channel';
+import { OpenDocuments } from './documents';
+import { IApprovalsModel } from '../tokens';
+
+/** Keeps the server told of open notebooks, and makes agents' changes in them. */
+export const documentsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:documents',
+  description: 'Lets agents work in the notebooks that are open in this page.',
+  autoStart: true,
+  optional: [INotebookTracker, IApprovalsModel],
+  activate: (
+    app: JupyterFrontEnd,
+    tracker: INotebookTracker | null,
+    approvals: IApprovalsModel | null
+  ): void => {
+    if (!tracker) {
+      return;
+    }
+    const { contents, serverSettings } = app.serviceManager;
+    const channel = new Channel(serverSettings);
+    let isFirst = true;
+    channel.opened.connect(() => {
+      if (!isFirst) {
+        approvals?.recover(); // events were lost with the connection
+      }
+      isFirst = false;
+    });
+    // They last as long as the page.
+    void new OpenDocuments({
+      tracker,
+      contents,
+      channel,
+      scheduled: NotebookActions.executionScheduled
+    });
+  }
+};

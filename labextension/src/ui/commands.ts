@@ -1,0 +1,144 @@
+/** What the commands of this extension have in common. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { MainAreaWidget, Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { find } from '@lumino/algorithm';
+import type { CommandRegistry } from '@lumino/commands';
+import type {
+  ReadonlyJSONObject,
+  ReadonlyPartialJSONObject
+} from '@lumino/coreutils';
+import type { Widget } from '@lumino/widgets';
+import type { IActivityModel, ISessionModel } from '../tokens';
+import { errorText } from './wording';
+
+/** A function that shows an error as a notification. */
+export function reporter(trans: TranslationBundle): (error: unknown) => void {
+  return error => {
+    Notification.error(errorText(error, trans), { autoClose: 8000 });
+  };
+}
+
+/** The arguments that commands take, as JSON schemas; of strings, what they are. */
+const ARGUMENTS = {
+  always: { type: 'boolean' },
+  cell_id: 'ID of a cell in the notebook',
+  chosen: {
+    type: 'boolean',
+    description: 'Use only the session selected in the panel'
+  },
+  comment: {
+    type: ['string', 'null'],
+    description: 'null removes the comment. Default: it stays as it is.'
+  },
+  execution_id: 'ID of an execution',
+  execution_ids: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'IDs of executions. Default: those of the selected cells.'
+  },
+  label: { type: 'string', description: 'Label of the command in a menu' },
+  path: 'Path of a notebook',
+  reason: 'Reason that the agent can read',
+  session_id:
+    'ID of an agent session. Default: the session selected in the panel.',
+  source: 'Source to run instead',
+  source_sha256: 'SHA-256 hash of the source that the user has seen',
+  verdict: {
+    enum: ['approved', 'flagged', null],
+    description: 'null removes the verdict. Default: it stays as it is.'
+  }
+} as const satisfies Record<string, string | ReadonlyJSONObject>;
+
+type Argument = keyof typeof ARGUMENTS;
+
+/** Describe the arguments that a command takes; `!` marks those it needs. */
+export function takes(...args: (Argument | `${Argument}!`)[]): {
+  args: ReadonlyJSONObject;
+} {
+  const names = args.map(each => each.replace('!', '') as Argument);
+  const schemas = names.map(name => {
+    const schema = ARGUMENTS[name];
+    return typeof schema === 'string'
+      ? [name, { type: 'string', description: schema }]
+      : [name, schema];
+  });
+  return {
+    args: {
+      type: 'object',
+      properties: Object.fromEntries(schemas) as ReadonlyJSONObject,
+      required: names.filter((_, place) => args[place].endsWith('!'))
+    }
+  };
+}
+
+/** A command's name, unless its menu item has another. */
+export function labelled(
+  name: string
+): (args: ReadonlyPartialJSONObject) => string {
+  return ({ label }) => (typeof label === 'string' ? label : name);
+}
+
+/**
+ * What commands about a session have in common: they report a failure, and are
+ * disabled while there is no session.
+ */
+export function sessionCommand(
+  model: IActivityModel,
+  trans: TranslationBundle,
+  act: (sessionId: string) => Promise<void>,
+  isEnabled: () => boolean = () => model.selected !== null
+): Pick<
+  CommandRegistry.ICommandOptions,
+  'describedBy' | 'isEnabled' | 'execute'
+> {
+  const report = reporter(trans);
+  return {
+    describedBy: takes('session_id', 'label'),
+    isEnabled: ({ session_id }) =>
+      typeof session_id === 'string' || isEnabled(),
+    execute: async ({ session_id }) => {
+      const id =
+        typeof session_id === 'string' ? session_id : model.selected?.id;
+      if (id !== undefined) {
+        await act(id).catch(report);
+      }
+    }
+  };
+}
+
+/** Show a document in the main area; it is made if it is not there. */
+export async function openDocument(
+  { shell }: JupyterFrontEnd,
+  id: string,
+  label: string,
+  create: () => Promise<Widget>
+): Promise<void> {
+  if (!find(shell.widgets('main'), widget => widget.id === id)) {
+    const widget = new MainAreaWidget({ content: await create() });
+    widget.id = id;
+    widget.title.label = label;
+    widget.title.closable = true;
+    shell.add(widget, 'main');
+  }
+  shell.activateById(id);
+}
+
+/** Call back when the chosen session, or what is known of it, changes. */
+export function watchSelected(
+  model: IActivityModel,
+  changed: () => void
+): void {
+  const watched = new WeakSet<ISessionModel>();
+  const watch = () => {
+    const { selected } = model;
+    if (selected && !watched.has(selected)) {
+      watched.add(selected);
+      // It drops its connections itself when it is disposed.
+      selected.changed.connect(changed, selected);
+    }
+    changed();
+  };
+  model.selectedChanged.connect(watch, model);
+  watch();
+}
