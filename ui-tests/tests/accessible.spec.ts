@@ -145,7 +145,7 @@ test('what asks, in the panel and in a notebook', async ({
     placement: { cell: 'mine' }
   });
   const question = Question.in(shown(page, 0));
-  await expect(question.node).toContainText('Lines added');
+  await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
   await expectAccessible(page);
 
   await panel.open();
@@ -271,10 +271,11 @@ test('cells are kept, discarded and brought back with keys alone', async ({
   await expect(badge).not.toContainText('Kept');
   await press('Discard');
   await expect.poll(sources).toEqual(['x = 1']);
-  const done = page.locator('.jp-AgentExecDone');
-  await expect(done.getByRole('status')).toHaveText('1 cell discarded');
-  await expectFocus(page);
+  const done = page.locator('.Toastify__toast', {
+    hasText: '1 cell discarded'
+  });
   await expect(done).toBeInViewport({ ratio: 1 });
+  await expectFocus(page);
   await expectAccessible(page);
   await tabTo(page, done.getByRole('button', { name: 'Undo' }));
   await keyboard.press('Enter');

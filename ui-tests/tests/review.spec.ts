@@ -299,10 +299,10 @@ notebookTest(
     await desk.run(agent, 'print(2)');
     await desk.run(agent, 'print(3)');
     const before = await saved(page);
-    const done = page.locator('.jp-AgentExecDone');
     await choose(page, shown(page, 2), /^Discard All Cells/);
-    await expect(done.getByRole('status')).toHaveText('3 cells discarded');
-    await expect(done).toBeInViewport({ ratio: 1 });
+    await expect(
+      page.locator('.Toastify__toast', { hasText: '3 cells discarded' })
+    ).toBeInViewport({ ratio: 1 });
     await expect.poll(async () => (await saved(page)).length).toBe(1);
     await undo(page);
     await expect.poll(() => saved(page)).toEqual(before);

@@ -4,12 +4,11 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IOutput } from '@jupyterlab/nbformat';
 import { Panel, Widget } from '@lumino/widgets';
-import { abridge } from './abridge';
 import type { IAgentExecApi, IPreview } from '../tokens';
 import { createLines, wordsOfTrial } from '../ui/changes';
 import { element } from '../ui/elements';
 import { refusedText } from './approvalwording';
-import { plainName, sizeText } from '../ui/wording';
+import { plainName } from '../ui/wording';
 
 /** Shows the trial of one request, and looks again while the trial goes on. */
 export class PreviewView extends Panel {
@@ -75,12 +74,10 @@ export class PreviewView extends Panel {
     if (outputs.length === 0) {
       return;
     }
-    const { rendermime, trans } = this._options;
-    const marker = (length: number) =>
-      trans.__('⋯ %1 hidden ⋯', sizeText(length));
+    const { rendermime } = this._options;
     const model = new OutputAreaModel({
       trusted: false,
-      values: outputs.map(each => abridge(each as IOutput, marker).output)
+      values: outputs as IOutput[]
     });
     const area = new SimplifiedOutputArea({ model, rendermime });
     area.disposed.connect(() => model.dispose());

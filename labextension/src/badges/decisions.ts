@@ -2,7 +2,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { ICommandPalette } from '@jupyterlab/apputils';
-import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   checkIcon,
@@ -14,7 +13,6 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { CommandIDs } from '../tokens';
 import type { IActivityModel, IExecution } from '../tokens';
-import { DoneBar, shownCells } from './donebar';
 import { plainName } from '../ui/wording';
 import { reporter, takes, watchSelected } from '../ui/commands';
 
@@ -35,11 +33,11 @@ interface IDecision {
   /** What was done to a number of cells. */
   done: (cells: number) => string;
   nothing: string;
-  /** Whether the cells are gone then. */
-  removes: boolean;
+  /** Whether what was done to one cell is told: no badge tells it. */
+  tells: boolean;
 }
 
-/** Adds the commands; what they do is told in the notebook, with *Undo*. */
+/** Adds the commands; what they do is told, with *Undo*. */
 class Decisions {
   constructor(
     private readonly _app: JupyterFrontEnd,
@@ -80,50 +78,31 @@ class Decisions {
           ),
           { autoClose: SHOWN }
         );
-      } else if (decision.removes) {
-        await this._tell(decision, document?.path ?? null, async () => [
-          await decision.one(execution_id)
-        ]);
+      } else if (decision.tells) {
+        this._tell(decision, [await decision.one(execution_id)]);
       } else {
         await decision.one(execution_id); // its badge tells
       }
     } else if (typeof session_id === 'string') {
-      const { path } = await api.getSession(session_id);
-      await this._tell(
-        decision,
-        path,
-        async () => (await decision.all(session_id)).executions
-      );
+      this._tell(decision, (await decision.all(session_id)).executions);
     }
   }
 
-  /** Decide, and tell it in the notebook. */
-  private async _tell(
-    { done, nothing, removes, undo }: IDecision,
-    path: string | null,
-    act: () => Promise<readonly IExecution[]>
-  ): Promise<void> {
-    const trans = this._trans;
-    const { commands, shell } = this._app;
-    if (path !== null) {
-      await commands.execute(CommandIDs.goToCell, { path });
-    }
-    const panel = shell.currentWidget;
-    const notebook = panel instanceof NotebookPanel ? panel.content : null;
-    const before = notebook ? shownCells(notebook) : [];
-    const ids = (await act()).map(({ id }) => id);
-    this._bar?.dispose();
+  /** Tell what was done, and offer to undo it. */
+  private _tell(
+    { done, nothing, undo }: IDecision,
+    executions: readonly IExecution[]
+  ): void {
+    const ids = executions.map(({ id }) => id);
     if (ids.length === 0) {
       Notification.info(nothing, { autoClose: SHOWN });
-    } else if (notebook) {
-      this._bar = new DoneBar({
-        notebook,
-        text: done(ids.length),
-        undo: () => void this._undo(ids, undo),
-        trans
-      });
-      await this._bar.showAt(before, new Set(ids), removes);
+      return;
     }
+    const callback = () => void this._undo(ids, undo);
+    Notification.info(done(ids.length), {
+      actions: [{ label: this._trans.__('Undo'), callback }],
+      autoClose: SHOWN
+    });
   }
 
   private async _undo(
@@ -138,8 +117,6 @@ class Decisions {
       reporter(this._trans)(failures[0]);
     }
   }
-
-  private _bar: DoneBar | null = null;
 }
 
 /** Add the command that accepts an agent's outputs as they come, or not any more. */
@@ -208,7 +185,7 @@ export function addDecisions(
     done: cells =>
       trans._n('Outputs of %1 cell shown', 'Outputs of %1 cells shown', cells),
     nothing: trans.__('No outputs are held back'),
-    removes: false
+    tells: false
   });
   decisions.add(CommandIDs.discard, {
     label: trans.__('Discard'),
@@ -219,7 +196,7 @@ export function addDecisions(
     undo: id => api.restoreCell(id),
     done: cells => trans._n('%1 cell discarded', '%1 cells discarded', cells),
     nothing: trans.__('There are no unchanged cells to discard'),
-    removes: true
+    tells: true
   });
   app.commands.addCommand(CommandIDs.undo, {
     label: trans.__('Undo'),

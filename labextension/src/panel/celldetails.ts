@@ -1,8 +1,7 @@
 /** What a cell of the panel shows of an execution besides source and outputs. */
 import type { CodeCell } from '@jupyterlab/cells';
 import type { ISignal } from '@lumino/signaling';
-import { Panel, Widget } from '@lumino/widgets';
-import type { PanelLayout } from '@lumino/widgets';
+import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal, isProposed } from '../tokens';
 import type { IDocument, IExecution, IExecutionModel } from '../tokens';
 import { ApprovalSlot } from '../approvals/approvalslot';
@@ -10,7 +9,7 @@ import { outcomeText } from '../approvals/approvalwording';
 import { createChanges } from '../ui/changes';
 import { element, linkButton } from '../ui/elements';
 import { documentText } from '../ui/notebookwording';
-import { createComparison } from '../ui/plainsource';
+import { SourceEditor } from '../ui/sourceeditor';
 import { commentText } from '../review/reviewwording';
 import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
 import { InputView } from './inputview';
@@ -36,9 +35,7 @@ export function addDetails(
   if (!isFinal(status) && !isProposed(model.execution)) {
     above.addWidget(new ApprovalSlot(id, approvals));
   }
-  const decided = new Details(model, () => decision(model.execution, options));
-  decided.addClass('jp-AgentExecApprovalRecord');
-  above.addWidget(decided);
+  above.addWidget(new Decision(model, cell.model.mimeType, options));
   layout.insertWidget(input, above);
   const below = createPanel();
   below.addWidget(new Details(model, () => omitted(model.execution, options)));
@@ -138,19 +135,50 @@ function createPlace(
 }
 
 /** What was decided before it ran, and what the user changed of it. */
-function decision(execution: IExecution, { trans }: Options): HTMLElement[] {
-  const { approval, lookalikes, source } = execution;
-  const text = approval ? outcomeText(execution, trans) : '';
-  const nodes: HTMLElement[] = text ? [element('div', '', text)] : [];
-  if (text && approval?.asked_source) {
-    const changed = element('details', '');
-    changed.append(
-      element('summary', '', trans.__('Show what was changed')),
-      ...createComparison(approval.asked_source, source, lookalikes, trans)
+class Decision extends Panel {
+  constructor(
+    private readonly _model: IExecutionModel,
+    private readonly _mimeType: string,
+    private readonly _options: Options
+  ) {
+    super();
+    this.addClass('jp-AgentExecApprovalRecord');
+    this.addWidget(
+      new Details(_model, () => {
+        const { execution } = _model;
+        const text =
+          execution.approval && outcomeText(execution, _options.trans);
+        return text ? [element('div', '', text)] : [];
+      })
     );
-    nodes.push(changed);
+    _model.changed.connect(this._onChanged, this);
+    this._onChanged();
   }
-  return nodes;
+
+  private _onChanged(): void {
+    const { approval, lookalikes, source } = this._model.execution;
+    const before = approval?.asked_source ?? null;
+    if (before === null || this.widgets.length > 1) {
+      return;
+    }
+    const { editors, trans } = this._options;
+    const fold = new Widget({ node: element('details', '') });
+    fold.node.append(element('summary', '', trans.__('Show what was changed')));
+    const layout = (fold.layout = new PanelLayout());
+    const show = () =>
+      layout.addWidget(
+        new SourceEditor({
+          factory: editors.factoryService.newInlineEditor,
+          mimeType: this._mimeType,
+          source,
+          before,
+          lookalikes,
+          trans
+        })
+      );
+    fold.node.addEventListener('toggle', show, { once: true });
+    this.addWidget(fold);
+  }
 }
 
 /** How much of the output is missing, and the way to what the server has. */

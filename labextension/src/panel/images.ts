@@ -37,6 +37,12 @@ export function imagesOf({
   );
 }
 
+/** A small image, and what ends its reading. */
+interface IItem {
+  item: HTMLElement;
+  shown: IDisposable;
+}
+
 /** Small images, one beside the other; no row if there are none. */
 export class ImageStrip extends Widget {
   constructor(private readonly _options: ImageStrip.IOptions) {
@@ -51,8 +57,7 @@ export class ImageStrip extends Widget {
   }
 
   override dispose(): void {
-    this._shown.forEach(each => each.dispose());
-    this._shown.clear();
+    this._items.forEach(({ shown }) => shown.dispose());
     super.dispose();
   }
 
@@ -60,19 +65,23 @@ export class ImageStrip extends Widget {
     const images = imagesOf(this._options.session);
     const { children } = this._list;
     this.setHidden(images.length === 0);
+    const keys = images.map(pictureKey);
     images.forEach((image, at) => {
-      const key = pictureKey(image);
-      const item = this._items.get(key) ?? this._createItem(image, key);
+      const { item } = this._items.get(keys[at]) ?? this._createItem(image);
       if (children[at] !== item) {
         this._list.insertBefore(item, children[at] ?? null);
       }
     });
-    while (children.length > images.length) {
-      this._list.lastElementChild!.remove(); // it was erased
+    for (const [key, { item, shown }] of this._items) {
+      if (!keys.includes(key)) {
+        item.remove(); // it was erased
+        shown.dispose();
+        this._items.delete(key);
+      }
     }
   }
 
-  private _createItem(image: ISessionImage, key: string): HTMLElement {
+  private _createItem(image: ISessionImage): IItem {
     const { api, onError, trans } = this._options;
     const button = element('button', '');
     button.type = 'button';
@@ -87,12 +96,11 @@ export class ImageStrip extends Widget {
     const shown = showNear(picture, image, options, () =>
       picture.replaceWith(trans.__('Cannot be shown'))
     );
-    this._shown.add(shown);
     button.append(picture);
     const item = element('li', '');
     item.append(button);
-    this._items.set(key, item);
-    return item;
+    this._items.set(pictureKey(image), { item, shown });
+    return { item, shown };
   }
 
   /** Show an image in full size, and what can be done with it. */
@@ -120,9 +128,8 @@ export class ImageStrip extends Widget {
     }
   }
 
-  private readonly _items = new Map<string, HTMLElement>();
+  private readonly _items = new Map<string, IItem>();
   private readonly _list = element('ul', '');
-  private readonly _shown = new Set<IDisposable>();
 }
 
 /** The options of a row of images. */

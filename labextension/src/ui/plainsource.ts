@@ -1,8 +1,6 @@
 /** A source as plain text, with all that could hide in it made visible. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { diffLines } from './textdiff';
-import type { IDiffLine } from './textdiff';
-import { readPieces, splitLines } from './sourcetext';
+import { readPieces } from './sourcetext';
 import type {
   Hidden,
   ISourceLine,
@@ -13,73 +11,37 @@ import type {
 import { element } from './elements';
 import { plainName } from './wording';
 
-/** Show what is different between two sources. */
-export function createComparison(
-  before: string,
-  after: string,
-  lookalikes: Lookalikes,
-  trans: TranslationBundle
-): HTMLElement[] {
-  const summary = comparisonText(before, after, trans);
-  const pre = createText(summary);
-  const lines = diffLines(splitLines(before), splitLines(after));
-  pre.append(...lines.map(line => createChange(line, lookalikes, trans)));
-  return [element('div', 'jp-AgentExecPlain-summary', summary), pre];
-}
-
 /** Show a unified diff, but for the two lines of its head. */
 export function createDiff(
   diff: string,
   label: string,
   trans: TranslationBundle
 ): HTMLElement {
-  const pre = createText(plainName(label));
-  for (const line of diff.split('\n').slice(2)) {
-    const kind = line.startsWith('+')
-      ? 'added'
-      : line.startsWith('-')
-        ? 'removed'
-        : 'same';
-    const text = /^[-+ ]/.test(line) ? line.slice(1) : line;
-    pre.append(createChange({ kind, text }, {}, trans));
-  }
+  const pre = element('pre', 'jp-AgentExecPlain');
+  // It scrolls, also with the keys.
+  pre.tabIndex = 0;
+  pre.setAttribute('role', 'group');
+  pre.setAttribute('aria-label', plainName(label));
+  pre.dir = 'ltr';
+  pre.append(
+    ...diff
+      .split('\n')
+      .slice(2)
+      .map(line => createChange(line, trans))
+  );
   return pre;
 }
 
-/** How many lines are different. */
-export function comparisonText(
-  before: string,
-  after: string,
-  trans: TranslationBundle
-): string {
-  const lines = diffLines(splitLines(before), splitLines(after));
-  const count = (kind: IDiffLine['kind']) =>
-    lines.filter(line => line.kind === kind).length;
-  return trans.__(
-    'Lines added: %1, removed: %2',
-    count('added'),
-    count('removed')
-  );
-}
-
-/** A line of a comparison. */
-function createChange(
-  { kind, text }: IDiffLine,
-  lookalikes: Lookalikes,
-  trans: TranslationBundle
-): HTMLElement {
-  const signs = {
-    same: [' ', ''],
-    added: ['+', trans.__('Added:')],
-    removed: ['−', trans.__('Removed:')]
-  } as const;
-  const [sign, word] = signs[kind];
+/** A line of a diff, with its sign as a word for those who listen. */
+function createChange(text: string, trans: TranslationBundle): HTMLElement {
+  const sign = /^[-+ ]/.exec(text)?.[0] ?? '';
+  const word = { '+': trans.__('Added:'), '-': trans.__('Removed:') }[sign];
   const line = element('span', 'jp-AgentExecPlain-line');
-  line.dataset.change = kind;
+  line.dataset.change = { '+': 'added', '-': 'removed' }[sign] ?? 'same';
   const shown = element('span', 'jp-AgentExecPlain-sign', sign);
   shown.setAttribute('aria-hidden', 'true');
   const code = element('code', 'jp-AgentExecPlain-code');
-  const pieces = readPieces(text, lookalikes);
+  const pieces = readPieces(text.slice(sign.length), {});
   code.append(...pieces.map(piece => createPiece(piece, trans)));
   line.append(
     shown,
@@ -174,16 +136,6 @@ export function showHidden(
       ...lines.flatMap((nodes, index) => (index > 0 ? ['\n', ...nodes] : nodes))
     );
   }
-}
-
-/** A text that scrolls, also with the keys. */
-function createText(label: string): HTMLPreElement {
-  const pre = element('pre', 'jp-AgentExecPlain');
-  pre.tabIndex = 0;
-  pre.setAttribute('role', 'group');
-  pre.setAttribute('aria-label', label);
-  pre.dir = 'ltr';
-  return pre;
 }
 
 /** A piece of a line, so that it is seen and turns nothing. */

@@ -18,7 +18,6 @@ import { readSource, splitLines } from './sourcetext';
 import type { Lookalikes } from './sourcetext';
 import { element } from './elements';
 import {
-  comparisonText,
   createMark,
   createPiece,
   showHidden,
@@ -38,7 +37,7 @@ const HIDDEN_END = /[\r\v\f\x1c-\x1e\x85\u2028\u2029]$/;
 export class SourceEditor extends Panel {
   constructor(private readonly _options: SourceEditor.IOptions) {
     super();
-    const { before, factory, source, trans } = _options;
+    const { factory, source } = _options;
     this.addClass('jp-AgentExecSourceEditor');
     const model = new CodeEditor.Model({ mimeType: _options.mimeType });
     model.sharedModel.setSource(_options.draft ?? plainEnds(source));
@@ -58,10 +57,6 @@ export class SourceEditor extends Panel {
     this.addWidget(new Widget({ node: this._summary }));
     this.addWidget(this._wrapper);
     model.sharedModel.changed.connect(this._onChanged, this);
-    if (before !== null) {
-      const text = comparisonText(before, source, trans);
-      this._changes.textContent = text;
-    }
     this._renderSummary();
   }
 
@@ -126,7 +121,7 @@ export class SourceEditor extends Panel {
   private _renderSummary(): void {
     const { lookalikes, trans } = this._options;
     const text = summaryText(readSource(this._asRead(), lookalikes), trans);
-    this._summary.replaceChildren(element('span', '', text), this._changes);
+    this._summary.textContent = text;
   }
 
   /** The text with the line ends that the source has, if that is shown. */
@@ -155,7 +150,6 @@ export class SourceEditor extends Panel {
     return Decoration.set([...markHidden(text, source, this._options)], true);
   }
 
-  private readonly _changes = element('span', '');
   private _isEditing: boolean;
   private readonly _summary = element('div', 'jp-AgentExecPlain-summary');
   private readonly _wrapper: CodeEditorWrapper;
