@@ -42,11 +42,9 @@ def witnessed(archive: Archive, place: str, report: Report) -> list[Claim]:
 
 def _claim(chain: ReadChain, there: dict[int, set[str]], place: str) -> Claim:
     """Return what a witness says of the first entry that differs, or of the last that it has."""
-    here = dict(enumerate(chain.hashes))
-    n = next((n for n in sorted(there) if here.get(n) not in there[n]), max(there))
-    head = here[n] if here.get(n) in there[n] else min(there[n])
-    at = chain.times[n] if n < len(chain.times) else ""
-    return Claim("witnessed", place, chain.name, n + 1, head, at)
+    n = next((n for n in sorted(there) if chain.hash(n) not in there[n]), max(there))
+    head = chain.hash(n) if chain.hash(n) in there[n] else min(there[n])
+    return Claim("witnessed", place, chain.name, n + 1, head, chain.time(n))
 
 
 def _find_ledgers(

@@ -193,7 +193,8 @@ def execution_record(
     brief
         Leave out large values of its outputs, without reading them, and do not list its images.
     """
-    accepted = _last(Accepted, lines)
+    last = _LastEntries(lines)
+    accepted = last.of(Accepted)
     if accepted is None:
         return None
     status: Status = "queued"
@@ -202,8 +203,8 @@ def execution_record(
         status = status_after(status, line.entry)
         approval.add(line.entry)
         cell.add(line.entry)
-    dispatched, finished = _last(Dispatched, lines), _last(Finished, lines)
-    changed = _last(FilesChanged, lines)
+    dispatched, finished = last.of(Dispatched), last.of(Finished)
+    changed = last.of(FilesChanged)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
     record = unfinished(
         accepted,
@@ -228,9 +229,9 @@ def execution_record(
         widget_texts={} if brief or finished is None else _widget_texts(finished, folded),
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
         document=cell.document(),
-        input=_input(status, _last(InputAsked, lines), folded),
+        input=_input(status, last.of(InputAsked), folded),
         approval=approval.state(folded.text),
-        review=_review(state, accepted.seq, _last(Reviewed, lines)),
+        review=_review(state, accepted.seq, last.of(Reviewed)),
         changes=_decoded(variables, Changes, folded),
         files_changed=None if changed is None else _decoded(changed.files, ChangedFiles, folded),
         values=None if brief else _values(accepted, finished, folded),
@@ -285,8 +286,14 @@ def after_finished(record: ExecutionRecord, entry: Finished) -> ExecutionRecord:
     return replace(record, **facts, finished_at=entry.at, input=None)
 
 
-def _last(kind: type[E], lines: Sequence[Line]) -> E | None:
-    return next((line.entry for line in reversed(lines) if isinstance(line.entry, kind)), None)
+class _LastEntries:
+    """The last entry of each kind."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._entries: dict[type[Entry], Any] = {type(line.entry): line.entry for line in lines}
+
+    def of(self, kind: type[E]) -> E | None:
+        return self._entries.get(kind)
 
 
 def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | None:

@@ -39,7 +39,7 @@ ANSWER_TIMEOUT: Final = 10.0
 """Seconds that a query waits, mostly for a rebuild."""
 PARTIAL_DELAY: Final = 1.0
 """Seconds after which a rebuild is long enough to answer lists and searches from a part."""
-_BATCH_SESSIONS: Final = 16
+_BATCH_SESSIONS: Final = 32
 _RETRY_DELAY: Final = 30.0
 _FAILURE_DELAY: Final = 0.5
 
@@ -291,7 +291,8 @@ class Index:
         if not ends:
             return {}
         connection.execute("BEGIN IMMEDIATE")
-        rest = {session: self._chunk(connection, session, end) for session, end in ends.items()}
+        # The oldest first: the full-text index writes its buffer whenever a number is lower.
+        rest = {each: self._chunk(connection, each, ends[each]) for each in sorted(ends)}
         connection.execute("COMMIT")
         return rest
 

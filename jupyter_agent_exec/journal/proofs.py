@@ -207,13 +207,13 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
     if keys or any(_named(chain) for chain in chains.values()):
         _expect(best["signed"], chains, trusted, bool(keys), report)
     for path, chain in chains.items():
-        made = HeldChain(name=chain.name, entries=len(chain.hashes))
+        made = HeldChain(name=chain.name, entries=len(chain))
         for kind in _KINDS:
             furthest = best[kind][chain.name]
             if furthest is not None:
                 made.held[kind] = furthest
         if made.held_entries < made.entries:
-            made.unheld_since = chain.times[made.held_entries]
+            made.unheld_since = chain.time(made.held_entries)
         held.chains.append(made)
         if held.keys and (path.parent / PRIVATE_KEY).is_file() and not held.notes:
             held.notes.append(
@@ -287,10 +287,10 @@ def _check_ed25519(signature: dict[str, Any]) -> None:
 def _agrees(claim: Claim, path: Path, chain: ReadChain, report: Report) -> bool:
     """Return whether a chain has the head that somebody says it had; add a finding if not."""
     n = claim.length - 1
-    if n >= len(chain.hashes):
+    if n >= len(chain):
         message = f"It ends before entry {n}, which {claim.told}."
-        report.add(Outcome.TRUNCATED, path, len(chain.hashes), message)
-    elif chain.hashes[n] != claim.head:
+        report.add(Outcome.TRUNCATED, path, len(chain), message)
+    elif chain.hash(n) != claim.head:
         message = f"Entry {n}, or one before it, is not what {claim.told}: it was written anew."
         report.add(Outcome.ALTERED, path, n, message)
     else:
@@ -338,9 +338,9 @@ def _add_closed(best: dict[str, Claim | None], chains: Collection[ReadChain]) ->
         claim = best[ledger.name]
         for entry in _held_part(ledger, claim):
             chain, end = by_name.get(str(entry.get("session_id"))), end_in(entry.get("chain"))
-            if claim is None or chain is None or end is None or len(chain.hashes) < end.length:
+            if claim is None or chain is None or end is None or len(chain) < end.length:
                 continue
-            if chain.hashes[end.length - 1] == end.head:
+            if chain.hash(end.length - 1) == end.head:
                 said = claim._replace(chain=chain.name, length=end.length, head=end.head)
                 claimed = best[chain.name]
                 best[chain.name] = said if claimed is None else _furthest((claimed, said))

@@ -265,6 +265,7 @@ def _put_execution(
         number = row[0]
         connection.execute("DELETE FROM executions WHERE number = ?", (number,))
         connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
+        connection.execute("DELETE FROM images WHERE number = ?", (number,))
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
     review = _own_verdict(all_lines)
     session = state.session
@@ -284,14 +285,14 @@ def _put_execution(
         "INSERT INTO texts (rowid, source, output) VALUES (?, ?, ?)",
         (number, _plain(record.source[:_TEXT_CHARACTERS]), _output_text(record)),
     )
-    _put_images(connection, number, record, store)
+    if record.blobs:
+        _put_images(connection, number, record, store)
     _put_blobs(connection, session.id, new)
 
 
 def _put_images(
     connection: sqlite3.Connection, number: int, record: ExecutionRecord, store: BlobStore
 ) -> None:
-    connection.execute("DELETE FROM images WHERE number = ?", (number,))
     connection.executemany(
         "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -316,7 +317,8 @@ def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Seque
             rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in line.entry.blobs]
         if isinstance(line.entry, Finished) and line.entry.text is not None:
             rows.append((line.entry.text, session_id, "text/plain", line.entry.text_bytes))
-    connection.executemany("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", rows)
+    if rows:
+        connection.executemany("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", rows)
 
 
 def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:

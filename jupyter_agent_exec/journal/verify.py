@@ -63,11 +63,24 @@ class ReadChain:
 
     name: str
     """The id of the session, or the name of the ledger, as its first entry says."""
-    hashes: list[str]
-    times: list[str]
-    """When each entry was written, as it says."""
+    hashes: bytes
+    """32 bytes of each entry: a history has millions of them. Zeros for one that is no entry."""
+    times: bytes
+    """24 bytes of each entry: when it was written, as it says."""
     ledger: list[dict[str, Any]]
     """The entries of a ledger; empty for a session."""
+
+    def __len__(self) -> int:
+        return len(self.hashes) // _HASH_BYTES
+
+    def hash(self, n: int) -> str:
+        """Return the hash of an entry; empty if there is no such entry."""
+        return self.hashes[n * _HASH_BYTES : (n + 1) * _HASH_BYTES].hex() if n >= 0 else ""
+
+    def time(self, n: int) -> str:
+        """Return when an entry was written; empty if there is no such entry."""
+        told = self.times[n * _TIME_BYTES : (n + 1) * _TIME_BYTES]
+        return told.decode("utf-8", "replace").rstrip()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -135,7 +148,7 @@ class Checked:
     """The contents of a chain that was read."""
 
     lines: list[ParsedLine] = field(default_factory=list)
-    """Without the text of payloads, unless it was requested."""
+    """Only their hashes and entries."""
     hashes: list[str] = field(default_factory=list)
     missing: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of entries, and the names of their payloads that are not there."""
@@ -158,11 +171,11 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     policy = _read_json(folder / "approval-policy.json", report)
     on_disk = sorted(folder.glob("sessions/*/journal.jsonl"))
     listed = _read_ledgers(folder, report)
-    seen = set(listed.hashes)
+    is_known = head is None or head in listed.hashes
     unsaid: list[Unsaid] = []
     for path in on_disk:
         checked = check_chain(path, report)
-        seen.update(checked.hashes)
+        is_known = is_known or head in checked.hashes
         unsaid += compare_session(path, path.parent.name, checked, listed, report)
     present = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - present:
@@ -175,7 +188,7 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     _look_again(folder, unsaid, patience, report)
     _compare_tokens(folder / "tokens.json", tokens, listed, report)
     _compare_policy(folder / "approval-policy.json", policy, listed, report)
-    if head is not None and head not in seen:
+    if not is_known:
         report.add(Outcome.TRUNCATED, folder, None, "The known head is in none of the chains.")
     return report
 
@@ -267,7 +280,7 @@ def check_chain(path: Path, report: Report) -> Checked:
             )
         if line.entry.get("format") == FORMAT:
             _check_payloads(path, expected, line, blobs, checked.missing, report)
-        checked.lines.append(line._replace(payloads={}, salts={}))
+        checked.lines.append(line._replace(canonical=b"", payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
     check_formats(path, checked, report)
@@ -302,10 +315,14 @@ def _read_chain(path: Path, checked: Checked) -> ReadChain:
     is_ledger = first.get("type") == "ledger_opened"
     return ReadChain(
         name=f"ledger-{first.get('instance')}" if is_ledger else str(first.get("session_id")),
-        hashes=checked.hashes,
-        times=[str(entry.get("at", "")) for entry in entries],
+        hashes=bytes.fromhex("".join(each or GENESIS for each in checked.hashes)),
+        times=b"".join(map(_time, entries)),
         ledger=entries if is_ledger else [],
     )
+
+
+def _time(entry: dict[str, Any]) -> bytes:
+    return str(entry.get("at", "")).encode("utf-8", "replace")[:_TIME_BYTES].ljust(_TIME_BYTES)
 
 
 def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int]]:
@@ -329,6 +346,8 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
 
 
 _UNREADABLE = ParsedLine("", b"", {}, {}, {})
+_HASH_BYTES = 32
+_TIME_BYTES = 24
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _SALT = re.compile("[0-9a-f]{32}")

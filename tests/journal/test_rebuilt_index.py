@@ -15,8 +15,8 @@ from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQue
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run
 from tests.mcp.raw_mcp import RawMcp
 
-SESSIONS = 40
-FIRST_BATCHES = 32
+SESSIONS = 80
+FIRST_BATCHES = 64
 """Sessions of the first two batches, in the second of which the rebuild is held."""
 
 
@@ -51,7 +51,7 @@ def recorded(history_dir):
         ran[session.session_id] = run(session, 1, "plot(quokkas)", outputs)
         session.close(closed())
     history.stop()
-    newest_first = sorted(ran)[20:] + sorted(ran)[:20]  # not in the order of their ids
+    newest_first = sorted(ran)[40:] + sorted(ran)[:40]  # not in the order of their ids
     for age, session_id in enumerate(newest_first):
         at = 1_700_000_000 - age
         os.utime(history_dir / "sessions" / session_id / "journal.jsonl", (at, at))
@@ -60,7 +60,7 @@ def recorded(history_dir):
 
 def harm(folder, recorded):
     """Delete the index, and have a journal in the second batch that cannot be read."""
-    session_id = list(recorded)[20]
+    session_id = list(recorded)[40]
     journal = folder / "sessions" / session_id / "journal.jsonl"
     at = journal.stat().st_mtime
     journal.unlink()
@@ -94,7 +94,7 @@ def test_the_newest_are_listed_and_found_while_the_index_is_made_again(held, rec
         found = pool.submit(history.search, SearchQuery(q="quokkas", limit=100))
         shown = pool.submit(history.images, SearchQuery(limit=100))
         held.wait_for_questions(history, 3)
-        assert history.indexing == Indexing(done=16, total=SESSIONS)
+        assert history.indexing == Indexing(done=FIRST_BATCHES // 2, total=SESSIONS)
         held.let_go.set()
         assert {session.id for session in listed.result(30).sessions} == newest
         assert {hit.session_id for hit in found.result(30).hits} == newest
@@ -186,6 +186,6 @@ async def test_the_routes_and_mcp_say_that_the_index_is_being_rebuilt(
     for page, name in ((listed, "sessions"), (found, "hits"), (shown, "images")):
         assert page["indexing"] == {"done": FIRST_BATCHES, "total": SESSIONS}
         assert len(page[name]) == FIRST_BATCHES - 1
-    sentence = "The index is being rebuilt: 32 of 40 sessions so far; results may be missing."
+    sentence = "The index is being rebuilt: 64 of 80 sessions so far; results may be missing."
     assert f"[{sentence}]" in told["content"][0]["text"]
     assert (await first).indexing is None
