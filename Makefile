@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev demo lab wire docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench build mcpb lock clean
+.PHONY: help dev demo lab wire docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -154,6 +154,12 @@ check-lab: .make/node_modules .make/ui-tests ## run stylelint, prettier, eslint,
 
 bench: .make/lab .make/ui-tests ## measure how fast it is; writes docs/explanation/benchmarks.md; installs a browser if there is none
 	browser="$$(scripts/browser)" && CHROMIUM_PATH="$$browser" python benchmarks/run.py
+
+# The share of the full size that `make scale` measures; 0.01 takes minutes, and leaves the page as it is.
+SCALE ?= 1
+
+scale: .make/tools .make/far-sides .make/hub ## measure a million cells, kills, a hub; writes docs/explanation/scale.md; takes hours; SCALE=0.01 is quick
+	python benchmarks/run.py --scale --size $(SCALE)
 
 build: .make/lab ## build a wheel and a source distribution in dist/
 	rm -rf dist

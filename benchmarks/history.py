@@ -1,38 +1,250 @@
-"""100,000 cells in the history: how fast executions, lists, searches, a start and an export are."""
+"""One history of 1,000,000 cells: made, indexed, asked, verified, erased from and cut."""
 
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx2
-from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, summary, timed
+import psutil  # type: ignore[import-untyped]
+from measures import (
+    Broken,
+    Goal,
+    Measurement,
+    Result,
+    Rounds,
+    flat,
+    interleaved,
+    ratios,
+    summary,
+    timed,
+)
 from recorded import RARE, Recorded, record
 from servers import Server, answered, server
+
+from jupyter_agent_exec.journal.tables import SCHEMA_VERSION
 
 NAME = "history"
 BLOCK = 10
 QUERIES = 5
+ERASED_AGENT = "analyst 1"
 Contenders = dict[str, Callable[[], list[float]]]
 
 
-def run(folder: Path, *, quick: bool) -> Result:
-    """Measure it; the histories are in `folder`."""
-    cells, in_largest = (2_000, 1_000) if quick else (100_000, 10_000)
-    recorded = record(folder / "full" / "history", cells=cells, in_largest=in_largest)
-    starts = interleaved(2 if quick else 10, _starts(folder))
+def run(folder: Path, *, size: float) -> Result:
+    """Measure it; the histories are in `folder`.
+
+    Raises
+    ------
+    Broken
+        The server does not list what was written.
+    """
+    cells, sessions = max(2_000, round(1_000_000 * size)), max(40, round(20_000 * size))
+    in_largest, rounds = cells // 100, max(2, round(40 * size))
+    path = folder / "full" / "history"
+    begin = time.perf_counter()
+    recorded = record(path, cells=cells, sessions=sessions, in_largest=in_largest)
+    written = cells / (time.perf_counter() - begin)
+    indexed = _index(folder / "full", path, cells)
+    starts = interleaved(max(2, round(10 * size)), _starts(folder))
     with ExitStack() as stack:
         full = stack.enter_context(server(folder / "full"))
         empty = stack.enter_context(server(folder / "empty"))
-        executions = _executions(stack, {"full": full, "empty": empty}, 3 if quick else 100)
+        before = _memory(full)
+        executions = _executions(stack, {"full": full, "empty": empty}, max(3, round(100 * size)))
         http = stack.enter_context(full.http())
-        rounds = 2 if quick else 40
         listing = interleaved(rounds, _questions(http, _listings(recorded, in_largest)))
         search = interleaved(rounds, _questions(http, _searches(recorded)))
-        exports = [_export(full, recorded, in_largest, folder) for _ in range(2 if quick else 10)]
-    return _result(cells, in_largest, starts, executions, listing, search, exports)
+        exports = [_export(full, recorded, in_largest, folder) for _ in range(max(2, rounds // 4))]
+        growth = _memory(full) - before
+    verified = _verify(path)
+    lighter = _lighten(folder / "full", recorded)
+    _verify(path)
+    scale = f"{cells:,} cells in {sessions:,} sessions"
+    goals = [
+        Goal(what="index made again", unit="s", limit=cells / 10_000, value=indexed.seconds),
+        Goal(what="start, p95", unit="s", limit=3, value=summary(flat(starts["full"])).p95),
+        Goal.of_median(
+            "`1+1`, full history ÷ empty one",
+            "×",
+            1.05,
+            ratios(executions["full"], executions["empty"]),
+        ),
+        Goal(what="lists, p95 of the slowest", unit="ms", limit=100, value=_worst(listing)),
+        Goal(what="search, p95 of the slowest", unit="ms", limit=100, value=_worst(search)),
+        Goal.of_median(f"export of {in_largest:,} cells", "s", 3, exports),
+        Goal(what="memory that the server gains meanwhile", unit="MB", limit=50, value=growth),
+        Goal(what="`verify`", unit="s", limit=100, value=verified.seconds),
+        Goal(what="`verify`, memory", unit="MB", limit=300, value=verified.megabytes),
+        Goal(
+            what="`1+1`, p95, while a tenth is erased and a tenth removed ÷ before",
+            unit="×",
+            limit=1.5,
+            value=summary(lighter.during).p95 / summary(lighter.before).p95,
+        ),
+    ]
+    measurements = [
+        Measurement.of("cells written a second", "", [written]),
+        Measurement.of("cells indexed a second", "", [cells / indexed.seconds]),
+        Measurement.of("first answer while the index is made", "s", [indexed.start_seconds]),
+        Measurement.of_times("newest 50 sessions while the index is made", indexed.lists),
+        Measurement.of_times("`1+1` while the index is made", indexed.executions),
+        Measurement.of("memory of the server when the index is made", "MB", [indexed.megabytes]),
+        Measurement.of_times("`1+1`, full history", flat(executions["full"])),
+        Measurement.of_times("`1+1`, empty history", flat(executions["empty"])),
+        Measurement.of("start, full history", "s", flat(starts["full"])),
+        Measurement.of("start, empty history", "s", flat(starts["empty"])),
+        Measurement.of("erasure of a tenth", "s", [lighter.erased_seconds]),
+        Measurement.of("removal of a tenth by retention", "s", [lighter.retired_seconds]),
+        Measurement.of("longest wait for a list meanwhile", "s", [max(lighter.lists)]),
+        *(Measurement.of_times(f"list: {name}", flat(taken)) for name, taken in listing.items()),
+        *(Measurement.of_times(f"search: {name}", flat(taken)) for name, taken in search.items()),
+    ]
+    return Result(
+        name=NAME, title=f"One history of {scale}", how=HOW, goals=goals, measurements=measurements
+    )
+
+
+HOW = (
+    "The journal's own writer writes the history, one in 100 cells with an image. A server starts "
+    "on it with an index of the version before, which it makes again, and serves meanwhile. Then "
+    "one on this history and one on an empty history take turns at starting (until the first "
+    "answer to `GET /status`) and at `1+1`. Lists and searches are GETs of a page of 50 on a kept "
+    "connection; the goal applies to the slowest kind. `jupyter agent-exec verify` reads all "
+    "of it. At last, one agent's sessions, a tenth, are erased, and retention removes the oldest "
+    "tenth, while `1+1` runs again and again. Asserted: all cells are listed after the index is "
+    "made, a tenth less after retention, and the record verifies before and after."
+)
+
+
+class Indexed(NamedTuple):
+    """How the index was made, and how the server served meanwhile."""
+
+    seconds: float
+    start_seconds: float
+    lists: list[float]
+    executions: list[float]
+    megabytes: float
+
+
+def _index(folder: Path, history: Path, cells: int) -> Indexed:
+    """Start a server whose index is of an earlier version; wait until the index is whole."""
+    with sqlite3.connect(history / "index.sqlite") as earlier:
+        earlier.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+    earlier.close()
+    with server(folder) as running, running.http() as http, running.client() as client:
+        begin = time.perf_counter() - running.start_seconds
+        session = client.open_session(agent="benchmark")
+        lists: list[float] = []
+        executions: list[float] = []
+        page: dict[str, Any] = {"indexing": True}
+        while page["indexing"]:
+            asked = time.perf_counter()
+            page = answered(http, "/sessions", limit=50)
+            lists.append(time.perf_counter() - asked)
+            executions.append(timed(lambda: session.run("1+1")))
+        seconds = time.perf_counter() - begin
+        session.close()
+        found = _listed(http)
+        if found != cells + len(executions):
+            raise Broken(f"{cells + len(executions):,} cells were recorded, {found:,} are listed.")
+        return Indexed(seconds, running.start_seconds, lists, executions, _memory(running))
+
+
+def _listed(http: httpx2.Client) -> int:
+    """Return how many executions all listed sessions have."""
+    cells, page = 0, answered(http, "/sessions", limit=500)
+    while True:
+        cells += sum(each["executions"] for each in page["sessions"])
+        if page["next_after"] is None:
+            return cells
+        page = answered(http, "/sessions", limit=500, after=page["next_after"])
+
+
+def _memory(running: Server) -> float:
+    return float(psutil.Process(running.pid).memory_info().rss) / 1e6
+
+
+class Verified(NamedTuple):
+    """What `verify` took."""
+
+    seconds: float
+    megabytes: float
+
+
+def _verify(history: Path) -> Verified:
+    """Run `jupyter agent-exec verify` on all of it; raise Broken if it is not whole."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "jupyter_agent_exec.cli", "verify", str(history)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Broken(f"verify ended with {process.returncode}.")
+    return Verified(time.perf_counter() - begin, used.ru_maxrss / 1e3)
+
+
+class Lightened(NamedTuple):
+    """How executions and lists were while a fifth of the history went."""
+
+    before: list[float]
+    during: list[float]
+    lists: list[float]
+    erased_seconds: float
+    retired_seconds: float
+
+
+def _lighten(folder: Path, recorded: Recorded) -> Lightened:
+    """Erase an agent's sessions, and let retention remove the oldest tenth."""
+    configuration = folder / "configuration.py"
+    configuration.write_text(f"c.AgentExecApp.retention = [{{'days': {recorded.tenth_days}}}]")
+    with ExitStack() as stack:
+        running = stack.enter_context(server(folder, f"--config={configuration}"))
+        http = stack.enter_context(running.http())
+        client = stack.enter_context(running.client())
+        session = stack.enter_context(client.open_session(agent="benchmark"))
+        before = [timed(lambda: session.run("1+1")) for _ in range(20 * BLOCK)]
+        cells = _listed(http)
+
+        def lighten() -> tuple[float, float]:
+            with running.http() as slow:
+                slow.timeout = None
+                erased = timed(lambda: _posted(slow, "erasures", agent=ERASED_AGENT))
+                return erased, timed(lambda: _posted(slow, "retention"))
+
+        during: list[float] = []
+        lists: list[float] = []
+        with ThreadPoolExecutor(2) as pool:
+            going = pool.submit(lighten)
+            listing = pool.submit(_list_until, going.done, running, lists)
+            while not going.done():
+                during.append(timed(lambda: session.run("1+1")))
+            listing.result()
+        left = _listed(http) - len(during)
+        if not 0.85 < left / cells < 0.95:
+            raise Broken(f"{left:,} of {cells:,} cells are left after a tenth was removed.")
+        return Lightened(before, during, lists, *going.result())
+
+
+def _list_until(is_over: Callable[[], bool], running: Server, lists: list[float]) -> None:
+    with running.http() as http:
+        http.timeout = None
+        while not is_over():
+            # A list that cannot be answered now says so after some seconds: that is a wait too.
+            lists.append(timed(lambda: http.get("/api/agent-exec/sessions")))
+
+
+def _posted(http: httpx2.Client, path: str, **body: object) -> None:
+    http.post(f"/api/agent-exec/{path}", json=body).raise_for_status()
 
 
 def _starts(folder: Path) -> Contenders:
@@ -63,8 +275,14 @@ def _listings(recorded: Recorded, in_largest: int) -> dict[str, tuple[str, dict[
     return {
         "sessions, the newest 50": ("/sessions", {}),
         "sessions, 50 in the middle": ("/sessions", {"after": sessions[len(sessions) // 2]}),
+        "the panel, the newest 50 sessions": ("/sessions", {"limit": 50}),
+        "the panel, a session's last 200 in brief": (
+            executions,
+            {"before": in_largest + 1, "limit": 200, "outputs": "brief"},
+        ),
+        "one session": (f"/sessions/{sessions[len(sessions) // 2]}", {}),
         "sessions of an agent": ("/sessions", {"agent": "reviewer"}),
-        "executions, the first 50 of 10,000": (executions, {}),
+        "executions, the first 50 of the largest": (executions, {}),
         "executions, 50 in the middle": (executions, {"after": in_largest // 2}),
         "executions, the last 50": (executions, {"before": in_largest + 1}),
         "executions, the last 50 in brief": (
@@ -90,7 +308,7 @@ def _searches(recorded: Recorded) -> dict[str, tuple[str, dict[str, object]]]:
         "errors": {"status": "error"},
         "errors with a word": {"q": "KeyError", "status": "error"},
         "images": {"has_image": "true"},
-        "a day": {"since": "2026-01-10", "until": "2026-01-10"},
+        "a day": {"since": f"{recorded.middle:%F}", "until": f"{recorded.middle:%F}"},
     }
     return {name: ("/search", asked) for name, asked in parameters.items()}
 
@@ -110,59 +328,8 @@ def _export(full: Server, recorded: Recorded, cells: int, folder: Path) -> float
         seconds = timed(lambda: session.export(path))
     found = len(json.loads(path.read_bytes())["cells"])
     if found != cells:
-        raise SystemExit(f"The export holds {found:,} cells; there are {cells:,}.")
+        raise Broken(f"The export holds {found:,} cells; there are {cells:,}.")
     return seconds
-
-
-def _result(
-    cells: int,
-    in_largest: int,
-    starts: dict[str, Rounds],
-    executions: dict[str, Rounds],
-    listing: dict[str, Rounds],
-    search: dict[str, Rounds],
-    exports: list[float],
-) -> Result:
-    slower = [a - b for a, b in zip(flat(starts["full"]), flat(starts["empty"]), strict=True)]
-    return Result(
-        name=NAME,
-        title=f"{cells:,} cells in the history",
-        how=(
-            "The journal's own writer writes the history; one in 100 cells has an image. A server "
-            "on this history and one on an empty history take turns at `1+1`, and at starting: "
-            "from the start of the process to the first answer to `GET /status`. Lists and "
-            "searches are GETs of a page of 50 on a kept connection; the goal applies to the "
-            f"slowest kind. The Python client exports the session of {in_largest:,} cells to a "
-            "file."
-        ),
-        goals=[
-            Goal.of_median(
-                "`1+1`, full history ÷ empty one",
-                "×",
-                1.05,
-                ratios(executions["full"], executions["empty"]),
-            ),
-            Goal(what="listing, p95 of the slowest", unit="ms", limit=50, value=_worst(listing)),
-            Goal(what="search, p95 of the slowest", unit="ms", limit=50, value=_worst(search)),
-            Goal.of_median("start, full history minus empty one", "s", 0.5, slower),
-            Goal.of_median(f"export of {in_largest:,} cells", "s", 3, exports),
-        ],
-        measurements=[
-            Measurement.of_times("`1+1`, full history", flat(executions["full"])),
-            Measurement.of_times("`1+1`, empty history", flat(executions["empty"])),
-            Measurement.of("start, full history", "s", flat(starts["full"])),
-            Measurement.of("start, empty history", "s", flat(starts["empty"])),
-            Measurement.of(f"export of {in_largest:,} cells", "s", exports),
-            *(
-                Measurement.of_times(f"list: {name}", flat(taken))
-                for name, taken in listing.items()
-            ),
-            *(
-                Measurement.of_times(f"search: {name}", flat(taken))
-                for name, taken in search.items()
-            ),
-        ],
-    )
 
 
 def _worst(questions: dict[str, Rounds]) -> float:

@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 
+class Broken(Exception):
+    """What was measured broke a promise; the message says which, and when."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The summary of a series of samples."""

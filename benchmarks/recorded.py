@@ -32,7 +32,8 @@ from jupyter_agent_exec.records import (
 )
 from jupyter_agent_exec.types import ExecutionId, Output, SessionId
 
-AGENTS = ("analyst", "reviewer", "forecaster")
+AGENTS = ("reviewer", *(f"analyst {n}" for n in range(1, 10)))
+"""Each has a tenth of the sessions."""
 WORDS = [
     "region",
     "sales",
@@ -49,11 +50,9 @@ WORDS = [
 ]
 RARE = "ornithorhynchus"
 """A word that one in 1,000 cells holds."""
-CELLS_PER_SESSION = 200
 BATCH = 25
 IMAGE_EVERY = 100
 ERROR_EVERY = 20
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Recorded(NamedTuple):
@@ -62,29 +61,38 @@ class Recorded(NamedTuple):
     largest: str
     """Id of the session with the most cells."""
     sessions: list[str]
+    middle: datetime
+    """When a session in the middle was opened."""
+    tenth_days: float
+    """How many days ago a tenth of the sessions had been closed."""
 
 
-def record(folder: Path, *, cells: int, in_largest: int) -> Recorded:
-    """Write a history of `cells` executions, of which one session has `in_largest`."""
+def record(folder: Path, *, cells: int, sessions: int, in_largest: int) -> Recorded:
+    """Write a history of closed sessions; the first has `in_largest` of the `cells`.
+
+    A session is opened each hour. The index is not made.
+    """
     history = History(folder, version="benchmark", log=logging.getLogger("benchmark"))
-    history.start()
+    begin = datetime.now(UTC) - timedelta(hours=sessions + in_largest / 3600)
+    each, more = divmod(cells - in_largest, sessions - 1)
+    sizes = [in_largest, *(each + (n < more) for n in range(sessions - 1))]
     try:
-        sizes = [in_largest]
-        while sum(sizes) < cells:
-            sizes.append(min(CELLS_PER_SESSION, cells - sum(sizes)))
-        sessions = [_session(history, n, size) for n, size in enumerate(sizes)]
+        written = [
+            _session(history, n, size, begin + timedelta(hours=n)) for n, size in enumerate(sizes)
+        ]
     finally:
         history.stop()
-    return Recorded(sessions[0], list(sessions))
+    middle = begin + timedelta(hours=sessions // 2)
+    return Recorded(written[0], list(written), middle, 0.9 * sessions / 24)
 
 
-def _session(history: History, n: int, size: int) -> SessionId:
+def _session(history: History, n: int, size: int, begin: datetime) -> SessionId:
     """Write a session from its opening to its end."""
     words = random.Random(n)
     agent = AGENTS[n % len(AGENTS)]
     by = By(kind="agent", agent=agent, username="benchmark")
     session_id = SessionId(f"s_{ULID()}")
-    moments = (BEGIN + timedelta(hours=n, seconds=second) for second in range(size + 3))
+    moments = (begin + timedelta(seconds=second) for second in range(size + 3))
     journal = history.open_session(
         Opened(
             at=timestamp(next(moments)),

@@ -59,6 +59,22 @@ SECTION = """\
 {measurements}
 """
 
+SCALE_SECTION = """\
+## {title}
+
+{how}
+
+{date}, {machine}.
+
+| what | goal | measured | |
+| --- | ---: | ---: | --- |
+{goals}
+
+| | median |
+| --- | ---: |
+{measurements}
+"""
+
 
 def machine(folder: Path) -> dict[str, Any]:
     """Return what the numbers depend on.
@@ -104,19 +120,38 @@ def page(facts: dict[str, Any], results: Sequence[Result], *, quick: bool) -> st
     return PAGE.format(
         date=facts["date"][:10],
         machine=_machine_in_words(facts),
-        goals="\n".join(_goal_row(result, goal) for result, goal in goals),
+        goals="\n".join(_goal_row(f"{result.title}: {goal.what}", goal) for result, goal in goals),
         verdict=verdict,
         sections="\n".join(sections).rstrip(),
     )
 
 
-def _goal_row(result: Result, goal: Goal) -> str:
+def section(facts: dict[str, Any], result: Result) -> str:
+    """Return what one result comes to, with the machine."""
+    return SCALE_SECTION.format(
+        title=result.title,
+        how=result.how,
+        date=facts["date"][:10],
+        machine=_machine_in_words(facts),
+        goals="\n".join(_goal_row(goal.what, goal) for goal in result.goals),
+        measurements="\n".join(map(_measurement_row, result.measurements)),
+    )
+
+
+def put(path: Path, facts: dict[str, Any], result: Result) -> None:
+    """Write a result into a page, at the place that is named for it."""
+    begin, end = f"<!-- measured: {result.name} -->\n", "<!-- end -->"
+    before, _, rest = path.read_text().partition(begin)
+    path.write_text(f"{before}{begin}\n{section(facts, result)}\n{end}{rest.partition(end)[2]}")
+
+
+def _goal_row(what: str, goal: Goal) -> str:
     value = _with_unit(goal.value, goal.unit)
     if goal.low is not None and goal.high is not None:
         value += f" ({_number(goal.low)} to {_number(goal.high)})"
     met = "met" if goal.met else "**not met**"
     limit = _with_unit(goal.limit, goal.unit)
-    return f"| {result.title}: {goal.what} | ≤ {limit} | {value} | {met} |"
+    return f"| {what} | ≤ {limit} | {value} | {met} |"
 
 
 def _measurement_row(measurement: Measurement) -> str:

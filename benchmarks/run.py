@@ -1,7 +1,8 @@
-"""Run the benchmarks and print the results: `make bench`.
+"""Run the benchmarks and print the results: `make bench`, `make scale`.
 
-A whole run also writes docs/explanation/benchmarks.md; a quick run, or a run of some benchmarks
-only, does not.
+A whole run of `make bench` also writes docs/explanation/benchmarks.md; a quick run, or a run of
+some benchmarks only, does not. `make scale` writes each result at its place in
+docs/explanation/scale.md, unless a size is given.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from types import FrameType
 import execution
 import flood
 import history
+import kills
 import load
 import notebooks
 import opening
 import report
 import trials
-from measures import Result
+from measures import Broken, Result
 from servers import set_apart
 
 BENCHMARKS = {
@@ -32,18 +34,19 @@ BENCHMARKS = {
         notebooks,
         flood,
         load,
-        history,
         trials,
     )
 }
-PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "benchmarks.md"
+SCALE = {module.NAME: module.run for module in (history, kills)}
+DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 
 
 def main() -> int:
     """Run the chosen benchmarks. Return 0 even if goals are missed, which the report shows."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _stop)
-    names = arguments.only or list(BENCHMARKS)
+    known = SCALE if arguments.scale else BENCHMARKS
+    names = arguments.only or list(known)
     results: list[Result] = []
     with tempfile.TemporaryDirectory(
         prefix="agent-exec-bench-", ignore_cleanup_errors=True
@@ -54,20 +57,38 @@ def main() -> int:
         for name in names:
             print(f"{name} …", file=sys.stderr, flush=True)
             (folder / name).mkdir()
-            results.append(BENCHMARKS[name](folder / name, quick=arguments.quick))
-    page = report.page(facts, results, quick=arguments.quick)
-    print(page)
-    if not arguments.quick and not arguments.only:
-        PAGE.write_text(page)
+            if not arguments.scale:
+                results.append(BENCHMARKS[name](folder / name, quick=arguments.quick))
+                continue
+            try:
+                result = SCALE[name](folder / name, size=arguments.size)
+            except Broken as broken:
+                print(f"{name}: {broken}", file=sys.stderr)
+                return 1
+            print(report.section(facts, result))
+            if arguments.size == 1:
+                report.put(DOCS / "scale.md", facts, result)
+    if not arguments.scale:
+        page = report.page(facts, results, quick=arguments.quick)
+        print(page)
+        if not arguments.quick and not arguments.only:
+            (DOCS / "benchmarks.md").write_text(page)
     return 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure how fast it is.")
     parser.add_argument(
-        "--only", action="append", choices=list(BENCHMARKS), help="this one; may be repeated"
+        "--only",
+        action="append",
+        choices=[*BENCHMARKS, *SCALE],
+        help="this one; may be repeated",
     )
     parser.add_argument("--quick", action="store_true", help="few samples, for a first look")
+    parser.add_argument("--scale", action="store_true", help="those of `make scale`")
+    parser.add_argument(
+        "--size", type=float, default=1.0, help="share of the full size of those; 0.01 is quick"
+    )
     return parser.parse_args()
 
 
