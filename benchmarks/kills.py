@@ -292,6 +292,8 @@ def run(folder: Path, *, size: float) -> Result:
                     _verify(history, key)
                 if number > kills:
                     break
+                if number % 10 == 0:
+                    print(f"kill {number} of {kills} …", file=sys.stderr, flush=True)
                 if number % SINK_KILL_EVERY == 0:
                     cluster.kill()
                     cluster.start()

@@ -17,6 +17,7 @@ from types import FrameType
 import execution
 import flood
 import history
+import hub
 import kills
 import load
 import notebooks
@@ -37,7 +38,7 @@ BENCHMARKS = {
         trials,
     )
 }
-SCALE = {module.NAME: module.run for module in (history, kills)}
+SCALE = {module.NAME: module.run for module in (history, hub, kills)}
 DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 
 

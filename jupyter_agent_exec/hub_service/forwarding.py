@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -125,6 +126,7 @@ class McpHandler(ServiceHandler):
 
     async def _answered(self) -> None:
         grant, credential = await self._granted()
+        await asyncio.sleep(self.servers.turns.delay(grant.username, time.monotonic()))
         try:
             pause = await self.grants.pause()
             if pause is not None:
