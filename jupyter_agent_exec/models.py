@@ -1267,6 +1267,18 @@ class PeopleRecorded(Answer, frozen=True, kw_only=True):
     """True: in all kernels of the server; False: in those that agents are attached to."""
 
 
+class AccessRequest(Answer, frozen=True, kw_only=True):
+    """A scope for lack of which an agent was refused, and that a user may give its token."""
+
+    id: str
+    token: TokenRef
+    scope: str
+    """For one notebook, or none."""
+    text: str
+    """What the scope allows, in words. It may end with a path that the agent chose."""
+    asked_at: str
+
+
 class Approvals(Answer, frozen=True, kw_only=True):
     """What waits for a user, the approval policy, and the pause."""
 
@@ -1274,6 +1286,8 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Executions with status `awaiting_approval`; the longest waiting first."""
     proposing: list[Session] = field(default_factory=list)
     """Sessions with proposed edits that are open, the oldest first."""
+    access_requests: list[AccessRequest] = field(default_factory=list)
+    """What agents were refused, the oldest first; empty for an agent token."""
     policy: ApprovalPolicy
     paused: Pause | None
     needs_passphrase: bool = False
@@ -1649,6 +1663,7 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
 
 Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]
 """Seconds from a minute to 30 days."""
+Scopes = Annotated[list[Annotated[str, Meta(max_length=4200)]], Meta(min_length=1)]
 
 
 class Caps(Request, frozen=True, kw_only=True):
@@ -1673,7 +1688,7 @@ class MintToken(Request, frozen=True, kw_only=True):
 
     label: Name
     """Name of the token for users; shown and recorded."""
-    scopes: Annotated[list[Annotated[str, Meta(max_length=4200)]], Meta(min_length=1)]
+    scopes: Scopes
     """`exec:scratch`, `exec:notebook[:<pattern>]`, `read:notebook[:<pattern>]`,
     `edit:notebook[:<pattern>]`, `files`, `history:read`, `history:read:all`. A pattern matches a
     contents path part by part: `*` matches within a part, `**` any number of parts."""
@@ -1691,6 +1706,12 @@ class TokenRef(Answer, frozen=True, kw_only=True):
 
     id: TokenId
     label: str
+
+
+class ExtendToken(Request, frozen=True, kw_only=True):
+    """Give an agent token more scopes."""
+
+    scopes: Scopes
 
 
 class Token(Answer, frozen=True, kw_only=True):

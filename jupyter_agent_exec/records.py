@@ -957,6 +957,14 @@ class TokenRenewed(LedgerEntry, frozen=True, kw_only=True, tag="token_renewed"):
     secret_expires_at: str
 
 
+class TokenExtended(LedgerEntry, frozen=True, kw_only=True, tag="token_extended"):
+    """A user gave a token more scopes."""
+
+    token_id: TokenId
+    scopes: tuple[str, ...]
+    """Those that it got."""
+
+
 class TokenRevoked(LedgerEntry, frozen=True, kw_only=True, tag="token_revoked"):
     """A user revoked a token."""
 

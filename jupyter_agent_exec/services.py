@@ -16,6 +16,7 @@ from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Modes, Policy, Reviews
 from .approvals.shared_decisions import SharedDecisions
 from .auth.access import AccessControl, TargetAccess
+from .auth.access_requests import AccessRequests
 from .auth.denials import Denials
 from .auth.refusals import Refusal
 from .auth.token_store import TokenStore
@@ -214,6 +215,9 @@ class Services:
             thread=self._token_thread,
             log=self._log,
         )
+        self.access_requests = AccessRequests(
+            self.tokens, changed=partial(self.activity.publish, "approvals", None)
+        )
         self.unlocks = Unlocks(
             traits.decision_passphrase_hash, self.history.note_owed, thread=self._disk
         )
@@ -363,6 +367,7 @@ class Services:
         traits = self._traits
         return {
             "access": self.access,
+            "access_requests": self.access_requests,
             "allow_full_access": traits.allow_full_access,
             "approval_policy": lambda: self.approvals.policy,
             "approvals": self.approvals,

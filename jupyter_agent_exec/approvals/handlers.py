@@ -35,12 +35,15 @@ class ApprovalsBase(SessionsBase):
         only = self.access.only(self.caller)
         proposing = await self.proposing(only)
         policy, paused = self.approvals.policy, self.approvals.paused
-        sinks = [] if self.caller.token is not None else self.approvals.failing_sinks
+        is_person = self.caller.token is None
+        sinks = self.approvals.failing_sinks if is_person else []
+        requests = self.access_requests.waiting() if is_person else []
         await self.answer_large(
             self.approvals.asking(only=only),
             lambda executions: Approvals(
                 executions=executions,
                 proposing=proposing,
+                access_requests=requests,
                 policy=policy,
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
@@ -60,7 +63,7 @@ class ApprovalsHandler(ApprovalsBase):
         agents="what asks of the sessions that it may read",
     )
     async def get(self) -> None:
-        """List the executions that wait for approval, and the sessions that propose edits."""
+        """List executions to approve, sessions with proposed edits, and requests for access."""
         await self.answer_approvals()
 
 

@@ -28,6 +28,7 @@ from .scopes import (
     Grants,
     NotebookScope,
     Scope,
+    is_narrow,
     plain_path,
 )
 
@@ -35,6 +36,10 @@ E = TypeVar("E", bound=AgentExecError)
 
 NOTEBOOK: Final[frozenset[Scope]] = frozenset(NOTEBOOK_SCOPES)
 
+_ANY_TARGET: Final = {
+    "exec": "exec:scratch or exec:notebook",
+    "look": "exec:scratch or look:notebook",
+}
 _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "look", "exec:scratch", "exec:notebook"})
 
 
@@ -84,7 +89,7 @@ class TargetAccess:
                 )
             )
         if not _holds(grants, scope):
-            raise _lacks(scope)
+            raise _lacks(_ANY_TARGET.get(scope, scope))
 
     def reads(self, caller: Caller, path: str) -> bool:
         """Return whether a caller may read the notebook at a path."""
@@ -99,26 +104,31 @@ class TargetAccess:
         Raises
         ------
         NotebookNotFound
-            The caller may not read it.
+            The caller may do such things, but may not read it.
         Forbidden
-            The caller may read it, but not do this to it.
+            The caller may not do this to it.
         """
         grants = caller.grants
         if grants is None:
             return
-        self.check(caller, scope)
         there = plain_path(path)
+        needed = scope if there is None else _of_notebook(grants, scope, there)
+        if scope not in NOTEBOOK or there is None:
+            self.check(caller, scope)
+        elif not _holds(grants, scope):
+            raise _lacks(needed, f" to {path!r}")
         if there is None or not grants.reaches("read:notebook", there):
             within = ", ".join(grants.patterns("read:notebook"))
             raise denied(
                 NotebookNotFound(
                     f"Within the reach of this token ({within}) there is no notebook at {path!r}. "
-                    "If you need one elsewhere, ask the person for a token that reaches it.",
+                    f"For one elsewhere, it needs the scope {needed}. {_how_to_get(needed)}",
                     path=path,
+                    scope=needed,
                 )
             )
         if scope in NOTEBOOK and not grants.reaches(cast(NotebookScope, scope), there):
-            raise _lacks(scope, f"{scope}:{there}", f" to {path!r}")
+            raise _lacks(needed, f" to {path!r}")
 
     async def target(
         self, caller: Caller, target: Target, path: str | None = None, *, looks: bool = False
@@ -286,16 +296,33 @@ def _holds(grants: Grants, scope: Scope) -> bool:
     return scope != "files" or grants.files
 
 
-def _lacks(scope: Scope, needed: str | None = None, where: str = "") -> Forbidden:
+def _of_notebook(grants: Grants, scope: Scope, path: str) -> str:
+    """Return the scope to ask for, to do something to the notebook at a path.
+
+    A session that is opened to look is used to run code if the token runs code elsewhere.
+    """
+    if scope == "look:notebook" and _holds(grants, "exec"):
+        scope = "exec:notebook"
+    return f"{scope if scope in NOTEBOOK else 'read:notebook'}:{path}"
+
+
+def _lacks(needed: str, where: str = "") -> Forbidden:
     """Return the error for a scope that the token does not have, or not for this object."""
-    where_any = {"exec": "exec:scratch or exec:notebook", "look": "exec:scratch or look:notebook"}
-    needed = needed or where_any.get(scope, scope)
     return denied(
         Forbidden(
-            f"This token may not do this{where}: it needs the scope {needed}. Ask the person for "
-            "a token that has it.",
+            f"This token may not do this{where}: it needs the scope {needed}. "
+            f"{_how_to_get(needed)}",
             scope=needed,
         )
+    )
+
+
+def _how_to_get(scope: str) -> str:
+    """Tell an agent how its token gets a scope."""
+    if not is_narrow(scope):
+        return "Ask the person for a token that has it."
+    return (
+        "Ask the person to allow it in JupyterLab, which lists requests for access; then try again."
     )
 
 

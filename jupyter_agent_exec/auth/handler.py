@@ -37,6 +37,7 @@ from ..models import Problem
 from ..types import TokenId
 from ..workarounds import note_current_user
 from .access import AccessControl, denied
+from .access_requests import AccessRequests
 from .denials import Denials
 from .operations import operations
 from .refusals import Refusal
@@ -119,6 +120,7 @@ class AgentExecHandler(JupyterHandler):
 
     caller: Caller
     access: AccessControl
+    access_requests: AccessRequests
     tokens: Tokens
     denials: Denials
     on_refusal: Callable[[Refusal], None]
@@ -306,7 +308,7 @@ class AgentExecHandler(JupyterHandler):
             self.access.notebook(self.caller, scope, path["path"])
         elif not narrows:
             raise denied(errors.Forbidden("This route is not for agent tokens."))
-        else:
+        elif scope != "look":  # the verb checks the target, and names the scope that it needs
             self.access.check(self.caller, scope)
 
     def _record_if_denied(self, error: errors.AgentExecError) -> None:
@@ -314,8 +316,14 @@ class AgentExecHandler(JupyterHandler):
         if isinstance(error, TokenRefused):
             if not error.is_renewable:
                 self.record_denial(error.code, error.token_id)
-        elif error.is_denial and self.caller.token is not None:
-            self.record_denial(error.code, self.caller.token.id)
+        else:
+            self.note_denial(error, self.request.method or "", self.route)
+
+    def note_denial(self, error: errors.AgentExecError, method: str, route: str) -> None:
+        """Record an error that refuses an agent something, and take it up as a request."""
+        if error.is_denial and (token := self.caller.token) is not None:
+            self.denials.note(token.id, error.code, method, route)
+            self.access_requests.note(token, error.detail.get("scope"))
 
     # -- authorization -----------------------------------------------------------------------------
 

@@ -224,7 +224,7 @@ class TokenRow(NamedTuple):
     def lines(self) -> list[str]:
         """What the token allows, and its limits."""
         token = self.token
-        lines = [*map(_scope, token.scopes)]
+        lines = [*map(scope_in_words, token.scopes)]
         if token.approval is not None:
             lines.append(f"Needs your approval: {_small(APPROVALS[token.approval])}")
         if token.edits is not None:
@@ -252,7 +252,7 @@ class TokenRow(NamedTuple):
         return [*said, f"Created {_moment(token.created_at)}"]
 
 
-def _scope(scope: str) -> str:
+def scope_in_words(scope: str) -> str:
     """Say what a scope allows."""
     if scope in PLAIN:
         return PLAIN[scope]

@@ -1,4 +1,4 @@
-"""The routes to create and revoke agent tokens, and to unlock decisions with the passphrase."""
+"""The routes of agent tokens, of requests for access, and of the passphrase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Final
 
 from tornado import web
 
-from ..models import Configuration, MintedToken, MintToken, Token, TokenList, Unlock, Unlocked
+from ..models import (
+    Configuration,
+    ExtendToken,
+    MintedToken,
+    MintToken,
+    Token,
+    TokenList,
+    Unlock,
+    Unlocked,
+)
 from .handler import AgentExecHandler
 from .operations import requires
 from .scopes import Grants, given_away
@@ -64,6 +73,30 @@ class TokenHandler(TokensBase):
     async def delete(self, token_id: str) -> None:
         """Revoke an agent token: its sessions are closed, and what runs there is interrupted."""
         self.answer(await self.tokens.revoke(token_id, self.caller))
+
+
+class ScopesHandler(TokensBase):
+    """The scopes of an agent token."""
+
+    @web.authenticated
+    @requires("tokens", body=ExtendToken, answers={200: Token})
+    async def post(self, token_id: str, body: ExtendToken) -> None:
+        """Give an agent token more scopes, at most those that the person has."""
+        for scope in given_away(Grants.parse(body.scopes)):
+            await self.ask_authorizer(scope)
+        self.answer(await self.tokens.extend(token_id, body.scopes, self.caller))
+
+
+class AccessRequestHandler(AgentExecHandler):
+    """A request for access."""
+
+    @web.authenticated
+    @requires("tokens", answers={204: None}, without_passphrase=True)
+    async def delete(self, request_id: str) -> None:
+        """Dismiss a request for access. Its token cannot make the same one again."""
+        self.access_requests.dismiss(request_id)
+        self.set_status(HTTPStatus.NO_CONTENT)
+        await self.finish()
 
 
 class UnlockHandler(AgentExecHandler):
@@ -151,5 +184,7 @@ def _servers(key: str, server: Mapping[str, object]) -> str:
 ROUTES: Final[list[tuple[str, type[AgentExecHandler]]]] = [
     ("/tokens", TokensHandler),
     ("/tokens/{token_id}", TokenHandler),
+    ("/tokens/{token_id}/scopes", ScopesHandler),
+    ("/access-requests/{request_id}", AccessRequestHandler),
     ("/unlock", UnlockHandler),
 ]

@@ -29,7 +29,7 @@ class LedgerTokens(NamedTuple):
     """What the ledgers of a history say about tokens."""
 
     minted: Mapping[TokenId, TokenMinted]
-    """The tokens, each with its last secret."""
+    """The tokens, each with its last secret and all scopes that it has got."""
     revoked: Mapping[TokenId, str]
     """When each of the revoked ones was."""
     secrets: Collection[tuple[TokenId, Digest | None]]
@@ -157,16 +157,21 @@ class TokenStore:
 
 
 def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:
-    """Return whether a token is as it was minted. It may expire earlier."""
-    return token.expires_at <= minted.expires_at and minted == replace(
-        minted,
-        at=token.created_at,
-        by=replace(minted.by, username=token.username, display_name=token.display_name),
-        label=token.label,
-        scopes=token.scopes,
-        approval=token.approval,
-        edits=token.edits,
-        caps=token.caps,
-        secret_sha256=token.secret_sha256,
-        secret_expires_at=token.secret_expires_at,
+    """Return whether a token is as it was minted. It may expire earlier, and have fewer scopes."""
+    is_within = set(token.scopes) <= set(minted.scopes)
+    return (
+        is_within
+        and token.expires_at <= minted.expires_at
+        and minted
+        == replace(
+            minted,
+            at=token.created_at,
+            by=replace(minted.by, username=token.username, display_name=token.display_name),
+            label=token.label,
+            approval=token.approval,
+            edits=token.edits,
+            caps=token.caps,
+            secret_sha256=token.secret_sha256,
+            secret_expires_at=token.secret_expires_at,
+        )
     )

@@ -29,6 +29,7 @@ from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticat
 from ..models import MintToken, Token, TokenRef, derive
 from ..records import (
     LedgerEntry,
+    TokenExtended,
     TokenMinted,
     TokenRenewed,
     TokenRevoked,
@@ -109,7 +110,7 @@ class Tokens:
     Parameters
     ----------
     changed
-        Called after a token was minted or has ended.
+        Called after a token was minted, got more scopes, or has ended.
     max_lifetime
         The longest lifetime of a token, in seconds.
     thread
@@ -221,6 +222,29 @@ class Tokens:
         """Return the tokens, the newest first."""
         await self.refresh()
         return [self._answer(token) for token in reversed(list(self._store.tokens.values()))]
+
+    async def extend(self, id: str, scopes: Sequence[str], caller: Caller) -> Token:
+        """Give a valid token more scopes; it keeps its secret and its limits.
+
+        Raises
+        ------
+        NotFound
+            There is no such token, or it has ended.
+        InvalidRequest, HistoryUnavailable
+            Nothing was changed.
+        """
+        Grants.parse(scopes)
+        await self.refresh()
+        token = self._store.tokens.get(TokenId(id))
+        if token is None or self.standing(token.id) != "active":
+            raise NotFound("There is no such token, or it has ended.", token_id=id)
+        more = tuple(scope for scope in dict.fromkeys(scopes) if scope not in token.scopes)
+        if more:
+            entry = TokenExtended(at=timestamp(), by=caller.by(), token_id=token.id, scopes=more)
+            await self._in_thread(partial(self._ledger.note, entry))
+            await self._change(extended=(token.id, more))
+            self._changed()
+        return self._answer(self._store.tokens[token.id])
 
     async def revoke(self, id: str, caller: Caller) -> Token:
         """Revoke a token at once, even if that cannot be written.
@@ -347,6 +371,11 @@ class Tokens:
         """
         await self._reads.fresh()
 
+    def grants(self, id: TokenId) -> Grants:
+        """Return what a token allows now; nothing if it is unknown."""
+        token = self._store.tokens.get(id)
+        return Grants() if token is None else Grants.parse(token.scopes)
+
     def standing(self, id: TokenId) -> Standing:
         """Return whether a token is valid; an unknown one counts as revoked."""
         token = self._store.tokens.get(id)
@@ -405,8 +434,10 @@ class Tokens:
             last_used_at=self._used.get(token.id) or token.last_used_at,
         )
 
-    async def _change(self, *added: StoredToken) -> None:
-        """Write new and renewed tokens, and unsaved changes."""
+    async def _change(
+        self, *added: StoredToken, extended: tuple[TokenId, tuple[str, ...]] | None = None
+    ) -> None:
+        """Write new and renewed tokens, the scopes that one has got, and unsaved changes."""
         used, revoked = dict(self._used), dict(self._revoked)
 
         def change(tokens: dict[TokenId, StoredToken]) -> None:
@@ -416,7 +447,10 @@ class Tokens:
                 _forget_old(tokens)
             for token in added:
                 known = tokens.get(token.id, token)
-                tokens[token.id] = replace(token, revoked_at=known.revoked_at)
+                tokens[token.id] = replace(token, scopes=known.scopes, revoked_at=known.revoked_at)
+            if extended is not None and (known_token := tokens.get(extended[0])) is not None:
+                scopes = tuple(dict.fromkeys((*known_token.scopes, *extended[1])))
+                tokens[known_token.id] = replace(known_token, scopes=scopes)
 
         await self._in_thread(partial(self._store.change, change))
         self._used = {id: at for id, at in self._used.items() if used.get(id) != at}

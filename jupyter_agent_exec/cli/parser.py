@@ -65,7 +65,7 @@ _COMMANDS: Final[tuple[Command | tuple[Command, ...], ...]] = (
     user_decisions.keep,
     user_decisions.undo,
     user_decisions.passphrase,
-    (tokens.new, tokens.list_all, tokens.revoke),
+    (tokens.new, tokens.list_all, tokens.allow, tokens.dismiss, tokens.revoke),
     user_decisions.review,
     erase.erase,
     retain.retain,

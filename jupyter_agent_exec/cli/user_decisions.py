@@ -29,9 +29,9 @@ _OF_SIGN: Final[dict[str, Colour]] = {"+": "green", "-": "red"}
 _KINDS: tuple[PolicyKind, ...] = ("scratch", "notebook", "kernel", "edits")
 
 
-@command("pending", "list executions that need approval, with their exact source")
+@command("pending", "list what needs a person: code, and requests for access")
 def pending(arguments: Namespace, console: Console) -> int:
-    """List the executions that await approval, with their exact sources."""
+    """List executions that await approval, with their exact sources, and requests for access."""
     with connected(arguments, console, may_start=False) as client:
         approvals = client.approvals()
     if arguments.json:
@@ -40,7 +40,10 @@ def pending(arguments: Namespace, console: Console) -> int:
     _say_if_paused(approvals, console)
     for execution in approvals.executions:
         _show(execution, execution.source, console)
-    if not approvals.executions:
+    for request in approvals.access_requests:
+        console.line(f"{request.id}  {quoted(exact(request.token.label))} asks for access")
+        console.line(f"  {exact(request.text)}")
+    if not approvals.executions and not approvals.access_requests:
         console.note("Nothing asks for approval.")
     return exit_codes.OK
 

@@ -29,6 +29,7 @@ from ..records import (
     SessionAmended,
     SessionClosed,
     SessionOpened,
+    TokenExtended,
     TokenMinted,
     TokenRenewed,
     TokenRevoked,
@@ -283,6 +284,7 @@ class TokenEntries:
         self._lines = _NewLines(folder, "token_")
         self._minted: dict[TokenId, TokenMinted] = {}
         self._renewed: dict[TokenId, TokenRenewed] = {}  # the last entry of each token
+        self._extended: dict[TokenId, tuple[str, ...]] = {}  # the scopes that each got
         self._revoked: dict[TokenId, str] = {}
         self._secrets: set[tuple[TokenId, Digest | None]] = set()
 
@@ -298,6 +300,7 @@ class TokenEntries:
         if all_lines:
             self._minted.clear()
             self._renewed.clear()
+            self._extended.clear()
             self._revoked.clear()
             self._secrets.clear()
         for line in lines:
@@ -306,6 +309,8 @@ class TokenEntries:
         return LedgerTokens(minted, self._revoked, self._secrets)
 
     def _current(self, minted: TokenMinted) -> TokenMinted:
+        extended = self._extended.get(minted.token_id, ())
+        minted = replace(minted, scopes=(*minted.scopes, *extended))
         renewed = self._renewed.get(minted.token_id)
         if renewed is None:
             return minted
@@ -332,6 +337,9 @@ class TokenEntries:
             renewed = self._renewed.get(entry.token_id)  # of another ledger, perhaps later
             if renewed is None or renewed.at <= entry.at:
                 self._renewed[entry.token_id] = entry
+        elif isinstance(entry, TokenExtended):
+            earlier = self._extended.get(entry.token_id, ())
+            self._extended[entry.token_id] = (*earlier, *entry.scopes)
         elif isinstance(entry, TokenRevoked):
             self._revoked[entry.token_id] = entry.at
 

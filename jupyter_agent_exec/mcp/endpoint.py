@@ -196,9 +196,7 @@ class McpHandler(AgentExecHandler):
 
     def _note_denial(self, error: AgentExecError, method: str, tool: str) -> None:
         self.refused(error, method, tool or self.route)
-        token = self.caller.token
-        if token is not None and error.is_denial:
-            self.denials.note(token.id, error.code, method, tool or self.route)
+        self.note_denial(error, method, tool or self.route)
 
     def on_connection_close(self) -> None:
         """End the exchange, because the client has disconnected."""

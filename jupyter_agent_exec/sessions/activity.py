@@ -34,7 +34,7 @@ Action: TypeAlias = Literal[
 ]
 """What changed: a session opened or closed, its kernel, one of its executions, a decision about the
 session, its notebook, its proposed edits; a user ran something in its kernel (`person`). Without a
-session: what waits for approval, the approval policy or the pause (`approvals`), or the agent
+session: what waits for a person, the approval policy or the pause (`approvals`), or the agent
 tokens (`tokens`)."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ..auth.access import TargetAccess
 from ..auth.scopes import Caller, NotebookScope
 from ..auth.tokens import Tokens
@@ -51,7 +53,7 @@ class TokenPermit:
         if refusal is None and path is not None and isinstance(self._target, NotebookTarget):
             scope: NotebookScope = "look:notebook" if looks else "exec:notebook"
             try:
-                self._targets.notebook(self._caller, scope, path)
+                self._targets.notebook(self._now(), scope, path)
             except AgentExecError as error:
                 return error.message
         return refusal
@@ -63,6 +65,10 @@ class TokenPermit:
             try:
                 await self._tokens.refresh()
                 if isinstance(self._target, KernelTarget):
-                    await self._targets.target(self._caller, self._target, looks=looks)
+                    await self._targets.target(self._now(), self._target, looks=looks)
             except AgentExecError as error:
                 self._seen[looks] = error.message
+
+    def _now(self) -> Caller:
+        """Return the caller with what the token allows now: it may have got more scopes."""
+        return replace(self._caller, grants=self._tokens.grants(self._token_id))

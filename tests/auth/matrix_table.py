@@ -16,7 +16,7 @@ SHOWN: Final = ("token", "cookie", "xsrf", "right", "read", "wrong", "rate", "lo
 TABLE: Final = """
 GET    status                                   200 200 200   200 200 200 200 200
 GET    sessions                                 200 200 200   200 200 200 200 200
-POST   sessions                                 400 403 400   400 403 404 400 400
+POST   sessions                                 400 403 400   400 400 404 400 400
 GET    sessions/{session_id}                    200 200 200   200 200 404 200 200
 POST   sessions/{session_id}/close              400 403 400   400 403 404 400 400
 POST   sessions/{session_id}/interrupt          400 403 400   400 403 404 400 400
@@ -78,6 +78,8 @@ GET    reruns/{session_id}                      404 404 404   404 404 404 404 40
 GET    tokens                                   200 200 200   403 403 403 403 403
 POST   tokens                                   400 403 400   403 403 403 403 403
 DELETE tokens/{token_id}                        404 403 404   403 403 403 403 403
+POST   tokens/{token_id}/scopes                 400 403 400   403 403 403 403 403
+DELETE access-requests/{request_id}             404 403 404   403 403 403 403 403
 POST   unlock                                   400 403 400   403 403 403 403 403
 POST   aca/code/execute                         400 403 400   400 403 400 403 403
 POST   aca/files/upload                         400 403 400   400 403 400 403 403

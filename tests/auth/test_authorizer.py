@@ -127,6 +127,8 @@ ASKED_FOR = {
     "GET tokens": [EXECUTE],
     "POST tokens": [EXECUTE],
     "DELETE tokens/{token_id}": [EXECUTE],
+    "POST tokens/{token_id}/scopes": [EXECUTE],
+    "DELETE access-requests/{request_id}": [EXECUTE],
     "POST aca/code/execute": [EXECUTE],
     "POST aca/files/upload": [WRITE_CONTENTS, EXECUTE],
     "GET aca/files": [WRITE_CONTENTS, EXECUTE],
@@ -253,3 +255,21 @@ async def test_the_page_of_tokens_asks_as_the_routes_do(
     assert refused.status == 403
     assert b"may not write contents on this server" in refused.body
     assert (await agent.get("tokens")).json["tokens"] == []
+
+
+async def test_a_person_gives_a_token_no_more_than_they_have(
+    agent: Agent, authorizer: Selective
+) -> None:
+    authorizer.allowed = {"read", "execute"}
+    id = (await agent.ask("POST", "tokens", {"label": "a", "scopes": ["exec:scratch"]})).json[
+        "token"
+    ]["id"]
+    wanted = {"scopes": ["exec:notebook:a.ipynb"]}
+    refused = await agent.ask("POST", f"tokens/{id}/scopes", wanted)
+    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert refused.json["detail"] == {"action": "write", "resource": "contents"}
+    [token] = (await agent.get("tokens")).json["tokens"]
+    assert token["scopes"] == ["exec:scratch"]
+    authorizer.allowed = {"read", "execute", "write"}
+    given = await agent.ask("POST", f"tokens/{id}/scopes", wanted)
+    assert given.json["scopes"] == ["exec:scratch", "exec:notebook:a.ipynb"]

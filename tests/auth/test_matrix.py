@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 from tests.asking import Answered, Send
-from tests.auth.access_asking import HASHED, PASSWORD, VERBS, LoggedIn, Verb
+from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, VERBS, LoggedIn, Verb
 from tests.auth.matrix_table import EXPECTED, JUPYTERS_OWN
 from tests.auth.minting import MINTED, bearer
 
@@ -201,7 +201,7 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
     notebook = {"kind": "notebook", "path": "reports/a.ipynb"}
     limited = await ada.has_run(notebook, "limited", **bearer(tokens["rate"]))
     looked = await ada.has_run(notebook, "look", trial=True, **bearer(tokens["look"]))
-    nowhere = {"token_id": "t_01JD0000000000000000000000", "filename": "no-such-file"}
+    nowhere = {name: NOWHERE[name] for name in ("token_id", "request_id", "filename")}
     return Scene(
         tokens,
         agents={**agents, **nowhere, "path": "reports/a.ipynb"},

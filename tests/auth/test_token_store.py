@@ -31,6 +31,7 @@ from jupyter_agent_exec.models import Caps, MintToken
 from jupyter_agent_exec.records import (
     By,
     LedgerEntry,
+    TokenExtended,
     TokenMinted,
     TokenRenewed,
     TokenRevoked,
@@ -260,6 +261,22 @@ def test_a_renewed_token_has_its_last_secret_only(tmp_path: Path) -> None:
     assert known(tmp_path) == []
 
 
+def test_a_token_has_the_scopes_that_ledgers_gave_it(tmp_path: Path) -> None:
+    given = token(1)
+    note(tmp_path, minted(given))
+    more = replace(given, scopes=(*given.scopes, "files", "exec:notebook:a.ipynb"))
+    put(tmp_path, more)
+    assert known(tmp_path) == []
+    for scope in ("exec:notebook:a.ipynb", "files"):
+        by = By(kind="person", username="ada")
+        note(tmp_path, TokenExtended(at=FUTURE, by=by, token_id=given.id, scopes=(scope,)))
+    assert known(tmp_path) == [more]
+    put(tmp_path, given)  # a server ended before it wrote them
+    assert known(tmp_path) == [given]
+    put(tmp_path, replace(more, scopes=(*more.scopes, "history:read:all")))
+    assert known(tmp_path) == []
+
+
 def test_a_token_that_a_ledger_revoked_stays_so_whatever_the_file_says(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     add(store, 1)
@@ -374,6 +391,21 @@ async def test_a_renewal_that_could_not_be_written_can_be_tried_again(tmp_path: 
         assert (await tokens.caller(second.secret)).token is not None
         with pytest.raises(TokenRefused):
             await tokens.caller(first.secret)
+
+
+async def test_a_renewal_at_the_same_time_takes_back_no_scope(tmp_path: Path) -> None:
+    async with server_tokens(tmp_path) as (tokens, _):
+        first = await client_signs_in(tokens)
+        person = Caller(username="ada", display_name="Ada", access="full")
+        renewed, extended = await asyncio.gather(
+            tokens.renew(first.refresh, "client"),
+            tokens.extend(first.token.id, ["files"], person),
+        )
+        assert extended.scopes == ["exec:scratch", "files"]
+        caller = await tokens.caller(renewed.secret)
+        assert caller.grants is not None
+        assert caller.grants.files
+    assert [each.scopes for each in known(tmp_path)] == [("exec:scratch", "files")]
 
 
 async def test_a_refresh_token_that_was_used_before_a_restart_ends_its_token(

@@ -322,7 +322,7 @@ async def test_a_notebooks_code_and_its_cells_are_two_scopes(
     mine = TokenAgent(ask, (await mint(agent, "exec:notebook:reports/*"))[1])
     made = await mine.ask("POST", "sessions", target("reports/new.ipynb", create=True))
     assert code(made) == (403, "forbidden")
-    assert made.json["detail"] == {"scope": "edit:notebook"}
+    assert made.json["detail"] == {"scope": "edit:notebook:reports/new.ipynb"}
     session = (await mine.ask("POST", "sessions", target("reports/a.ipynb"))).json
     assert (await mine.run(session, "x = 1"))["status"] == "ok"
     rerun = await mine.execute(session, "2", placement={"cell": "c1"})

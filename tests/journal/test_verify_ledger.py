@@ -16,7 +16,7 @@ from jupyter_agent_exec.journal.verify import (
     verify_journal,
     verify_session,
 )
-from jupyter_agent_exec.records import TokenRenewed
+from jupyter_agent_exec.records import TokenExtended, TokenRenewed
 from jupyter_agent_exec.types import Digest
 from tests.journal.recorded import (
     AT,
@@ -163,6 +163,24 @@ def test_a_renewed_token_is_compared_with_its_last_secret(folder: Path) -> None:
         (folder / "tokens.json").write_text(json.dumps(tokens))
         messages = [f"Agent token {TOKENS[0]} is not as it was minted: {each}." for each in named]
         assert told(folder) == [(Outcome.ALTERED, message) for message in messages]
+
+
+def test_an_extended_token_has_what_ledgers_gave_it_and_no_more(folder: Path) -> None:
+    history = new_history(folder)
+    history.note(TokenExtended(at=AT, by=BY, token_id=TOKENS[0], scopes=("history:read:all",)))
+    history.stop()
+    told_of = [(Outcome.ALTERED, f"Agent token {TOKENS[0]} is not as it was minted: scopes.")]
+    tokens = json.loads((folder / "tokens.json").read_bytes())
+    minted = tokens["tokens"][0]["scopes"]
+    for scopes, expected in (
+        ([*minted, "history:read:all"], []),
+        (minted, []),
+        (minted[:1], told_of),
+        ([*minted, "exec:notebook"], told_of),
+    ):
+        tokens["tokens"][0]["scopes"] = scopes
+        (folder / "tokens.json").write_text(json.dumps(tokens))
+        assert told(folder) == expected
 
 
 def test_a_token_that_nobody_minted_is_told(folder: Path) -> None:

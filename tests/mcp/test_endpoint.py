@@ -136,6 +136,20 @@ async def test_a_tool_that_is_not_listed_is_refused_and_that_is_recorded(
     assert (entry.token_id, entry.method, entry.route) == (id, "tools/call", "execute")
 
 
+@ERAS
+async def test_a_tool_that_needs_more_says_whom_to_ask_and_people_see_it(
+    agent: Agent, make: Make, modern: bool
+) -> None:
+    _, secret = await mint(agent, "exec:scratch")
+    raw = await make(modern, secret).ready()
+    told = await raw.call("open_session", target={"kind": "notebook", "path": "a.ipynb"})
+    assert told["isError"] is True
+    text = told["content"][0]["text"]
+    assert "it needs the scope exec:notebook:a.ipynb. Ask the person to allow it" in text
+    [request] = (await agent.get("approvals")).json["access_requests"]
+    assert request["scope"] == "exec:notebook:a.ipynb"
+
+
 async def test_a_token_that_ends_ends_its_session_of_mcp(agent: Agent, make: Make) -> None:
     id, secret = await mint(agent)
     raw = await make(shown=secret).ready()

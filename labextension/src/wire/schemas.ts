@@ -5,6 +5,14 @@
 import type * as nbformat from '@jupyterlab/nbformat';
 
 export type Schemas = {
+  /** A scope for lack of which an agent was refused, and that a user may give its token. */
+  AccessRequest: {
+    id: string;
+    token: Schemas['TokenRef'];
+    scope: string;
+    text: string;
+    asked_at: string;
+  };
   /**
    * The agent's description of itself.
    *
@@ -48,6 +56,7 @@ export type Schemas = {
   Approvals: {
     executions: Schemas['Execution'][];
     proposing: Schemas['Session'][];
+    access_requests: Schemas['AccessRequest'][];
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
