@@ -138,6 +138,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         "/approvals/pause",
         "/executions/{execution_id}/approve",
         "/tokens",
+        "/tokens/{token_id}/scopes",
         "/unlock",
         "/aca/code/execute",
         "/aca/files/upload",
@@ -234,7 +235,14 @@ async def ask_about_tokens(ask: Callable[..., Awaitable[Answered]]) -> None:
     minted = await ask("POST", "tokens", {"label": "a", "scopes": ["exec:scratch"]})
     assert minted.status == 201
     assert len((await ask("GET", "tokens")).json["tokens"]) == 1
-    assert (await ask("DELETE", f"tokens/{minted.json['token']['id']}")).status == 200
+    at = f"tokens/{minted.json['token']['id']}"
+    assert (await ask("POST", f"{at}/scopes", {"scopes": ["exec:notebook"]})).status == 200
+    agent = {"Authorization": f"Bearer {minted.json['secret']}"}
+    edits = {"session_id": "s_01JD0000000000000000000000", "edits": [{"op": "clear_outputs"}]}
+    assert (await ask("PATCH", "notebooks/a.ipynb/cells", edits, headers=agent)).status == 403
+    [request] = (await ask("GET", "approvals")).json["access_requests"]
+    assert (await ask("DELETE", f"access-requests/{request['id']}")).status == 204
+    assert (await ask("DELETE", at)).status == 200
 
 
 async def ask_for_a_dynamic_session(ask: Callable[..., Awaitable[Answered]]) -> None:
