@@ -84,11 +84,11 @@ class Round:
         """Have the agents work, and kill the server at a random moment."""
         notebook = {"kind": "notebook", "path": "person.ipynb", "create": True}
         agents: list[tuple[Callable[[str], None], dict[str, Any]]] = [
-            (self._waiting, {"kind": "scratch"}),
             (self._polling, {"kind": "scratch"}),
             (self._by_mcp, {"kind": "scratch"}),
-            (self._large, {"kind": "scratch"}),
             (self._waiting, notebook),
+            (self._waiting, notebook),
+            (self._large, notebook),
             (self._keyed, notebook),
         ]
         self.sessions = [self._server.open(target=target) for _, target in agents]
@@ -312,16 +312,16 @@ def run(folder: Path, *, size: float) -> Result:
         name=NAME,
         title=f"{kills} SIGKILLs under six agents",
         how=(
-            "Two agents wait for each answer, one of them in a person's notebook; one polls; one "
-            "calls the MCP tool; one prints 100 kB each time; one sends each step twice with the "
-            "same key, in the notebook. A person reviews what ran before. Heads are signed every "
-            "0.1 s, and a sink in PostgreSQL gets everything. The server is killed up to 2 s after "
-            "all have been answered once; every fifth time, PostgreSQL is killed too. Then another "
-            "server takes the history up. Asserted after each kill: each acknowledged execution is "
-            "in the record, with the end and the chain's head that were told; each has one end; "
-            "none was accepted, sent or run twice, none ran unrecorded; all chains of the round "
-            "are whole. At the end, also: `verify --key` holds, and PostgreSQL has each entry "
-            "exactly once."
+            "Four agents share a person's notebook: two wait for each answer, one prints 100 kB"
+            " each time, one sends each step twice with the same key. One polls and one calls "
+            "the MCP tool, in scratch kernels. A person reviews what ran before. Heads are "
+            "signed every 0.1 s, and a sink in PostgreSQL gets everything. The server is killed"
+            " up to 2 s after all have been answered once; every fifth time, PostgreSQL is "
+            "killed too. Then another server takes the history up. Asserted after each kill: "
+            "each acknowledged execution is in the record, with the end and the chain's head "
+            "that were told; each has one end; none was accepted, sent or run twice, none ran "
+            "unrecorded; all chains of the round are whole. At the end, also: `verify --key` "
+            "holds, and PostgreSQL has each entry exactly once."
         ),
         goals=[
             Goal(what="acknowledged answers that are lost or differ", unit="", limit=0, value=0),

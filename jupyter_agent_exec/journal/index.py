@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -184,18 +185,21 @@ class Index:
         HistoryUnavailable
             As for `ask`; the answer may take as long as it needs.
         """
-
-        def purge(connection: sqlite3.Connection) -> None:
-            for session_id in sessions:
-                connection.execute("BEGIN IMMEDIATE")
-                tables.forget(connection, session_id)
-                connection.execute("COMMIT")
-            self._index_chunks_of(connection, sessions)
-            tables.compact(connection)
-
-        self.ask(purge, timeout=None)
+        left = list(sessions)
+        while left:  # in parts, between which lists and searches are answered
+            self.ask(partial(self._index_anew, left[:_BATCH_SESSIONS]), timeout=None)
+            del left[:_BATCH_SESSIONS]
+        self.ask(tables.merge_texts, timeout=None)
+        self.ask(tables.vacuum, timeout=None)
 
     # -- in the thread -----------------------------------------------------------------------------
+
+    def _index_anew(self, sessions: Collection[SessionId], connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for session_id in sessions:
+            tables.forget(connection, session_id)
+        connection.execute("COMMIT")
+        self._index_chunks_of(connection, sessions)
 
     def _set_ready(self) -> None:
         with self._condition:

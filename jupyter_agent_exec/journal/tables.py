@@ -184,9 +184,13 @@ def forget(connection: sqlite3.Connection, session_id: SessionId) -> None:
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))  # noqa: S608
 
 
-def compact(connection: sqlite3.Connection) -> None:
-    """Leave nothing of removed rows in the file, nor in the full-text index."""
+def merge_texts(connection: sqlite3.Connection) -> None:
+    """Leave nothing of removed rows in the full-text index."""
     connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+
+
+def vacuum(connection: sqlite3.Connection) -> None:
+    """Leave nothing of what was removed in the file."""
     connection.execute("VACUUM")
 
 

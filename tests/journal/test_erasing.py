@@ -142,7 +142,8 @@ def test_pages_of_the_index_that_become_free_hold_nothing(history, folder):
     connection.execute("PRAGMA secure_delete = OFF")
     tables.forget(connection, session.session_id)
     assert SECRET.encode() in (folder / "index.sqlite").read_bytes()
-    tables.compact(connection)
+    tables.merge_texts(connection)
+    tables.vacuum(connection)
     connection.close()
     assert SECRET.encode() not in (folder / "index.sqlite").read_bytes()
 
