@@ -10,7 +10,7 @@ import type { AttachedSessions } from './live/attached';
 import type { AgentsAtWork } from './live/atwork';
 
 export * from './wire';
-export type { IAgentExecApi, IExecutionRange, ISearch } from './api/client';
+export type { IAgentExecApi, IExecutionRange } from './api/client';
 export type { IAgentAtWork, IPendingExecution } from './live/atwork';
 export type { IAttachedSession } from './live/attached';
 export type { ExecutionModel as IExecutionModel } from './live/execution';

@@ -110,7 +110,7 @@ test('sessions, cells, reviews, a search, and images', async ({
   await leaveDialog(page);
 
   await panel.cell(2).focus();
-  await expect(panel.cell(2)).toContainText(/Show \(\d+ kB\)/);
+  await expect(panel.cell(2)).toContainText(/Show \w+ \(\d+ kB\)/);
   await page.keyboard.press('PageDown');
   await expectAccessible(page);
   await panel.region.getByRole('textbox', { name: 'Search all' }).fill('row');
@@ -150,7 +150,7 @@ test('what asks, in the panel and in a notebook', async ({
 
   await panel.open();
   await panel.session('Asks: seen').click();
-  await expect(panel.cell(2)).toContainText('Go to the notebook');
+  await expect(panel.cell(2)).toContainText('Go to the cell');
   await expectAccessible(page);
   // It would cover what is asked, which the panel tells of.
   await expect(

@@ -466,7 +466,7 @@ it('a badge leads to its entry, and the entry to its cell', async ({
   await opened.badge(2).hover();
   await opened
     .badge(2)
-    .getByRole('button', { name: 'Show in Agent Activity' })
+    .getByRole('button', { name: 'Show Agent Activity' })
     .click();
   const panel = page.getByRole('region', { name: 'Agent activity' });
   const entry = panel.locator('[aria-posinset="2"]');

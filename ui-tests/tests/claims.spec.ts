@@ -46,7 +46,9 @@ test('a name that pretends stands in quotation marks beside its token', async ({
   );
   await expect(panel.cell(1)).toContainText(SHOWN);
   await expect(panel.region).toContainText(LABEL);
-  await expect(question.node).toContainText('2 look-alike letters');
+  await expect(question.node).toContainText(
+    '2 characters that are invisible or look like others'
+  );
   await expect
     .poll(() => question.lines())
     .toEqual([

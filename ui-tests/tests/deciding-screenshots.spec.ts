@@ -54,7 +54,7 @@ for (const theme of ['Light', 'Dark'] as const) {
     await expect(
       panel.region.getByRole('heading', { name: '1 cell needs approval' })
     ).toBeVisible();
-    await expect(panel.cell(1)).toContainText('Go to the notebook');
+    await expect(panel.cell(1)).toContainText('Go to the cell');
     const line = panel.region.getByText(SOURCE.split('\n')[1]);
     await expect(line.filter({ visible: true })).toHaveCount(0);
     await keep(page, `approval-${name}`);

@@ -32,7 +32,7 @@ function box(panel: Panel): Locator {
 /** The cells that match. */
 function hits(panel: Panel): Locator {
   return panel.region
-    .getByRole('listbox', { name: 'Cells that match' })
+    .getByRole('listbox', { name: 'Search results' })
     .getByRole('option');
 }
 

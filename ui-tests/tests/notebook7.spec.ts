@@ -100,16 +100,13 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
 
   await person
     .badge(1)
-    .getByRole('button', { name: 'Show in Agent Activity' })
+    .getByRole('button', { name: 'Show Agent Activity' })
     .click();
   const panel = new Panel(page);
   await expect(panel.session('In Jupyter Notebook')).toBeVisible();
   await expect(panel.cell(1)).toContainText('first 42');
   const second = await agent.ask('print("second")');
-  await panel
-    .cell(2)
-    .getByRole('button', { name: 'Go to the notebook' })
-    .click();
+  await panel.cell(2).getByRole('button', { name: 'Go to the cell' }).click();
   await Question.in(person.cell(1)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await expect(Question.in(person.cell(1)).node).toBeHidden();

@@ -130,7 +130,7 @@ async function lookAtHits(
   watch.at('names in a search');
   await panel.region.getByRole('textbox', { name: 'Search all' }).fill(WORD);
   const hits = panel.region
-    .getByRole('listbox', { name: 'Cells that match' })
+    .getByRole('listbox', { name: 'Search results' })
     .getByRole('option');
   await expect(hits.first()).toBeVisible();
   await watch.lookAtNames();

@@ -57,7 +57,7 @@ test('the panel lists, streams, finds, and shows images', async ({
     .getByRole('textbox', { name: 'Search all' })
     .fill('numbat');
   await panel.region
-    .getByRole('listbox', { name: 'Cells that match' })
+    .getByRole('listbox', { name: 'Search results' })
     .getByRole('option')
     .first()
     .click();
@@ -100,10 +100,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
   const second = await agent.ask('print("second")');
   await panel.open();
   await panel.session('Asks in any version').click();
-  await panel
-    .cell(2)
-    .getByRole('button', { name: 'Go to the notebook' })
-    .click();
+  await panel.cell(2).getByRole('button', { name: 'Go to the cell' }).click();
   await Question.in(person.cell(1)).button('Approve').click();
   expect((await agent.read(second, 30)).status).toBe('ok');
   await notebook.last('second\n');

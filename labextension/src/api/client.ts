@@ -20,10 +20,8 @@ import type {
   IRerun,
   ISearchResults,
   ISessionList,
-  ITarget,
   ITextRange,
   IUnlocked,
-  Status,
   StreamEvent,
   Verdict
 } from '../wire';
@@ -48,22 +46,6 @@ export interface IExecutionRange {
   limit: number;
   /** Leave large outputs out. */
   brief?: boolean;
-  /** Answer with inert copies of outputs. */
-  inert?: boolean;
-}
-
-/** What to search the history for; all that is given must be true. */
-export interface ISearch {
-  /** Words in source, output or error. */
-  q?: string;
-  agent?: string;
-  target?: ITarget['kind'];
-  status?: Status;
-  session_id?: string;
-  since?: string;
-  until?: string;
-  has_image?: boolean;
-  review?: Verdict | 'none';
 }
 
 /** The server, as the models see it. */
@@ -95,14 +77,13 @@ export class AgentExecApi {
   }
 
   listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
-    const { after, brief, inert, limit } = range;
+    const { after, brief, limit } = range;
     const before =
       after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
     const query = {
       after,
       before,
       limit,
-      inert,
       outputs: brief ? 'brief' : undefined
     };
     return this._getJSON(['sessions', id, 'executions'], query);
@@ -134,11 +115,11 @@ export class AgentExecApi {
   }
 
   async interrupt(sessionId: string): Promise<void> {
-    await this._post(['sessions', sessionId, 'interrupt']);
+    await this._postJSON(['sessions', sessionId, 'interrupt']);
   }
 
   async closeSession(id: string): Promise<void> {
-    await this._post(['sessions', id, 'close']);
+    await this._postJSON(['sessions', id, 'close']);
   }
 
   /** Run a session's code again in a session of its own, and compare. */
@@ -203,12 +184,9 @@ export class AgentExecApi {
     return this._getJSON(['sessions', id, 'events'], { after, limit });
   }
 
-  search(
-    search: ISearch,
-    after: string | null,
-    limit: number
-  ): Promise<ISearchResults> {
-    return this._getJSON(['search'], { ...search, after, limit });
+  /** The newest cells with words in source, output or error. */
+  search(q: string, limit: number): Promise<ISearchResults> {
+    return this._getJSON(['search'], { q, limit });
   }
 
   getApprovals(): Promise<IApprovalList> {
@@ -247,7 +225,8 @@ export class AgentExecApi {
 
   /** Let a session's agent ask again before it runs code in that kernel. */
   withdrawGrant(sessionId: string): Promise<IAgentSession> {
-    return this._deleteJSON(['sessions', sessionId, 'grant']);
+    const path = ['sessions', sessionId, 'grant'];
+    return this._getJSON(path, {}, { method: 'DELETE' });
   }
 
   setPolicy(
@@ -320,24 +299,14 @@ export class AgentExecApi {
     return followStream(open, signal);
   }
 
-  private _post(path: string[], body: object = {}): Promise<Response> {
-    const init = { method: 'POST', body: JSON.stringify(body) };
-    return this._request(path, {}, init);
-  }
-
   private async _postJSON<T>(path: string[], body: object = {}): Promise<T> {
-    const response = await this._post(path, body);
-    return (await response.json()) as T;
+    const init = { method: 'POST', body: JSON.stringify(body) };
+    return this._getJSON(path, {}, init);
   }
 
-  private async _putJSON<T>(path: string[], body: object): Promise<T> {
+  private _putJSON<T>(path: string[], body: object): Promise<T> {
     const init = { method: 'PUT', body: JSON.stringify(body) };
-    const response = await this._request(path, {}, init);
-    return (await response.json()) as T;
-  }
-
-  private _deleteJSON<T>(path: string[]): Promise<T> {
-    return this._getJSON<T>(path, {}, { method: 'DELETE' });
+    return this._getJSON(path, {}, init);
   }
 
   private async _getJSON<T>(

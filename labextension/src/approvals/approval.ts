@@ -197,19 +197,13 @@ export class ApprovalView extends Widget {
     }
     void this._look();
     void this._readSession();
-    if (now.source_sha256 !== before.source_sha256) {
+    if (
+      now.source_sha256 !== before.source_sha256 ||
+      now.approval?.before !== before.approval?.before ||
+      now.approval?.asked_at !== before.approval?.asked_at
+    ) {
       this._notice.textContent = trans.__(
-        'The source has changed since you looked at it. Check it again.'
-      );
-      this._render();
-    } else if (now.approval?.before !== before.approval?.before) {
-      this._notice.textContent = trans.__(
-        'The cell has changed, so this needs approval again. Check it again.'
-      );
-      this._render();
-    } else if (now.approval?.asked_at !== before.approval?.asked_at) {
-      this._notice.textContent = trans.__(
-        'The kernel has changed, so this needs approval again.'
+        'The code, its cell or its kernel has changed since you looked at it. Check it again.'
       );
       this._render();
     }

@@ -8,18 +8,20 @@ import type {
   IRefusal
 } from '../tokens';
 import { personName, plainName, shortText } from '../ui/notebookwording';
-import { agentText, credentialWord, momentText, roughly } from '../ui/wording';
+import {
+  agentText,
+  credentialWord,
+  momentText,
+  roughly,
+  userText
+} from '../ui/wording';
 
 /** Who asks. */
 export function askerText(
   { agent, token, username }: Pick<IExecution, 'agent' | 'token' | 'username'>,
   trans: TranslationBundle
 ): string {
-  const who = trans.__(
-    '%1 (%2)',
-    agentText(agent),
-    shortText(credentialWord(token, trans))
-  );
+  const who = `${agentText(agent)} (${shortText(credentialWord(token, trans))})`;
   const person = personName(username);
   return person ? trans.__('%1, on behalf of %2,', who, person) : who;
 }
@@ -33,9 +35,9 @@ export function kernelText(
   const name = kernel?.name ?? (session && kernelName(session));
   const life = approval?.incarnation ?? 0;
   if (!approval?.kernel_id || life < 1) {
-    return name
-      ? trans.__('%1, not started yet', plainName(name))
-      : trans.__('not started yet');
+    return [name && plainName(name), trans.__('not started yet')]
+      .filter(Boolean)
+      .join(', ');
   }
   const called = plainName(name ?? approval.kernel_id);
   return life === 1
@@ -66,17 +68,14 @@ export function outcomeText(
   { approval, status }: IExecution,
   trans: TranslationBundle
 ): string {
-  const who = personName(approval?.decided_by ?? null);
+  const who = userText(approval?.decided_by ?? '', trans);
   switch (approval?.status) {
     case 'approved':
-      if (approval.asked_source !== null) {
-        return who
-          ? trans.__('Edited and approved by %1', who)
-          : trans.__('Edited and approved');
-      }
-      return who ? trans.__('Approved by %1', who) : trans.__('Approved');
+      return approval.asked_source === null
+        ? trans.__('Approved by %1', who)
+        : trans.__('Edited and approved by %1', who);
     case 'rejected':
-      return who ? trans.__('Rejected by %1', who) : trans.__('Rejected');
+      return trans.__('Rejected by %1', who);
     case 'expired':
       return trans.__('Expired: nobody decided in time');
     case 'withdrawn':
@@ -91,25 +90,14 @@ export function refusedText(
   { kind, what }: IRefusal,
   trans: TranslationBundle
 ): string {
-  const name = what === null ? null : plainName(shortText(what));
-  switch (kind) {
-    case 'write':
-      return trans.__('It writes or removes a file: %1', name ?? '?');
-    case 'connect':
-      return name === null
-        ? trans.__('It uses the network')
-        : trans.__('It uses the network: %1', name);
-    case 'start':
-      return name === null
-        ? trans.__('It starts a process')
-        : trans.__('It starts a program: %1', name);
-    case 'signal':
-      return trans.__('It signals a process: %1', name ?? '?');
-    case 'access':
-      return name === null
-        ? trans.__('The trial was refused something')
-        : trans.__('The trial was refused: %1', name);
-  }
+  const tried = {
+    write: trans.__('It writes or removes a file'),
+    connect: trans.__('It uses the network'),
+    start: trans.__('It starts a program'),
+    signal: trans.__('It signals a process'),
+    access: trans.__('The trial was refused something')
+  }[kind];
+  return what === null ? tried : `${tried}: ${plainName(shortText(what))}`;
 }
 
 /** Who paused all agents, and since when. */
@@ -118,11 +106,11 @@ export function pausedText(
   now: number,
   trans: TranslationBundle
 ): string {
-  const who = personName(by);
-  const since = momentText(at, now);
-  return who
-    ? trans.__('All agents are paused by %1, since %2', who, since)
-    : trans.__('All agents are paused, since %1', since);
+  return trans.__(
+    'All agents are paused by %1, since %2',
+    userText(by ?? '', trans),
+    momentText(at, now)
+  );
 }
 
 /** What is wrong with a copy of the record. */

@@ -105,11 +105,7 @@ function stateText(preview: IPreview, trans: TranslationBundle): string {
           'Trial: what the code did in a copy of the kernel. Nothing has changed yet.'
         ),
         ...(status === 'error'
-          ? [
-              error
-                ? trans.__('It failed: %1', plainName(error.ename))
-                : trans.__('It failed.')
-            ]
+          ? [trans.__('It failed: %1', plainName(error?.ename ?? '?'))]
           : []),
         ...why,
         ...(omitted.bytes + omitted.outputs > 0

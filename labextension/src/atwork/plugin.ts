@@ -88,10 +88,8 @@ async function stop(
   atWork: IAgentsAtWork,
   trans: TranslationBundle
 ): Promise<void> {
-  const doing = agent
-    ? stopText(agent, seq, trans)
-    : trans.__('Stop the agent');
-  const id = Notification.emit(trans.__('%1…', doing), 'in-progress', {
+  const doing = agent ? stopText(agent, seq, trans) : trans.__('Stop Agent');
+  const id = Notification.emit(`${doing}…`, 'in-progress', {
     autoClose: false
   });
   try {

@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
-import { CommandIDs, isFinal, isRunning } from '../tokens';
+import { CommandIDs, isRunning } from '../tokens';
 import type { Execute, IAttachedSession, IAttachedSessions } from '../tokens';
 import { stopText } from './atworkwording';
 import type { Clock } from '../ui/clock';
@@ -60,27 +60,46 @@ export class AgentStatus extends ReactWidget {
     if (!shown) {
       return null;
     }
-    const text =
+    const { current, session } = shown;
+    const name =
       asking || this._here.length === 1 || working.length === 1
-        ? quoted(shortText(shown.session.agent.name))
+        ? quoted(shortText(session.agent.name))
         : trans.__('%1 agents', this._here.length);
+    const doing = doingText(shown, trans);
+    const opensMenu = !asking && this._menuItems().length > 1;
+    const Icon = current ? statusIcons[current.status] : activityIcon;
+    const granted = this._grantText();
     return (
-      <StatusView
-        state={stateOf(shown)}
-        name={text}
-        doing={doingText(shown, trans)}
-        elapsed={
-          shown.current?.started_at
-            ? elapsedText(shown.current.started_at, clock.now(), trans)
-            : ''
-        }
-        title={this._describe()}
-        opensMenu={!asking && this._menuItems().length > 1}
-        granted={this._grantText()}
-        trans={trans}
-        onOpen={button => this._open(button)}
-        onWithdraw={button => this._withdraw(button)}
-      />
+      <>
+        <button
+          type="button"
+          className="jp-AgentExecStatus-main"
+          data-state={current?.status ?? 'idle'}
+          title={this._describe()}
+          aria-label={trans.__('Agent %1: %2', name, doing)}
+          aria-haspopup={opensMenu ? 'menu' : undefined}
+          onClick={event => this._open(event.currentTarget)}
+        >
+          <Icon.react tag="span" className="jp-AgentExec-icon" />
+          <bdi className="jp-AgentExecStatus-name">{name}</bdi>
+          <span className="jp-AgentExecStatus-doing">{doing}</span>
+          <span className="jp-AgentExecStatus-elapsed">
+            {current?.started_at &&
+              elapsedText(current.started_at, clock.now(), trans)}
+          </span>
+        </button>
+        {granted && (
+          <button
+            type="button"
+            className="jp-AgentExec-iconButton"
+            title={granted}
+            aria-label={granted}
+            onClick={event => this._withdraw(event.currentTarget)}
+          >
+            <checkIcon.react tag="span" className="jp-AgentExec-icon" />
+          </button>
+        )}
+      </>
     );
   }
 
@@ -184,13 +203,10 @@ export class AgentStatus extends ReactWidget {
     if (!only?.session.grant) {
       return '';
     }
+    const again = trans.__('Let the agent ask again');
     return others.length > 0
-      ? trans.__('Let an agent ask again…')
-      : trans.__(
-          '%1: %2. Let it ask again',
-          quoted(shortText(only.session.agent.name)),
-          grantText(only.session.grant, clock.now(), trans)
-        );
+      ? again
+      : [grantText(only.session.grant, clock.now(), trans), again].join('. ');
   }
 
   private _withdraw(button: HTMLElement): void {
@@ -209,7 +225,10 @@ export class AgentStatus extends ReactWidget {
     const items: NonNullable<MenuItem>[] = [];
     for (const each of this._here) {
       const name = quoted(shortText(each.session.agent.name));
-      const args = argsOf(each);
+      const args = {
+        session_id: each.session.id,
+        ...(each.current && { execution_id: each.current.id })
+      };
       items.push({
         command: CommandIDs.openPanel,
         args: { ...args, label: trans.__('Show what %1 does', name) }
@@ -235,14 +254,6 @@ export class AgentStatus extends ReactWidget {
   private _here: readonly IAttachedSession[] = [];
 }
 
-/** What the commands need to know of an agent session. */
-function argsOf({ session, current }: IAttachedSession) {
-  return {
-    session_id: session.id,
-    ...(current ? { execution_id: current.id } : {})
-  };
-}
-
 /** Whether what lets two sessions run is the same. */
 function haveSameGrant(
   one: IAttachedSession,
@@ -258,66 +269,6 @@ function haveSameGrant(
 /** Whether an agent waits for a person's approval. */
 function asks({ current }: IAttachedSession): boolean {
   return current?.status === 'awaiting_approval';
-}
-
-/** What an agent does: nothing, or what has an icon. */
-type State =
-  'idle' | 'awaiting_approval' | 'awaiting_input' | 'queued' | 'running';
-
-/** The status whose icon tells what an agent does. */
-function stateOf({ current }: IAttachedSession): State {
-  if (!current || isFinal(current.status)) {
-    return 'idle';
-  }
-  return current.status as State;
-}
-
-interface IViewProps {
-  state: State;
-  name: string;
-  doing: string;
-  elapsed: string;
-  title: string;
-  opensMenu: boolean;
-  /** What the button does that withdraws a grant; empty without one. */
-  granted: string;
-  trans: TranslationBundle;
-  onOpen: (button: HTMLElement) => void;
-  onWithdraw: (button: HTMLElement) => void;
-}
-
-function StatusView(props: IViewProps): JSX.Element {
-  const { doing, granted, name, opensMenu, state, trans } = props;
-  const Icon = state === 'idle' ? activityIcon : statusIcons[state];
-  return (
-    <>
-      <button
-        type="button"
-        className="jp-AgentExecStatus-main"
-        data-state={state}
-        title={props.title}
-        aria-label={trans.__('Agent %1: %2', name, doing)}
-        aria-haspopup={opensMenu ? 'menu' : undefined}
-        onClick={event => props.onOpen(event.currentTarget)}
-      >
-        <Icon.react tag="span" className="jp-AgentExec-icon" />
-        <bdi className="jp-AgentExecStatus-name">{name}</bdi>
-        <span className="jp-AgentExecStatus-doing">{doing}</span>
-        <span className="jp-AgentExecStatus-elapsed">{props.elapsed}</span>
-      </button>
-      {granted && (
-        <button
-          type="button"
-          className="jp-AgentExec-iconButton"
-          title={granted}
-          aria-label={granted}
-          onClick={event => props.onWithdraw(event.currentTarget)}
-        >
-          <checkIcon.react tag="span" className="jp-AgentExec-icon" />
-        </button>
-      )}
-    </>
-  );
 }
 
 /** The options of an item. */

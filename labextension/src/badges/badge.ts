@@ -27,8 +27,7 @@ import {
   inOneLine,
   momentText,
   purposeText,
-  statusWord,
-  userText
+  statusWord
 } from '../ui/wording';
 
 /** Milliseconds between two looks at a source that is being edited. */
@@ -100,19 +99,16 @@ export class Badge extends Widget {
   /** Show all anew. */
   render(): void {
     const { trans, clock } = this._options;
-    const { accepted_at, agent, outputs, purpose, username } = this._record;
+    const { accepted_at, agent, outputs, purpose } = this._record;
     this.node.dataset.outputs = outputs ?? '';
     this._renderStatus();
-    const name = agentText(agent);
     this._cell.node.style.setProperty(
       '--jp-agent-exec-colour',
       colourOf(agent.name)
     );
     this._agent.textContent = ownerText(this._record, trans);
     this._agent.title = [
-      username
-        ? trans.__('%1, on behalf of %2', name, userText(username, trans))
-        : name,
+      agentText(agent),
       purpose && purposeText(purpose, trans)
     ]
       .filter(Boolean)

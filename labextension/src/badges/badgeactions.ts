@@ -31,13 +31,11 @@ export class BadgeActions extends Widget {
       ),
       () => this._run(CommandIDs.discard)
     );
-    this._undo = this._createButton(
-      trans.__('Undo'),
-      trans.__('Undo the last decision about the agent’s cell'),
-      () => this._run(CommandIDs.undo)
+    this._undo = this._createButton(trans.__('Undo'), '', () =>
+      this._run(CommandIDs.undo)
     );
     this._add(
-      iconButton(activityIcon, trans.__('Show in Agent Activity'), () =>
+      iconButton(activityIcon, trans.__('Show Agent Activity'), () =>
         this._run(CommandIDs.openPanel)
       )
     );

@@ -124,10 +124,7 @@ function createPlace(
     return null; // it is being written
   }
   const command = isOpen ? CommandIDs.goToProposal : CommandIDs.goToCell;
-  const label = isOpen
-    ? trans.__('Go to the notebook')
-    : trans.__('Go to the cell');
-  const button = linkButton(label, () => {
+  const button = linkButton(trans.__('Go to the cell'), () => {
     void execute(command, { path, cell_id, execution_id: id });
   });
   button.title = [plainName(path), text].filter(Boolean).join('\n');

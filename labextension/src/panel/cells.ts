@@ -7,9 +7,8 @@ import type {
   ISessionModel
 } from '../tokens';
 import { element, linkButton } from '../ui/elements';
-import { SessionGrant } from '../access/grant';
-import { closedText } from '../ui/wording';
-import { Announcer } from './announcer';
+import { createGrant } from '../access/grant';
+import { cellName, closedText } from '../ui/wording';
 import { Details } from './celldetails';
 import { createEdits } from './edits';
 import { createFacts } from './facts';
@@ -23,8 +22,10 @@ export class CellsSection extends Panel {
     const { model, trans } = _options;
     this.addClass('jp-AgentExecCells');
     this.title.label = trans.__('Cells');
-    this._announcer = new Announcer(trans);
-    this.addWidget(this._announcer);
+    const finished = new Widget({ node: this._finished });
+    finished.addClass('jp-AgentExec-visuallyHidden');
+    this._finished.setAttribute('role', 'status');
+    this.addWidget(finished);
     model.selectedChanged.connect(this._onSelected, this);
     this._onSelected();
   }
@@ -41,10 +42,11 @@ export class CellsSection extends Panel {
   }
 
   private _onFinished(_: ISessionModel, execution: IExecution): void {
-    this._announcer.add(execution);
+    // Those who listen hear it.
+    this._finished.textContent = cellName(execution, this._options.trans);
   }
 
-  private readonly _announcer: Announcer;
+  private readonly _finished = element('div', '');
   private _view: SessionView | null = null;
 }
 
@@ -70,7 +72,9 @@ class SessionView extends Panel {
     );
     const props = { ..._options, model: session };
     this.addWidget(createFacts(props));
-    this.addWidget(new SessionGrant(session, _options));
+    const grant = new Details(session, () => this._grant());
+    grant.addClass('jp-AgentExecGrant');
+    this.addWidget(grant);
     this.addWidget(createEdits(props));
     this.addWidget(
       new ImageStrip({
@@ -92,6 +96,14 @@ class SessionView extends Panel {
     const { executions, hasEarlier } = this._options.session;
     this._earlier.setHidden(!hasEarlier);
     this._notebook.setHidden(executions.length === 0);
+  }
+
+  /** What the agent runs without asking. */
+  private _grant(): HTMLElement[] {
+    const { clock, execute, session: model, trans } = this._options;
+    const { session } = model;
+    const line = session && createGrant(session, clock.now(), execute, trans);
+    return line ? [line] : [];
   }
 
   /** Why the session takes nothing new. */

@@ -8,7 +8,6 @@ import { CommandIDs } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage, Message } from '../ui/message';
 import { plainName, recordPeopleText } from '../ui/notebookwording';
-import { accessText } from '../access/tokenwording';
 import {
   afterText,
   besideTitle,
@@ -89,7 +88,7 @@ function Description(props: IProps): JSX.Element | null {
   return (
     <div className="jp-AgentExecFacts-description">
       {besideTitle(session) && <h4>{titleText(session)}</h4>}
-      <div title={accessText(session, trans)}>
+      <div>
         {[
           whoText(session, trans),
           trans.__('since %1', momentText(session.opened_at, Date.now()))

@@ -169,7 +169,7 @@ function Hits({ onLeave, onShow, search, trans }: IResultsProps): JSX.Element {
   return (
     <ul
       role="listbox"
-      aria-label={trans.__('Cells that match')}
+      aria-label={trans.__('Search results')}
       aria-busy={search.state.phase === 'loading'}
       className="jp-AgentExecSessions-list"
       onKeyDown={onKeyDown}

@@ -113,7 +113,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     const { api, onError, trans } = this._options;
     const kind = kindText(left, model.outputs[left.index], trans);
     const size = sizeText(left.bytes);
-    const name = trans.__('Show (%1)', size);
+    const name = trans.__('Show %1 (%2)', kind, size);
     const button = linkButton(name, () => {
       button.textContent = trans.__('Loading…');
       // The button goes with what it stands for.
@@ -123,9 +123,8 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
         onError(error);
       });
     });
-    button.setAttribute('aria-label', trans.__('Show %1 (%2)', kind, size));
     const line = element('div', 'jp-AgentExecLeftOut-line');
-    line.append(element('span', 'jp-AgentExecLeftOut-kind', kind), ' ', button);
+    line.append(button);
     return line;
   }
 

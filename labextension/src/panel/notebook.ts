@@ -82,7 +82,7 @@ export class SessionNotebook extends StaticNotebook {
     node.dataset.jpSuppressContextMenu = 'true';
     const feed = node.querySelector('.jp-WindowedPanel-viewport');
     feed?.setAttribute('role', 'feed');
-    feed?.setAttribute('aria-label', _options.trans.__('Cells of the session'));
+    feed?.setAttribute('aria-label', _options.trans.__('Cells'));
     node.addEventListener('keydown', event => this._onKeyDown(event));
     node.addEventListener('focusin', event => this._onFocus(event));
     outerNode.addEventListener('scroll', () => this._onScroll());

@@ -86,7 +86,7 @@ export class SearchModel extends Observable {
     }
     try {
       const { api } = this._activity;
-      const page = await api.search({ q: this._q.trim() }, null, MOST_HITS);
+      const page = await api.search(this._q.trim(), MOST_HITS);
       if (round === this._round) {
         this._take(page);
       }

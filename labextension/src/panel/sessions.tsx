@@ -1,10 +1,6 @@
 /** The list of sessions. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import {
-  caretDownIcon,
-  caretRightIcon,
-  ReactWidget
-} from '@jupyterlab/ui-components';
+import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 import type { SearchModel } from './search';
 import { CommandIDs } from '../tokens';
@@ -13,9 +9,11 @@ import { SearchResults } from './find';
 import type { ShowCell } from './find';
 import {
   besideTitle,
+  credentialWord,
   describeError,
   momentText,
   sessionWord,
+  shortText,
   statusWord,
   targetText,
   titleText,
@@ -25,8 +23,6 @@ import type { ApprovalView } from '../approvals/approval';
 import { sessionIcons, statusIcons } from '../ui/icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, IndexingNote, Message, Words } from '../ui/message';
-import { MoreButton } from './more';
-import { accessWord } from '../access/tokenwording';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
@@ -96,7 +92,6 @@ type IProps = SessionList.IOptions;
 function Sessions(props: IProps): JSX.Element {
   const { model, onError, trans } = props;
   const { sessions, state } = model;
-  const [isUnfolded, setUnfolded] = React.useState<boolean | null>(null);
   const failed = state.phase === 'error' && (
     <ErrorMessage
       advice={describeError(state.error, trans)}
@@ -109,11 +104,10 @@ function Sessions(props: IProps): JSX.Element {
   }
   const closed = sessions.filter(({ status }) => status === 'closed');
   const open = sessions.filter(({ status }) => status !== 'closed');
-  const isShown =
-    isUnfolded ??
-    (open.length === 0 || closed.some(({ id }) => id === model.selected?.id));
-  const Caret = isShown ? caretDownIcon : caretRightIcon;
-  const count = `${closed.length}${model.hasMore ? '+' : ''}`;
+  const closedLabel = trans.__(
+    'Closed (%1)',
+    `${closed.length}${model.hasMore ? '+' : ''}`
+  );
   return (
     <>
       {failed}
@@ -125,29 +119,26 @@ function Sessions(props: IProps): JSX.Element {
         />
       )}
       {closed.length > 0 && (
-        <button
-          type="button"
-          className="jp-AgentExecSessions-fold"
-          aria-expanded={isShown}
-          onClick={() => setUnfolded(!isShown)}
+        <details
+          open={
+            open.length === 0 ||
+            closed.some(({ id }) => id === model.selected?.id)
+          }
         >
-          <Caret.react tag="span" className="jp-AgentExec-icon" />
-          {trans.__('Closed (%1)', count)}
-        </button>
-      )}
-      {isShown && closed.length > 0 && (
-        <SessionItems
-          {...props}
-          label={trans.__('Closed agent sessions')}
-          sessions={closed}
-        />
-      )}
-      {isShown && model.hasMore && (
-        <MoreButton
-          label={trans.__('Show more')}
-          onMore={() => model.loadMore()}
-          onError={onError}
-        />
+          <summary>{closedLabel}</summary>
+          <SessionItems {...props} label={closedLabel} sessions={closed} />
+          {model.hasMore && (
+            <button
+              type="button"
+              className="jp-AgentExec-link"
+              onClick={() => {
+                model.loadMore().catch(onError);
+              }}
+            >
+              {trans.__('Show more')}
+            </button>
+          )}
+        </details>
       )}
     </>
   );
@@ -173,7 +164,7 @@ function NoSessions(props: IProps): JSX.Element {
           className="jp-AgentExec-link"
           onClick={() => void execute(CommandIDs.newToken)}
         >
-          {trans.__('Give an agent access…')}
+          {trans.__('Give an Agent Access…')}
         </button>
       </p>
     </Message>
@@ -291,7 +282,7 @@ function SessionItem(props: {
       <span className="jp-AgentExecSession-counts">
         <Words
           words={[
-            accessWord(session, trans),
+            shortText(credentialWord(session.token, trans)),
             trans._n('%1 cell', '%1 cells', executions),
             unreviewed > 0 ? trans.__('%1 unreviewed', unreviewed) : ''
           ]}

@@ -166,13 +166,10 @@ function whatText(
     neighbour === null
       ? trans.__('to the top')
       : trans.__('below %1', quoted(firstLine(neighbour)));
+  const type = after?.cell_type ?? 'code';
   switch (kind) {
     case 'insert':
-      return {
-        code: trans.__('New code cell'),
-        markdown: trans.__('New Markdown cell'),
-        raw: trans.__('New raw cell')
-      }[after?.cell_type ?? 'code'];
+      return trans.__('New %1 cell', type);
     case 'delete':
       return trans.__('Delete this cell');
     case 'clear_outputs':
@@ -181,11 +178,7 @@ function whatText(
       return trans.__('Move this cell %1', where);
     case 'change':
       if (before?.cell_type !== after?.cell_type) {
-        return {
-          code: trans.__('Change this cell to code'),
-          markdown: trans.__('Change this cell to Markdown'),
-          raw: trans.__('Change this cell to a raw cell')
-        }[after?.cell_type ?? 'code'];
+        return trans.__('Change this cell to %1', type);
       }
       return moved
         ? trans.__('Change this cell, and move it %1', where)

@@ -81,9 +81,8 @@ export function heldText(
   trans: TranslationBundle
 ): string {
   const kinds = new Set(held.map(each => typeText([each], trans)));
-  return kinds.size === 0
-    ? trans.__('Some outputs hidden')
-    : trans.__('%1 hidden', Array.from(kinds).join(', '));
+  const what = Array.from(kinds).join(', ') || trans.__('Output');
+  return trans.__('%1 hidden', what);
 }
 
 /** What the button is called that shows what is held back. */
@@ -152,31 +151,21 @@ export function attachedText(
   return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
 }
 
-/** What is recorded of what people run on the whole server. */
+/** What is recorded of what people run on the whole server; empty if not there. */
 export function peopleText(
   { everywhere, what }: IApprovalList['people'],
   trans: TranslationBundle
 ): string {
-  switch (what) {
-    case 'source':
-      return everywhere
-        ? trans.__(
-            'The history records the source of the code that you run, in all kernels of this server.'
-          )
-        : trans.__(
-            'The history records the source of the code that you run in kernels that agents are attached to.'
-          );
-    case 'outputs':
-      return everywhere
-        ? trans.__(
-            'The history records the source and outputs of the code that you run, in all kernels of this server.'
-          )
-        : trans.__(
-            'The history records the source and outputs of the code that you run in kernels that agents are attached to.'
-          );
-    default:
-      return '';
+  if (!everywhere || what === 'off') {
+    return '';
   }
+  return what === 'source'
+    ? trans.__(
+        'The history records the source of the code that you run, in all kernels of this server.'
+      )
+    : trans.__(
+        'The history records the source and outputs of the code that you run, in all kernels of this server.'
+      );
 }
 
 /** What is recorded of what people run in a kernel with an agent. */

@@ -59,8 +59,7 @@ export function summaryText(
   const count = lines.length;
   const marked = lines.filter(({ mark }) => mark !== null).length;
   const all = lines.flatMap(({ pieces }) => pieces);
-  const alike = all.filter(each => 'like' in each).length;
-  const hidden = all.filter(({ kind }) => kind === 'hidden').length - alike;
+  const hidden = all.filter(({ kind }) => kind === 'hidden').length;
   return [
     trans._n('%1 line', '%1 lines', count, count),
     marked > 0
@@ -73,18 +72,10 @@ export function summaryText(
       : '',
     hidden > 0
       ? trans._n(
-          '%1 invisible character is shown by its code point',
-          '%1 invisible characters are shown by their code points',
+          '%1 character that is invisible or looks like another is shown by its code point',
+          '%1 characters that are invisible or look like others are shown by their code points',
           hidden,
           hidden
-        )
-      : '',
-    alike > 0
-      ? trans._n(
-          '%1 look-alike letter is shown by its code point',
-          '%1 look-alike letters are shown by their code points',
-          alike,
-          alike
         )
       : ''
   ]

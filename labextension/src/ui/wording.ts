@@ -305,7 +305,7 @@ export function whoText(
   { agent, token }: { agent: IAgent; token?: ITokenRef | null },
   trans: TranslationBundle
 ): string {
-  return trans.__('%1 (%2)', agentText(agent), credentialWord(token, trans));
+  return `${agentText(agent)} (${credentialWord(token, trans)})`;
 }
 
 /** A size as people read it. */

@@ -309,7 +309,7 @@ describe('ApprovalSlot', () => {
     const again = { ...approval, asked_at: 'later', before: 'theirs again' };
     page.ask(asking({ approval: again as IApproval }));
     await settle();
-    expect(page.find('[role=alert]').textContent).toMatch(/cell has changed/);
+    expect(page.find('[role=alert]').textContent).toMatch(/Check it again/);
   });
 
   it('approves what a person has edited', async () => {
@@ -319,7 +319,7 @@ describe('ApprovalSlot', () => {
     expect(page.editor.hasFocus).toBe(true);
     page.type('a\nc\u200b');
     expect(page.lines).toEqual(['a', 'cU+200B']);
-    expect(page.text).toContain('1 invisible character');
+    expect(page.text).toContain('1 character that is invisible');
     await settle(GUARD);
     page.press(page.editor.contentDOM, 'Enter', { ctrlKey: true });
     expect(page.decisions).toEqual(['approve x_1 sha-1 as a\nc\u200b']);
@@ -512,11 +512,13 @@ describe('ApprovalSlot', () => {
     const waits = { approval: approved, source, started_at, waiting_for };
     await page.end({ status: 'queued', ...waits, waiting_for: null });
     await settle(10_000);
-    expect(page.find('[role=status]').textContent).toBe('Approved');
+    expect(page.find('[role=status]').textContent).toBe('Approved by the user');
     page.server.put(asking({ status: 'queued', ...waits }));
     page.server.emit(1, { execution_id: 'x_1', status: 'queued' });
     await settle(10_000);
-    expect(page.find('[role=status]').textContent).toMatch(/^Approved · /);
+    expect(page.find('[role=status]').textContent).toMatch(
+      /^Approved by the user · /
+    );
     expect(page.text).not.toMatch(/expires|needs approval/);
     expect(page.lines).toEqual(['edited elsewhere']);
     expect(page.find('.cm-editor').closest('.lm-mod-hidden')).toBeNull();

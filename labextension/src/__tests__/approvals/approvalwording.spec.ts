@@ -94,14 +94,17 @@ describe('expiryText', () => {
 describe('outcomeText', () => {
   it.each([
     [{ status: 'approved', decided_by: 'Ada' }, 'Approved by Ada'],
-    [{ status: 'approved', decided_by: NAMELESS }, 'Approved'],
+    [{ status: 'approved', decided_by: NAMELESS }, 'Approved by the user'],
     [
       { status: 'approved', decided_by: 'Ada', asked_source: '1' },
       'Edited and approved by Ada'
     ],
-    [{ status: 'approved', asked_source: '1' }, 'Edited and approved'],
+    [
+      { status: 'approved', asked_source: '1' },
+      'Edited and approved by the user'
+    ],
     [{ status: 'rejected', decided_by: 'B\u202eb' }, 'Rejected by B\ufffdb'],
-    [{ status: 'rejected' }, 'Rejected'],
+    [{ status: 'rejected' }, 'Rejected by the user'],
     [{ status: 'expired' }, 'Expired: nobody decided in time'],
     [{ status: 'withdrawn' }, 'Withdrawn by the agent']
   ] as const)('of %j', (given, text) => {
@@ -124,7 +127,7 @@ describe('pausedText', () => {
       /by Ada, since .*04/
     );
     expect(pausedText({ by: NAMELESS, at: AT }, now, trans)).toMatch(
-      /paused, since .*04/
+      /by the user, since .*04/
     );
   });
 });

@@ -7,7 +7,6 @@ import type {
   IJournalEvent,
   Status
 } from '../../tokens';
-import { announcement } from '../../panel/announcer';
 import { statusIcons } from '../../ui/icons';
 import {
   agentText,
@@ -295,20 +294,5 @@ describe('describeError', () => {
   it('shows what else went wrong', () => {
     expect(describeError(new Error('Odd.'), trans).hint).toBe('Odd.');
     expect(describeError('odd', trans).hint).toBe('odd');
-  });
-});
-
-describe('announcement', () => {
-  it('says nothing of nothing', () => {});
-
-  it('names one cell, and counts several', () => {
-    const failed = execution({ seq: 3, status: 'error' });
-    expect(announcement([failed], trans)).toBe('Cell 3: Error');
-    expect(announcement([execution(), execution()], trans)).toBe(
-      'Cells finished: 2, failed: 0'
-    );
-    expect(announcement([execution(), failed], trans)).toBe(
-      'Cells finished: 2, failed: 1'
-    );
   });
 });
