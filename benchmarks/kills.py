@@ -101,9 +101,11 @@ class Round:
                 pool.submit(self._until_killed, *each) for each in zip(ways, begun, strict=True)
             ]
             working.append(pool.submit(self._until_killed, self._review, threading.Event()))
-            are_at_work = all(event.wait(60) for event in begun)
-            time.sleep(dice.random() * LATEST_KILL_SECONDS)  # the moment is what is tested
-            self._server.kill()
+            try:
+                are_at_work = all(event.wait(60) for event in begun)
+                time.sleep(dice.random() * LATEST_KILL_SECONDS)  # the moment is what is tested
+            finally:
+                self._server.kill()
         for each in working:
             each.result()
         _must(are_at_work, "an agent had no answer within 60 s")
@@ -207,7 +209,7 @@ class Round:
         hashes: dict[str, list[str]] = {}
         sources: Counter[str] = Counter()
         dispatched: Counter[str] = Counter()
-        mine: set[str] = set()
+        mine: dict[str, str] = {}
         reviews: set[str | None] = set()
         for session in {*self.sessions, *(each.session_id for each in self.reviewed)}:
             hashes[session] = []
@@ -215,10 +217,11 @@ class Round:
                 hashes[session].append(line.hash)
                 if isinstance(line.entry, Accepted):
                     ended[line.entry.execution_id] = []
-                    if session in self.sessions:
-                        mine.add(line.entry.execution_id)
                     text = line.payloads[line.entry.source]
-                    sources[text.partition("t.write('")[2].partition("\\n")[0]] += 1
+                    mark = text.partition("t.write('")[2].partition("\\n")[0]
+                    sources[mark] += 1
+                    if session in self.sessions:
+                        mine[line.entry.execution_id] = mark
                 elif isinstance(line.entry, Dispatched):
                     dispatched[line.entry.execution_id] += 1
                 elif isinstance(line.entry, Finished):
@@ -230,8 +233,10 @@ class Round:
         for told in self.acknowledged:
             is_there = told.execution_id in ended and told.mark in sources
             _must(is_there, f"lost, although acknowledged: {told}")
-            is_end = told.status in ("queued", "running")
-            _must(is_end or told.status in ended[told.execution_id], f"another end than {told}")
+            is_under_way = told.status in ("queued", "running")
+            _must(
+                is_under_way or told.status in ended[told.execution_id], f"another end than {told}"
+            )
             head = hashes[told.session_id][told.length - 1 : told.length]
             _must(told.head in (None, *head), f"the chain does not have the head of {told}")
         for told in self.reviewed:
@@ -245,6 +250,9 @@ class Round:
         left = Counter(self._traces.read_text().split())
         _must(max(left.values(), default=0) <= 1, f"ran twice: {left.most_common(1)}")
         _must(left.keys() <= sources.keys(), f"ran unrecorded: {left.keys() - sources.keys()}")
+        for id, mark in mine.items():
+            _must(ended[id] != ["ok"] or mark in left, f"{id} is said to have run, and did not")
+            _must(ended[id] != ["cancelled"] or mark not in left, f"{id} ran, and is cancelled")
         self._traces.write_text("")
         return Counter(statuses[0] for id, statuses in ended.items() if id in mine)
 
