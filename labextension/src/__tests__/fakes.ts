@@ -4,6 +4,7 @@ import { ApiError } from '../api/errors';
 import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type {
   EditDecision,
+  IAccessRequest,
   IAgentExecApi,
   IAgentSession,
   IApprovalList,
@@ -82,6 +83,17 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     restored: null,
     next_approval: null,
     ...given
+  };
+}
+
+/** What an agent was refused, in words that end with its own. */
+export function accessRequest(path: string): IAccessRequest {
+  return {
+    id: `r_${path}`,
+    token: { id: 't_1', label: 'Analyst' },
+    scope: `exec:notebook:${path}`,
+    text: `Run code: ${path}`,
+    asked_at: '2026-01-02T03:04:05.000Z'
   };
 }
 
@@ -313,6 +325,7 @@ export class FakeServer implements IAgentExecApi {
   hits: ISearchHit[] = [];
   indexing: IIndexing | null = null;
   approvals: IApprovalList = {
+    access_requests: [],
     executions: [],
     proposing: [],
     policy: {
@@ -566,6 +579,24 @@ export class FakeServer implements IAgentExecApi {
   ): Promise<IExecution> {
     this._asked(`input ${id} ${askedAt}: ${value}`);
     return this._executionNamed(id);
+  }
+
+  async allow({ id }: IAccessRequest): Promise<void> {
+    this._asked(`allow ${id}`);
+    this._leave(id);
+  }
+
+  async dismiss({ id }: IAccessRequest): Promise<void> {
+    this._asked(`dismiss ${id}`);
+    this._leave(id);
+  }
+
+  private _leave(id: string): void {
+    const { access_requests } = this.approvals;
+    this.approvals = {
+      ...this.approvals,
+      access_requests: access_requests.filter(each => each.id !== id)
+    };
   }
 
   async withdrawGrant(id: string): Promise<IAgentSession> {

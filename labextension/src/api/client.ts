@@ -6,6 +6,7 @@ import { followStream } from './stream';
 import { API_NAMESPACE } from '../wire';
 import type {
   EditDecision,
+  IAccessRequest,
   IAgentSession,
   IApprovalList,
   GrantSpan,
@@ -221,6 +222,17 @@ export class AgentExecApi {
   giveInput(id: string, value: string, askedAt: string): Promise<IExecution> {
     const body = { value, asked_at: askedAt };
     return this._postJSON(['executions', id, 'input'], body);
+  }
+
+  /** Give a token what its agent asks for. */
+  async allow({ scope, token }: IAccessRequest): Promise<void> {
+    const body = { scopes: [scope] };
+    await this._postJSON(['tokens', token.id, 'scopes'], body);
+  }
+
+  /** Take a request for access from the list, for good. */
+  async dismiss({ id }: IAccessRequest): Promise<void> {
+    await this._request(['access-requests', id], {}, { method: 'DELETE' });
   }
 
   /** Let a session's agent ask again before it runs code in that kernel. */

@@ -13,6 +13,7 @@ import type { Lookalikes } from '../ui/sourcetext';
 import { CommandIDs } from '../tokens';
 import type {
   Execute,
+  IAccessRequest,
   IActivityModel,
   IAgentSession,
   IApprovalsModel,
@@ -21,6 +22,7 @@ import type {
 import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
+import { reporter } from '../ui/commands';
 import { Words } from '../ui/message';
 import {
   firstLine,
@@ -147,7 +149,7 @@ function People({ approvals, trans }: IProps): JSX.Element | null {
 }
 
 function Waiting(props: IProps): JSX.Element {
-  const { asking, proposing } = props.approvals;
+  const { accessRequests, asking, proposing } = props.approvals;
   const text = waitsText(props.approvals, props.trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
@@ -158,7 +160,9 @@ function Waiting(props: IProps): JSX.Element {
       node.current?.focus();
     }
   });
-  const isGuarded = useGuard(asking.map(({ id }) => id).join());
+  const isGuarded = useGuard(
+    [...asking, ...accessRequests].map(({ id }) => id).join()
+  );
   return (
     <div ref={node} tabIndex={-1}>
       {text && (
@@ -179,6 +183,14 @@ function Waiting(props: IProps): JSX.Element {
             {proposing.map(each => (
               <Proposal key={each.id} {...props} session={each} />
             ))}
+            {accessRequests.map(each => (
+              <Access
+                key={each.id}
+                {...props}
+                request={each}
+                isGuarded={isGuarded}
+              />
+            ))}
           </ul>
         </>
       )}
@@ -194,6 +206,21 @@ function useGuard(listed: string): boolean {
     return () => clearTimeout(timer);
   }, [listed]);
   return seen !== listed;
+}
+
+/** Make the buttons that answer what an element says. */
+function answers(what: string, isGuarded = false) {
+  return (label: string, act: () => void) => (
+    <button
+      type="button"
+      className="jp-AgentExec-link"
+      aria-describedby={what}
+      aria-disabled={isGuarded}
+      onClick={() => isGuarded || act()}
+    >
+      {label}
+    </button>
+  );
 }
 
 /** What asks, where it would run, and the two answers that need no more. */
@@ -221,17 +248,7 @@ function Item(
     });
   const reject = () => void execute(CommandIDs.reject, { execution_id: id });
   const what = `jp-agent-exec-asking-${id}`;
-  const answer = (label: string, act: () => void) => (
-    <button
-      type="button"
-      className="jp-AgentExec-link"
-      aria-describedby={what}
-      aria-disabled={isGuarded}
-      onClick={() => isGuarded || act()}
-    >
-      {label}
-    </button>
-  );
+  const answer = answers(what, isGuarded);
   return (
     <li className="jp-AgentExecAsking-line">
       <button
@@ -282,14 +299,32 @@ function Proposal(props: IProps & { session: IAgentSession }): JSX.Element {
           trans={trans}
         />
       </button>
-      <button
-        type="button"
-        className="jp-AgentExec-link"
-        aria-describedby={what}
-        onClick={open}
-      >
-        {trans.__('Open')}
-      </button>
+      {answers(what)(trans.__('Open'), open)}
+    </li>
+  );
+}
+
+/** What an agent was refused; all of it is shown, as it ends with its words. */
+function Access(
+  props: IProps & { request: IAccessRequest; isGuarded: boolean }
+): JSX.Element {
+  const { approvals, isGuarded, request, trans } = props;
+  const what = `jp-agent-exec-access-${request.id}`;
+  const answer = answers(what, isGuarded);
+  const decide = (decision: 'allow' | 'dismiss') => () =>
+    void approvals.decideAccess(request, decision).catch(reporter(trans));
+  return (
+    <li className="jp-AgentExecAsking-line">
+      <span id={what} className="jp-AgentExecAsking-access">
+        <Words
+          words={[
+            shortText(credentialWord(request.token, trans)),
+            plainName(request.text)
+          ]}
+        />
+      </span>
+      {answer(trans.__('Allow'), decide('allow'))}
+      {answer(trans.__('Dismiss'), decide('dismiss'))}
     </li>
   );
 }

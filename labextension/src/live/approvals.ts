@@ -6,6 +6,7 @@ import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import type {
   GrantSpan,
+  IAccessRequest,
   IActivityEvent,
   IAgentSession,
   IApprovalList,
@@ -53,6 +54,11 @@ export class ApprovalsModel extends Listening {
   /** The sessions that propose changes, the oldest first. */
   get proposing(): readonly IAgentSession[] {
     return this._proposing;
+  }
+
+  /** What agents were refused and a user may give them, the oldest first. */
+  get accessRequests(): readonly IAccessRequest[] {
+    return this._accessRequests;
   }
 
   /** Null until the server has told. */
@@ -140,6 +146,18 @@ export class ApprovalsModel extends Listening {
     return this._decide(id, this._api.reject(id, reason));
   }
 
+  /** Give a token what its agent asks for, or take the request away for good. */
+  async decideAccess(
+    request: IAccessRequest,
+    what: 'allow' | 'dismiss'
+  ): Promise<void> {
+    try {
+      await this._api[what](request);
+    } finally {
+      await this.read(); // also if somebody else has decided
+    }
+  }
+
   /** Let a session's agent ask again before it runs code in that kernel. */
   async withdraw(sessionId: string): Promise<void> {
     await this._api.withdrawGrant(sessionId);
@@ -191,7 +209,7 @@ export class ApprovalsModel extends Listening {
     if (execution_id && status) {
       this._progressed.emit(execution_id);
     }
-    if (action === 'approvals' || action === 'proposals') {
+    if (['approvals', 'proposals', 'tokens'].includes(action)) {
       this.request();
     } else if (execution_id && status === 'awaiting_approval') {
       this._gone.delete(execution_id);
@@ -258,6 +276,7 @@ export class ApprovalsModel extends Listening {
     this._people = people;
     this._policy = policy;
     this._proposing = told.proposing;
+    this._accessRequests = told.access_requests;
     this._sinks = sinks;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
@@ -276,6 +295,7 @@ export class ApprovalsModel extends Listening {
     this.emitChanged();
   }
 
+  private _accessRequests: readonly IAccessRequest[] = [];
   private _asking: readonly IExecution[] = [];
   /** Whether the server is back, and its events may not be. */
   private _awaitsEvents = false;

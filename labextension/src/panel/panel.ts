@@ -94,14 +94,17 @@ export class ActivityPanel extends SidePanel {
   }
 
   /** Show on the sidebar's icon how much waits. */
-  private _showWaiting({ asking, proposing }: IApprovalsModel): void {
+  private _showWaiting(approvals: IApprovalsModel): void {
     const { trans } = this._options;
     const name = trans.__('Agent activity');
-    const text = waitsText({ asking, proposing }, trans);
+    const text = waitsText(approvals, trans);
     this.title.caption = text ? `${name}: ${text}` : name;
     // The sidebar knows its tabs by this id.
     const { id } = this;
-    const count = String(asking.length + proposing.length);
+    const { accessRequests, asking, proposing } = approvals;
+    const count = String(
+      asking.length + proposing.length + accessRequests.length
+    );
     this.title.dataset = text ? { id, 'agent-exec-asking': count } : { id };
   }
 

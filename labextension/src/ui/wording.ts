@@ -110,9 +110,10 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
 /** What waits for a decision; empty if nothing does. */
 export function waitsText(
   {
+    accessRequests,
     asking,
     proposing
-  }: { asking: readonly unknown[]; proposing: readonly unknown[] },
+  }: Record<'accessRequests' | 'asking' | 'proposing', readonly unknown[]>,
   trans: TranslationBundle
 ): string {
   return [
@@ -123,7 +124,13 @@ export function waitsText(
         asking.length
       ),
     proposing.length > 0 &&
-      trans._n('%1 proposal', '%1 proposals', proposing.length)
+      trans._n('%1 proposal', '%1 proposals', proposing.length),
+    accessRequests.length > 0 &&
+      trans._n(
+        '%1 request for access',
+        '%1 requests for access',
+        accessRequests.length
+      )
   ]
     .filter(Boolean)
     .join(' · ');

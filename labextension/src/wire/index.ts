@@ -48,6 +48,7 @@ export type IProposal = Schemas['Proposal'];
 export type IProposedEdit = Schemas['ProposedEdit'];
 export type EditDecision = 'keep' | 'reject' | 'undo';
 export type IProposalList = Schemas['ProposalList'];
+export type IAccessRequest = Schemas['AccessRequest'];
 export type IApprovalList = Schemas['Approvals'];
 export type IErase = Schemas['Erase'];
 export type IErasure = Schemas['Erasure'];
