@@ -61,7 +61,16 @@ from .erasure import (
 from .followers import Followers
 from .ids import check_session_id
 from .index import Index
-from .journal import Grown, Journal, SessionJournal, amend_session, amending, redacted
+from .journal import (
+    Grown,
+    Journal,
+    SessionJournal,
+    amend_session,
+    amending,
+    redacted,
+    unlisted,
+    unlisted_in,
+)
 from .ledger import Ledger, Owner, ledger_paths, owner_of
 from .lines import format_of
 from .reader import HistoryReader
@@ -132,6 +141,7 @@ class History(HistoryReader):
         """
         try:
             self._begin()
+            self._list_amendments()
             self._finish_erasures()
         except HistoryUnavailable as error:
             self._log.warning("Agents cannot run code: %s", error.message)
@@ -283,13 +293,15 @@ class History(HistoryReader):
             self._begin()
         try:  # without the lock: if the session is being erased from, only this waits
             folder = self.journal_path(session_id).parent
-            chain = amend_session(folder, entries, payloads, self.redactor, self.followers.grown)
+            with unlisted(folder):
+                grown = self.followers.grown
+                chain = amend_session(folder, entries, payloads, self.redactor, grown)
+                self._note(session_id, True)
+                self._changed(session_id, chain)
+                at, by = entries[-1].at, entries[-1].by
+                self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
         except OSError as error:
             raise self._unavailable(error) from error
-        self._note(session_id, True)
-        self._changed(session_id, chain)
-        at, by = entries[-1].at, entries[-1].by
-        self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
 
     def erase(self, wanted: Erase, by: By) -> Erasure:
         """Erase payloads from closed sessions, or tell what would go; durable on return.
@@ -475,6 +487,23 @@ class History(HistoryReader):
                 self.note_owed(SessionAmended(at=timestamp(), by=by, session_id=id, chain=chain))
                 self._proposals.pop(id, None)
             self._index.purge(going)
+
+    def _list_amendments(self) -> None:
+        """Note in the ledger to where servers amended sessions that died before they noted it."""
+        for mark, id in unlisted_in(self.folder):
+            folder = self._session_folder(id)
+            try:
+                if (folder / "journal.jsonl").is_file():
+                    with amending(folder) as path:
+                        journal, _ = Journal.resume(path)
+                        journal.close()
+                    entry = SessionAmended(
+                        at=timestamp(), by=SERVER, session_id=id, chain=journal.head
+                    )
+                    self.note(entry)
+                mark.unlink(missing_ok=True)
+            except (OSError, HistoryUnavailable) as error:
+                self._log.warning("Not yet in the ledger: the end of %s (%s)", id, error)
 
     def _finish_erasures(self) -> None:
         """Complete what a server that died was erasing. The index is made again after that."""

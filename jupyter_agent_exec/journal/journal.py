@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import msgspec
 from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
-from ..durability import Reserve, sync_data
+from ..durability import Reserve, make_folder, sync_data, sync_folder
 from ..errors import HistoryBusy, HistoryUnavailable
 from ..models import Chain, HeadSignature
 from ..records import Closed, Entry, Mark, Payload, marked
@@ -35,6 +36,7 @@ Grown = Callable[[Path, int, int], None]
 _EMPTY: Final = Chain(head=Digest(chain.GENESIS), length=0)
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _TAIL_BYTES: Final = 1 << 16
+_UNLISTED: Final = "amending"
 _decode_signatures: Final = msgspec.json.Decoder(list[HeadSignature]).decode
 
 
@@ -567,6 +569,26 @@ def amend_session(
             return journal.head
         finally:
             journal.close()
+
+
+@contextmanager
+def unlisted(session: Path) -> Iterator[None]:
+    """Keep a mark while the ledger lacks an amendment of a session; after an error, it stays.
+
+    Raises OSError if it cannot be made.
+    """
+    mark = session.parents[1] / _UNLISTED / f"{session.name}.{secrets.token_hex(8)}"
+    make_folder(mark.parent)
+    mark.touch(mode=0o600)
+    sync_folder(mark.parent)
+    yield
+    mark.unlink(missing_ok=True)
+
+
+def unlisted_in(folder: Path) -> list[tuple[Path, SessionId]]:
+    """Return the marks in a history, and their sessions: of servers that died, or amend now."""
+    marks = sorted((folder / _UNLISTED).glob("s_*.*"))
+    return [(mark, SessionId(mark.name.partition(".")[0])) for mark in marks]
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
 from jupyter_agent_exec.errors import HistoryUnavailable
+from jupyter_agent_exec.journal.journal import amend_session, unlisted
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
@@ -16,6 +18,7 @@ from jupyter_agent_exec.records import (
     OutputsDiscarded,
     Payload,
 )
+from jupyter_agent_exec.redaction import Redactor
 from tests.journal.recorded import (
     AT,
     BY,
@@ -85,6 +88,30 @@ def test_a_decision_outlives_the_server(history, session, execution_id, folder):
     assert last.session(session.session_id).close_reason == "closed"
     last.stop()
     assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"hash":"0'])
+def test_a_decision_whose_server_died_before_the_ledger_had_it_is_listed(
+    history, session, execution_id, folder, torn
+):
+    session.close(closed())
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
+    journal = history.journal_path(session.session_id)
+    with suppress(InterruptedError), unlisted(journal.parent):
+        amend_session(journal.parent, [decision], [], Redactor(), lambda *_: None)
+        with journal.open("ab") as file:
+            file.write(torn)
+        raise InterruptedError  # the server is killed
+    history.stop()
+    assert verify_history(folder).outcome in (Outcome.MISSING, Outcome.TORN)
+    after = new_history(folder)
+    assert after.execution(execution_id).document.outputs == "accepted"
+    after.stop()
+    assert verify_history(folder).outcome is Outcome.WHOLE
+    ledger = next(folder.glob("ledger-*.jsonl"))
+    before = ledger.read_bytes().count(b"session_amended")
+    new_history(folder).stop()
+    assert ledger.read_bytes().count(b"session_amended") == before
 
 
 def test_an_end_that_the_ledger_missed_is_no_second_end(history, session, execution_id, folder):
