@@ -327,6 +327,7 @@ export class FakeServer implements IAgentExecApi {
   approvals: IApprovalList = {
     access_requests: [],
     executions: [],
+    access_requests: [],
     proposing: [],
     policy: {
       scratch: 'none',
