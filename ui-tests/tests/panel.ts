@@ -20,7 +20,7 @@ export class Panel {
 
   get sessions(): Locator {
     return this.region
-      .getByRole('listbox', { name: 'Agent sessions' })
+      .getByRole('listbox', { name: /^(Agent sessions|Closed)/ })
       .getByRole('option');
   }
 

@@ -99,9 +99,11 @@ class Decisions {
       return;
     }
     const callback = () => void this._undo(ids, undo);
-    Notification.info(done(ids.length), {
+    // It stays for those who need time to reach it, until the next.
+    Notification.dismiss(this._told);
+    this._told = Notification.info(done(ids.length), {
       actions: [{ label: this._trans.__('Undo'), callback }],
-      autoClose: SHOWN
+      autoClose: false
     });
   }
 
@@ -117,6 +119,8 @@ class Decisions {
       reporter(this._trans)(failures[0]);
     }
   }
+
+  private _told = '';
 }
 
 /** Add the command that accepts an agent's outputs as they come, or not any more. */
