@@ -8,13 +8,7 @@ import type {
   IExecution,
   Status
 } from '../wire';
-import { Listening } from './listening';
-
-/** Open sessions fetched at once. */
-const SESSIONS_PAGE = 100;
-
-/** Executions looked through for those that wait or run, on first sight. */
-const EXECUTIONS_LOOKED_AT = 10;
+import { EXECUTIONS_LOOKED_AT, listOpen, Listening } from './listening';
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 300;
@@ -141,22 +135,13 @@ export class AttachedSessions extends Listening {
 
   /** The open sessions that work in a kernel which is not their own. */
   private async _listOpen(): Promise<IAgentSession[]> {
-    const open: IAgentSession[] = [];
-    let after: string | null = null;
-    do {
-      const page = await this._api.listSessions(after, SESSIONS_PAGE, {
-        status: 'open'
-      });
-      for (const session of page.sessions) {
-        if (session.target.kind === 'scratch') {
-          this._scratch.add(session.id);
-        } else {
-          open.push(session);
-        }
+    const all = await listOpen(this._api);
+    return all.filter(({ id, target }) => {
+      if (target.kind === 'scratch') {
+        this._scratch.add(id);
       }
-      after = page.next_after;
-    } while (after !== null);
-    return open.reverse();
+      return target.kind !== 'scratch';
+    });
   }
 
   /** Find what sessions seen for the first time do already. */

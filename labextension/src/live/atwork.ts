@@ -3,15 +3,9 @@ import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import { isFinal, isRunning } from '../wire';
 import type { IActivityEvent, IAgentSession, Status } from '../wire';
-import { Listening } from './listening';
+import { EXECUTIONS_LOOKED_AT, listOpen, Listening } from './listening';
 import { whenStopped } from './stopping';
 import type { IStopped } from './stopping';
-
-/** Open sessions fetched at once. */
-const SESSIONS_PAGE = 100;
-
-/** Executions looked through for those that wait or run. */
-const EXECUTIONS_LOOKED_AT = 10;
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 300;
@@ -119,7 +113,7 @@ export class AgentsAtWork extends Listening {
     const heard: IActivityEvent[] = [];
     this._heard = heard;
     try {
-      const open = await this._listOpen();
+      const open = await listOpen(this._api);
       const pending = all ? await this._lookInto(open) : this._pending;
       // What was told meanwhile is newer than what was read.
       heard.forEach(event => apply(event, pending));
@@ -133,19 +127,6 @@ export class AgentsAtWork extends Listening {
     }
     this._heard = null;
     this._update();
-  }
-
-  private async _listOpen(): Promise<IAgentSession[]> {
-    const open: IAgentSession[] = [];
-    let after: string | null = null;
-    do {
-      const page = await this._api.listSessions(after, SESSIONS_PAGE, {
-        status: 'open'
-      });
-      open.push(...page.sessions);
-      after = page.next_after;
-    } while (after !== null);
-    return open.reverse();
   }
 
   /** Find what open sessions do already. */

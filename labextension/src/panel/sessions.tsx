@@ -11,6 +11,7 @@ import {
   besideTitle,
   credentialWord,
   describeError,
+  indexingText,
   momentText,
   sessionWord,
   shortText,
@@ -22,7 +23,7 @@ import {
 import type { ApprovalView } from '../approvals/approval';
 import { sessionIcons, statusIcons } from '../ui/icons';
 import { optionFor } from './listkeys';
-import { ErrorMessage, IndexingNote, Message, Words } from '../ui/message';
+import { ErrorMessage, Message, Words } from '../ui/message';
 
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
@@ -54,7 +55,11 @@ export class SessionList extends ReactWidget {
     const List = search.isSearching ? SearchResults : Sessions;
     return (
       <div ref={contentRef}>
-        <IndexingNote indexing={indexing} trans={trans} />
+        {indexing && (
+          <div className="jp-AgentExec-indexing" role="status">
+            {indexingText(indexing, trans)}
+          </div>
+        )}
         <List {...this._options} />
       </div>
     );

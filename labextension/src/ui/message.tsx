@@ -1,9 +1,6 @@
 /** Sentences in place of content: loading, nothing there, errors. */
 import { errorIcon } from './icons';
 import * as React from 'react';
-import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IIndexing } from '../tokens';
-import { indexingText } from './wording';
 import type { IAdvice } from './wording';
 
 /** Something failed, and what helps. */
@@ -40,21 +37,6 @@ export function Message(props: {
       <div className="jp-AgentExec-messageTitle">{props.title}</div>
       {props.children}
     </div>
-  );
-}
-
-/** Says that the server rebuilds its index, if it does. */
-export function IndexingNote(props: {
-  indexing: IIndexing | null;
-  trans: TranslationBundle;
-}): JSX.Element | null {
-  const { indexing, trans } = props;
-  return (
-    indexing && (
-      <div className="jp-AgentExec-indexing" role="status">
-        {indexingText(indexing, trans)}
-      </div>
-    )
   );
 }
 

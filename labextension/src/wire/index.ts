@@ -37,7 +37,6 @@ export type IOutputChange = Schemas['OutputChange'];
 export type IJournalEvent = Schemas['JournalEvent'];
 export type IJournalEventList = Schemas['JournalEventList'];
 export type IRecordedImage = Schemas['RecordedImage'];
-export type IImageList = Schemas['ImageList'];
 export type ISearchHit = Schemas['SearchHit'];
 export type ISearchResults = Schemas['SearchResults'];
 export type IIndexing = Schemas['Indexing'];
