@@ -278,12 +278,6 @@ export type Schemas = {
     url: string | null;
     output: number;
   };
-  /** Images in the history: of one session in order, of all sessions newest first. */
-  ImageList: {
-    images: Schemas['RecordedImage'][];
-    next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
-  };
   /** Progress of a rebuild of the history's index. The newest sessions are indexed first. */
   Indexing: {
     done: number;
