@@ -246,6 +246,12 @@ def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filter
         return "executions e", "e.number", wanted
     wanted.where.insert(0, "texts MATCH ?")
     wanted.values.insert(0, match_expression(words))
+    if query.session_id is not None:  # otherwise all matches in all sessions are looked at
+        numbers = "FROM executions WHERE session_id = ?)"
+        wanted.where.append(
+            f"texts.rowid BETWEEN (SELECT min(number) {numbers} AND (SELECT max(number) {numbers}"
+        )
+        wanted.values.extend([query.session_id] * 2)
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
 
 
