@@ -36,7 +36,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev demo lab wire docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
+.PHONY: help dev demo lab wire images docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -124,6 +124,10 @@ test-frameworks: .make/tools ## test each adapter with the real framework, in an
 comparison: .make/tools ## run the same code in the frameworks' executors and in ours; writes docs/explanation/comparison.md
 	nox --reuse-existing-virtualenvs --install-only --session $(COMPARED)
 	python tests/frameworks/comparing.py
+
+images: .make/lab .make/ui-tests ## take the screenshots in docs/images again; installs a browser if there is none
+	browser="$$(scripts/browser)" && cd ui-tests && \
+		CHROMIUM_PATH="$$browser" UPDATE_SCREENSHOTS=1 jlpm test
 
 docs: .make/tools ## build the documentation in docs/_build; a warning or a dead link inside it is an error
 	sphinx-build --fail-on-warning --keep-going --quiet --builder html docs docs/_build

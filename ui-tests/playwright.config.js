@@ -7,7 +7,8 @@
  *   without it 2, where there are as many cores.
  * - AGENT_EXEC_UI_JUPYTER_LAB: the command that starts JupyterLab, of another
  *   version; then there is no server with collaboration.
- * - UPDATE_SCREENSHOTS: when set, the screenshots in docs/images are written.
+ * - UPDATE_SCREENSHOTS: when set, only the tests with pictures run, and write
+ *   them to docs/images.
  */
 const { execFileSync } = require('node:child_process');
 const { availableParallelism } = require('node:os');
@@ -63,6 +64,10 @@ function server(url, collaboration) {
 }
 
 const COLLABORATION_TESTS = /collab.*\.spec\.ts$/;
+// What is only there for the documentation, and what has a picture beside.
+const SCREENSHOTS = /(screenshots|recording)\.spec\.ts$/;
+const PICTURES =
+  /(screenshots|recording|claims|firstminute|passphrase)\.spec\.ts$/;
 
 module.exports = {
   ...galata,
@@ -79,6 +84,7 @@ module.exports = {
   expect: { timeout: 60_000 },
   use: {
     ...galata.use,
+    actionTimeout: 60_000,
     viewport: { width: 1280, height: 900 },
     trace: 'off',
     screenshot: 'only-on-failure',
@@ -96,19 +102,27 @@ module.exports = {
       ]
     }
   },
-  projects: [
-    {
-      name: 'collaboration',
-      testMatch: COLLABORATION_TESTS,
-      workers: 1,
-      use: { baseURL: COLLABORATION }
-    },
-    {
-      name: 'plain',
-      testIgnore: COLLABORATION_TESTS,
-      use: { baseURL: OF_THIS_WORKER }
-    }
-  ],
+  projects: process.env.UPDATE_SCREENSHOTS
+    ? [
+        {
+          name: 'pictures',
+          testMatch: PICTURES,
+          use: { baseURL: OF_THIS_WORKER }
+        }
+      ]
+    : [
+        {
+          name: 'collaboration',
+          testMatch: COLLABORATION_TESTS,
+          workers: 1,
+          use: { baseURL: COLLABORATION }
+        },
+        {
+          name: 'plain',
+          testIgnore: [COLLABORATION_TESTS, SCREENSHOTS],
+          use: { baseURL: OF_THIS_WORKER }
+        }
+      ],
   webServer: [
     ...PLAIN.map(url => server(url, 'off')),
     ...(OTHER_LAB ? [] : [server(COLLABORATION, 'on')])

@@ -10,8 +10,6 @@ import { test as trustTest } from './trust';
 
 const test = mergeTests(approvalTest, trustTest);
 
-test.use({ samePage: true });
-
 test('the panel leads to what asks, and it runs when it is approved', async ({
   page,
   panel,
@@ -387,32 +385,6 @@ test.describe('without approval', () => {
   });
 });
 
-test.describe('with a setting of the person', () => {
-  test.use({
-    samePage: false,
-    policy: {},
-    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
-  });
-
-  test('the server keeps what a person sets', async ({ page, server }) => {
-    const scratch = async () => {
-      const route = 'approvals';
-      const { policy } = await server.send<{ policy: Policy }>('get', route);
-      return policy.scratch;
-    };
-    await expect.poll(scratch).toBe('always');
-    await server.setPolicy({ scratch: 'first' });
-    await page.waitForFunction(async () => {
-      const { serviceManager } = window.jupyterapp;
-      const { raw } = await serviceManager.settings.fetch(
-        'jupyter-agent-exec:approvals'
-      );
-      return raw.includes('first');
-    });
-    expect(await scratch()).toBe('first');
-  });
-});
-
 test('a second page sees the decision at once', async ({
   page,
   panel,
@@ -536,7 +508,6 @@ for (const [windowingMode, length] of [
 ] as const) {
   test.describe(`in windowing mode ${windowingMode}`, () => {
     test.use({
-      samePage: false,
       mockSettings: {
         ...galata.DEFAULT_SETTINGS,
         '@jupyterlab/notebook-extension:tracker': { windowingMode }
@@ -582,3 +553,29 @@ for (const [windowingMode, length] of [
     });
   });
 }
+
+test.describe('with a setting of the person', () => {
+  test.use({
+    samePage: false,
+    policy: {},
+    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
+  });
+
+  test('the server keeps what a person sets', async ({ page, server }) => {
+    const scratch = async () => {
+      const route = 'approvals';
+      const { policy } = await server.send<{ policy: Policy }>('get', route);
+      return policy.scratch;
+    };
+    await expect.poll(scratch).toBe('always');
+    await server.setPolicy({ scratch: 'first' });
+    await page.waitForFunction(async () => {
+      const { serviceManager } = window.jupyterapp;
+      const { raw } = await serviceManager.settings.fetch(
+        'jupyter-agent-exec:approvals'
+      );
+      return raw.includes('first');
+    });
+    expect(await scratch()).toBe('first');
+  });
+});

@@ -1,6 +1,6 @@
 /** What a notebook tells of the agents that work in it. */
 import { createHash } from 'node:crypto';
-import { expect } from '@jupyterlab/galata';
+import { expect, galata } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { APIRequestContext, Locator } from '@playwright/test';
@@ -175,8 +175,6 @@ const it = started.extend<{
   }
 });
 
-it.use({ samePage: true });
-
 it('a badge tells whose a cell is, when it ran and how it ended', async ({
   opened
 }) => {
@@ -264,6 +262,7 @@ for (const windowingMode of WINDOWING) {
   it.describe(`with windowing mode ${windowingMode}`, () => {
     it.use({
       mockSettings: {
+        ...galata.DEFAULT_SETTINGS,
         '@jupyterlab/notebook-extension:tracker': { windowingMode }
       }
     });

@@ -2,7 +2,7 @@
 import { expect } from '@jupyterlab/galata';
 import { request as requests } from '@playwright/test';
 import { Question, test } from './approval';
-import { keep } from './pictures';
+import { keepInThemes } from './pictures';
 
 const NAME = 'Ada (you)” · approved by “Ada';
 const SHOWN = "“Ada (you)' · approved by 'Ada”";
@@ -56,10 +56,7 @@ test('a name that pretends stands in quotation marks beside its token', async ({
       "U+FF45val('1 + 1')",
       "приветствие = 'а'"
     ]);
-  for (const theme of ['Dark', 'Light']) {
-    await page.theme.setTheme(`JupyterLab ${theme}`);
-    await keep(page, `claims-${theme.toLowerCase()}`);
-  }
+  await keepInThemes(page, 'claims');
   await agent.dispose();
   await page.request.delete(`${baseURL}/api/agent-exec/tokens/${token.id}`);
 });

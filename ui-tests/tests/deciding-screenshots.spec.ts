@@ -1,9 +1,11 @@
-/** The pictures of what people decide, and what they show. */
+/** The pictures in the documentation of what people decide. */
 import { expect } from '@jupyterlab/galata';
 import { Question, test } from './approval';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { Person } from './person';
-import { keep, SKETCH } from './pictures';
+import { keepInThemes, SKETCH } from './pictures';
+
+test.use({ samePage: false });
 
 /** What a person would want to look at before it runs. */
 const SOURCE = `%load_ext autoreload
@@ -17,75 +19,65 @@ const PLOTS = `for plot in (range(40), range(40, 0, -1), [x % 13 for x in range(
 
 const SALES = 'sales = {"January": 120, "February": 95, "March": 143}';
 
-for (const theme of ['Light', 'Dark'] as const) {
-  const name = theme.toLowerCase();
+test('an agent asks', async ({
+  page,
+  request,
+  baseURL,
+  tmpPath,
+  panel,
+  newAsking
+}) => {
+  await page.setViewportSize({ width: 1280, height: 860 });
+  const path = `${tmpPath}/Sales.ipynb`;
+  await new Files(request, baseURL!).write(path, [
+    { cell_type: 'markdown', id: 'title', source: '## Sales', metadata: {} },
+    codeCell('mine', SALES)
+  ]);
+  const notebook = await OpenNotebook.open(page, path);
+  await notebook.ready(request, baseURL!);
+  await page.sidebar.close('left');
+  const title = 'Forecast';
+  const agent = await newAsking(title, path);
+  await panel.open();
+  await page.sidebar.setWidth(440, 'right');
+  await panel.session(title).click();
+  await agent.ask(SOURCE);
+  const question = Question.in(new Person(page).cell(1));
+  await expect(question.node).toContainText('expires in');
+  await expect.poll(() => question.lines()).toHaveLength(4);
+  await expect(question.button('Approve')).toBeEnabled();
+  // What is shown in the notebook, the panel only leads to.
+  await expect(
+    panel.region.getByRole('heading', { name: '1 cell needs approval' })
+  ).toBeVisible();
+  await expect(panel.cell(1)).toContainText('Go to the cell');
+  const line = panel.region.getByText(SOURCE.split('\n')[1]);
+  await expect(line.filter({ visible: true })).toHaveCount(0);
+  await keepInThemes(page, 'approval');
+});
 
-  test(`an agent asks, in the ${name} theme`, async ({
-    page,
-    request,
-    baseURL,
-    tmpPath,
-    panel,
-    newAsking
-  }) => {
-    await page.setViewportSize({ width: 1280, height: 860 });
-    const path = `${tmpPath}/Sales.ipynb`;
-    await new Files(request, baseURL!).write(path, [
-      { cell_type: 'markdown', id: 'title', source: '## Sales', metadata: {} },
-      codeCell('mine', SALES)
-    ]);
-    const notebook = await OpenNotebook.open(page, path);
-    await notebook.ready(request, baseURL!);
-    if (theme === 'Dark') {
-      await page.theme.setDarkTheme();
-    }
-    await page.sidebar.close('left');
-    const title = `Forecast, ${name}`;
-    const agent = await newAsking(title, path);
-    await panel.open();
-    await page.sidebar.setWidth(440, 'right');
-    await panel.session(title).click();
-    await agent.ask(SOURCE);
-    const question = Question.in(new Person(page).cell(1));
-    await expect(question.node).toContainText('expires in');
-    await expect.poll(() => question.lines()).toHaveLength(4);
-    await expect(question.button('Approve')).toBeEnabled();
-    // What is shown in the notebook, the panel only leads to.
-    await expect(
-      panel.region.getByRole('heading', { name: '1 cell needs approval' })
-    ).toBeVisible();
-    await expect(panel.cell(1)).toContainText('Go to the cell');
-    const line = panel.region.getByText(SOURCE.split('\n')[1]);
-    await expect(line.filter({ visible: true })).toHaveCount(0);
-    await keep(page, `approval-${name}`);
-  });
-
-  test(`a session is reviewed, and its images looked at, in the ${name} theme`, async ({
-    page,
-    panel,
-    server,
-    newAsking
-  }) => {
-    await page.setViewportSize({ width: 760, height: 1000 });
-    await server.setPolicy({ scratch: 'none' });
-    if (theme === 'Dark') {
-      await page.theme.setDarkTheme();
-    }
-    const title = `Three plots, ${name}`;
-    const agent = await newAsking(title);
-    for (const source of [SKETCH, PLOTS]) {
-      const asked = await agent.ask(source);
-      expect((await agent.read(asked, 60)).status).toBe('ok');
-    }
-    await panel.open();
-    await page.sidebar.close('left');
-    await page.sidebar.setWidth(480, 'right');
-    await panel.session(title).click();
-    await panel.choose(1, 'Mark reviewed');
-    await expect(panel.cell(1)).toContainText(/Reviewed by/);
-    const images = panel.region.getByRole('button', { name: /^Image of / });
-    await expect(images).toHaveCount(3);
-    await expect(images.nth(2).locator('img[src]')).toBeVisible();
-    await keep(page, `review-${name}`);
-  });
-}
+test('a session is reviewed, and its images looked at', async ({
+  page,
+  panel,
+  server,
+  newAsking
+}) => {
+  await page.setViewportSize({ width: 760, height: 1000 });
+  await server.setPolicy({ scratch: 'none' });
+  const title = 'Three plots';
+  const agent = await newAsking(title);
+  for (const source of [SKETCH, PLOTS]) {
+    const asked = await agent.ask(source);
+    expect((await agent.read(asked, 60)).status).toBe('ok');
+  }
+  await panel.open();
+  await page.sidebar.close('left');
+  await page.sidebar.setWidth(480, 'right');
+  await panel.session(title).click();
+  await panel.choose(1, 'Mark reviewed');
+  await expect(panel.cell(1)).toContainText(/Reviewed by/);
+  const images = panel.region.getByRole('button', { name: /^Image of / });
+  await expect(images).toHaveCount(3);
+  await expect(images.nth(2).locator('img[src]')).toBeVisible();
+  await keepInThemes(page, 'review');
+});

@@ -1,4 +1,4 @@
-/** What a person sees who has no history yet: on servers of their own. */
+/** What a person sees who has no history yet: on a server of their own. */
 import { expect } from '@jupyterlab/galata';
 import { OwnServer } from './ownserver';
 import { INTERRUPT, test as base } from './panel';
@@ -12,20 +12,14 @@ const test = base.extend({
   }
 });
 
-test('the panel says what it is for while no agent was here', async ({
-  panel
+test('the panel says what it is for, and shows the first session as it is opened', async ({
+  panel,
+  newAgent
 }) => {
   await panel.open();
   await expect(panel.region).toContainText('No agent has worked here yet');
   await expect(panel.region).toContainText('jupyter agent-exec run');
   await expect(panel.button(INTERRUPT)).toBeDisabled();
-});
-
-test('a session appears as it is opened, with its cells as they run', async ({
-  panel,
-  newAgent
-}) => {
-  await panel.open();
   const agent = await newAgent('Sales by region');
   const session = panel.session('Sales by region');
   await expect(session).toContainText('analyst');

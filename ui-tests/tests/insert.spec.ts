@@ -87,4 +87,5 @@ test('without a notebook a message says what is missing; a source goes to the cl
   await search.click();
   await page.keyboard.press('Control+v');
   await expect(search).toHaveValue('print("copied")');
+  await page.unroute('**/api/agent-exec/executions/*');
 });

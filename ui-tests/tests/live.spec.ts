@@ -30,9 +30,6 @@ interface ISession {
 }
 
 const test = started.extend<{ live: ILive }>({
-  // Galata's stand-ins hide what others have started, and fail at an interrupt.
-  kernels: null,
-  sessions: null,
   live: async ({ page, request, baseURL, tmpPath }, use) => {
     const files = new Files(request, baseURL!);
     const agents: NotebookAgent[] = [];
@@ -73,13 +70,8 @@ const test = started.extend<{ live: ILive }>({
       pass: gate => files.touch(path(gate))
     });
     await Promise.all(agents.map(agent => agent.close()));
-    for (const { id } of await sessions()) {
-      await request.delete(`${baseURL}/api/sessions/${id}`);
-    }
   }
 });
-
-test.use({ samePage: true });
 
 /** Code that waits in the kernel until the test lets it pass. */
 const gate = (name: string) =>
@@ -142,7 +134,7 @@ test('an agent that waits behind a person’s cell times out, and the cell knows
   ).toBeVisible();
   await expect(person.prompt(0)).toHaveText('[*]:');
   await agent.atWork();
-  const asked = { source: 'print("never")', wait: 0, queue_timeout: 15 };
+  const asked = { source: 'print("never")', wait: 0, queue_timeout: 8 };
   const { id, status } = await agent.execute(asked);
   expect(status).toBe('queued');
   await expect
@@ -152,7 +144,7 @@ test('an agent that waits behind a person’s cell times out, and the cell knows
   await expect(person.prompt(2)).toHaveText('[*]:');
   const ended = await agent.execution(id, 60);
   expect(ended.status).toBe('timed_out');
-  expect(ended.reason).toBe('It did not get its turn within 15 seconds.');
+  expect(ended.reason).toBe('It did not get its turn within 8 seconds.');
   await expect(person.badge(2)).toContainText('Timed out');
   await expect(person.prompt(2)).toHaveText('[ ]:');
   await expect(person.prompt(0)).toHaveText('[*]:');

@@ -6,8 +6,6 @@ import { INTERRUPT, test } from './panel';
 const REFRESH = 'Refresh Agent Activity';
 const OPEN = 'Open Agent Session as Notebook';
 
-test.use({ samePage: true });
-
 test('a running cell streams its outputs, and a click interrupts it', async ({
   panel,
   newAgent

@@ -2,7 +2,7 @@
 import { expect, test as galata } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
 import { Agent } from './agent';
-import { SamePage } from './samepage';
+import { endKernels, SamePage } from './samepage';
 
 /** "Agent activity". */
 export class Panel {
@@ -95,11 +95,12 @@ export async function tabTo(
  */
 export const started = galata.extend<
   { samePage: boolean },
-  { pageOfFile: SamePage }
+  { pageOfTests: SamePage }
 >({
-  // Whether the tests of a file, one after the other, have the same page.
-  samePage: [false, { option: true }],
-  pageOfFile: [
+  // Whether tests, one after the other, have the same page. A test that leaves
+  // in it what `SamePage.reset` does not put in order needs one of its own.
+  samePage: [true, { option: true }],
+  pageOfTests: [
     async ({ browser }, use) => {
       const same = new SamePage(browser);
       await use(same);
@@ -107,19 +108,32 @@ export const started = galata.extend<
     },
     { scope: 'worker' }
   ],
-  // Galata's own page stays empty then.
-  autoGoto: async ({ samePage }, use) => use(!samePage),
+  context: async ({ page }, use) => use(page.context()),
   page: async (
-    { page, samePage, pageOfFile, request, baseURL, waitForApplication },
+    {
+      samePage,
+      pageOfTests,
+      request,
+      baseURL,
+      mockSettings,
+      waitForApplication
+    },
     use,
-    { file }
+    info
   ) => {
-    if (!samePage) {
-      await use(page);
-      return;
+    const options = {
+      baseURL: baseURL!,
+      file: samePage ? info.file : info.testId,
+      mockSettings,
+      waitForApplication
+    };
+    await use(await pageOfTests.open(options));
+    if (samePage && info.status === info.expectedStatus) {
+      await pageOfTests.reset(options);
+    } else {
+      await pageOfTests.close();
     }
-    await use(await pageOfFile.open(file, baseURL!, waitForApplication));
-    await pageOfFile.reset(request, baseURL!, waitForApplication);
+    await endKernels(request, baseURL!);
   },
   waitForApplication: async ({}, use) => {
     await use(async page => {

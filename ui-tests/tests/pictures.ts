@@ -15,6 +15,22 @@ export async function keep(page: Page, name: string): Promise<void> {
   }
 }
 
+/** Keep a picture of the page in each theme. */
+export async function keepInThemes(page: Page, name: string): Promise<void> {
+  if (process.env.UPDATE_SCREENSHOTS) {
+    for (const theme of ['Dark', 'Light']) {
+      const args = { theme: `JupyterLab ${theme}` };
+      await page.evaluate(
+        args =>
+          window.jupyterapp.commands.execute('apputils:change-theme', args),
+        args
+      );
+      await page.locator(`body[data-jp-theme-name="${args.theme}"]`).waitFor();
+      await keep(page, `${name}-${theme.toLowerCase()}`);
+    }
+  }
+}
+
 /** Draws columns without a library for plots. */
 export const SKETCH = `import math, struct, zlib
 from IPython.display import Image

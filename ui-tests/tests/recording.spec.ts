@@ -7,6 +7,8 @@ import { Film } from './pictures';
 import { ProposingAgent, ShownProposals } from './proposing';
 import { runAsPerson } from './trust';
 
+test.use({ samePage: false });
+
 const SALES = `import pandas as pd
 
 sales = pd.Series({"Jan": 120, "Feb": 95, "Mar": 143, "Apr": 160})`;

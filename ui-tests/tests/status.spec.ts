@@ -4,7 +4,7 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { Locator, WebSocketRoute } from '@playwright/test';
 import { test } from './approval';
 import type { AskingAgent, IExecution } from './approval';
-import { Files } from './notebook';
+import { Files, OpenNotebook } from './notebook';
 import { INTERRUPT } from './panel';
 
 const ENDLESS =
@@ -112,10 +112,12 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
     server.onMessage(message => isCut || socket.send(message));
   });
   await page.reload();
-  await page.notebook.createNew('lively.ipynb');
-  await page.notebook.save();
+  const path = `${tmpPath}/lively.ipynb`;
+  const files = new Files(request, baseURL!);
+  await files.write(path, []);
+  await OpenNotebook.open(page, path);
   await panel.open();
-  const agent = await newAsking('Lively', `${tmpPath}/lively.ipynb`);
+  const agent = await newAsking('Lively', path);
   const run = async () => {
     const done = await agent.read(await agent.ask(LIVELY), 60);
     expect(done.status, done.text).toBe('ok');
@@ -129,7 +131,6 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
     await run();
   }
   await isFree();
-  const files = new Files(request, baseURL!);
   const lastsUntil = (file: string) =>
     `import os, time\nwhile not os.path.exists("${file}"):\n    time.sleep(0.05)\n${LIVELY}`;
   // The page hears that one begins, and then nothing more of it.

@@ -36,6 +36,20 @@ function moved(page: Page): Promise<number> {
   });
 }
 
+/** Type until it is told to stop, and the last of it is typed. */
+function keepTyping(page: Page): () => Promise<void> {
+  let isOver = false;
+  const typing = (async () => {
+    while (!isOver) {
+      await page.keyboard.type('0123456789', { delay: 60 });
+    }
+  })();
+  return () => {
+    isOver = true;
+    return typing;
+  };
+}
+
 // In the mode `full`, JupyterLab draws cells first, and then learns their heights.
 for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
   test.describe(`in windowing mode ${windowingMode}`, () => {
@@ -46,19 +60,19 @@ for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
       }
     });
 
-    for (const [place, index] of [
-      ['top', 1],
-      ['middle', 20],
-      ['end', 39]
-    ] as const) {
-      test(`nothing moves the line in which a person types at the ${place}`, async ({
-        page,
-        desk,
-        newAsking,
-        request,
-        baseURL
-      }) => {
-        const notebook = await desk.open(CELLS);
+    test('nothing moves the line in which a person types at the top, in the middle, or at the end', async ({
+      page,
+      desk,
+      newAsking,
+      request,
+      baseURL
+    }) => {
+      const notebook = await desk.open(CELLS);
+      const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+      const asking = await newAsking('asks', desk.path);
+      const shown = new ShownProposals(page);
+      const question = Question.in(page.locator('.jp-Notebook'));
+      for (const index of [1, 20, 39]) {
         await notebook.activate(index);
         const cell = page.locator(
           `.jp-Notebook [data-windowed-list-index="${index}"]`
@@ -66,12 +80,10 @@ for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
         await cell.locator('.cm-content').click();
         await page.keyboard.press('Control+End');
         await page.keyboard.type('0');
-        const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+        await notebook.atRest();
         await watchLine(page);
+        const stop = keepTyping(page);
         const above = CELLS[index - 1].id;
-        const typing = page.keyboard.type('0123456789'.repeat(10), {
-          delay: 60
-        });
         await agent.propose(
           {
             op: 'insert',
@@ -86,20 +98,20 @@ for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
             source: `# theirs\na = ${index}\nb = ${index}\nc = ${index}`
           }
         );
-        const shown = new ShownProposals(page);
         await expect(shown.edits).toHaveCount(3);
-        const asked = 'print("asked")\n'.repeat(4);
-        await newAsking('asks', desk.path).then(each =>
-          each.ask(asked, { placement: { before: above } })
-        );
-        const question = Question.in(page.locator('.jp-Notebook'));
+        const source = 'print("asked")\n'.repeat(4);
+        const asked = await asking.ask(source, {
+          placement: { before: above }
+        });
         await expect(question.button('Approve')).toBeVisible();
-        await typing;
+        await stop();
         await question.button('Reject…').waitFor();
         expect(await moved(page)).toBeLessThan(2);
+        await asking.cancel(asked);
+        await expect(question.node).toHaveCount(0);
         await shown.all('Reject all');
-        await agent.close();
-      });
-    }
+      }
+      await agent.close();
+    });
   });
 }

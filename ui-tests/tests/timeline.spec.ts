@@ -2,8 +2,6 @@ import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
 import { test } from './panel';
 
-test.use({ samePage: true });
-
 /** Cells of a long session. */
 const MANY = 300;
 

@@ -10,8 +10,6 @@ import { runAsPerson, test as trustTest } from './trust';
 
 const test = mergeTests(approvalTest, trustTest);
 
-test.use({ samePage: true });
-
 const PROJECT = join(__dirname, '..', '..');
 
 /** What the agent changes, in order: what the person reads of the trial. */

@@ -123,7 +123,6 @@ test('what is active is noticed: all that a person has run is', async ({
 });
 
 test('a link that an agent wrote says where it leads, and waits', async ({
-  context,
   desk,
   page,
   panel,
@@ -147,7 +146,7 @@ test('a link that an agent wrote says where it leads, and waits', async ({
     await expect(dialog).toContainText(address);
     await leaveDialog(page);
   }
-  expect(context.pages()).toHaveLength(1);
+  expect(page.context().pages()).toHaveLength(1);
   expect(listener.heard).toEqual([]);
   await links[0].focus();
   await page.keyboard.press('Enter');

@@ -14,6 +14,8 @@ export const test = base.extend<{
   server: Server;
   watch: Watch;
 }>({
+  // What is watched for stays watched.
+  samePage: async ({}, use) => use(false),
   listener: async ({}, use) => {
     const listener = await Listener.open();
     await use(listener);

@@ -25,7 +25,7 @@ const test = base.extend<{ gate: Gate; ownServer: OwnServer }>({
   },
   ownServer: async ({}, use) => {
     const server = await OwnServer.prepare({
-      AGENT_EXEC_UI_APPROVAL_TIMEOUT: '15'
+      AGENT_EXEC_UI_APPROVAL_TIMEOUT: '6'
     });
     await use(server);
     await server.remove();
