@@ -327,7 +327,6 @@ export class FakeServer implements IAgentExecApi {
   approvals: IApprovalList = {
     access_requests: [],
     executions: [],
-    access_requests: [],
     proposing: [],
     policy: {
       scratch: 'none',
