@@ -188,7 +188,7 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
     chains = report.chains
     good: dict[str, list[Claim]] = {chain.name: [] for chain in chains.values()}
     for path, chain in chains.items():
-        for claim in [*_signatures(path, report), *claims]:
+        for claim in [*_signatures(path, chain, report), *claims]:
             if claim.chain == chain.name and _agrees(claim, path, chain, report):
                 good[chain.name].append(claim)
     trusted = _known_keys(good, chains.values(), keys)
@@ -229,16 +229,16 @@ def _furthest(claims: Iterable[Claim]) -> Claim | None:
     return max(earliest_first, key=lambda claim: claim.length, default=None)
 
 
-def _signatures(path: Path, report: Report) -> list[Claim]:
+def _signatures(path: Path, chain: ReadChain, report: Report) -> list[Claim]:
     """Return the genuine signatures in the file beside a chain."""
+    if chain.signatures is None:
+        return []
     beside = signatures_path(path)
     try:
-        kept = json.loads(beside.read_bytes())
+        kept = json.loads(chain.signatures)
         if not isinstance(kept, list):
             raise TypeError("they are not a list")
         return [signed_claim(each, HEAD) for each in kept]
-    except FileNotFoundError:
-        return []
     except (ValueError, TypeError, RecursionError) as error:
         report.add(Outcome.ALTERED, beside, None, f"A signature is not genuine: {error}.")
         return []

@@ -1,6 +1,7 @@
 """Check whether a history is as it was written. The check is independent of the writer.
 
-It imports only the standard library and `chain`, which defines a line. It only reads, and a live
+It imports only the standard library and `chain`, which defines a line, and the name of a file from
+`heads`. It only reads, and a live
 server may keep writing meanwhile. Whatever the files contain, it ends with a report.
 
 A ledger is compared with the file beside it that holds its head, with the journals, with the tokens
@@ -24,6 +25,7 @@ from typing import Any
 
 from ..counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
+from .heads import signatures_path
 
 
 class Outcome(enum.IntEnum):
@@ -69,6 +71,8 @@ class ReadChain:
     """24 bytes of each entry: when it was written, as it says."""
     ledger: list[dict[str, Any]]
     """The entries of a ledger; empty for a session."""
+    signatures: bytes | None
+    """The file with its signatures, read before the chain, which a live server may sign again."""
 
     def __len__(self) -> int:
         return len(self.hashes) // _HASH_BYTES
@@ -250,6 +254,10 @@ def verify_journal(path: Path, *, head: str | None = None) -> Report:
 def check_chain(path: Path, report: Report) -> Checked:
     """Check a file's lines and payloads, add findings to `report`, and return its entries."""
     checked = Checked()
+    try:
+        signatures = signatures_path(path).read_bytes()
+    except FileNotFoundError:
+        signatures = None
     report.journals += 1
     previous, expected = {GENESIS}, 0  # the hashes that the next line may follow
     blobs: set[str] = set()
@@ -286,7 +294,7 @@ def check_chain(path: Path, report: Report) -> Checked:
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
     check_formats(path, checked, report)
-    report.chains[path] = _read_chain(path, checked)
+    report.chains[path] = _read_chain(checked, signatures)
     erased = _erased(path, checked, report)
     for n, name in checked.missing:
         if not any(first <= n <= last for first, last in erased):
@@ -311,7 +319,7 @@ def check_formats(path: Path, checked: Checked, report: Report) -> bool:
     return not others
 
 
-def _read_chain(path: Path, checked: Checked) -> ReadChain:
+def _read_chain(checked: Checked, signatures: bytes | None) -> ReadChain:
     entries = [line.entry for line in checked.lines]
     first = entries[0] if entries else {}
     is_ledger = first.get("type") == "ledger_opened"
@@ -320,6 +328,7 @@ def _read_chain(path: Path, checked: Checked) -> ReadChain:
         hashes=bytes.fromhex("".join(each or GENESIS for each in checked.hashes)),
         times=b"".join(map(_time, entries)),
         ledger=entries if is_ledger else [],
+        signatures=signatures,
     )
 
 

@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path, signed_bytes
+from jupyter_agent_exec.journal.proofs import hold
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.signing.key import SigningKey
 from jupyter_agent_exec.signing.signer import Signer
 from tests.journal.recorded import closed, new_history, opened, run, stream
@@ -94,6 +96,20 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
         return code, json.loads(capsys.readouterr().out)
 
     return verify
+
+
+def test_a_live_server_may_sign_more_while_it_is_verified(tmp_path):
+    signing = Signing(tmp_path / "agent_exec", tmp_path / "key.pem")
+    try:
+        signing.history.open_session(opened())
+        signing.sign()
+        report = verify_history(signing.folder)
+        signing.history.open_session(opened())
+        signing.sign()
+        assert hold(report, keys=[SigningKey(tmp_path / "key.pem").id]).chains
+        assert report.findings == []
+    finally:
+        signing.stop()
 
 
 def remove_signatures(folder: Path) -> None:
