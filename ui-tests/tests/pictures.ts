@@ -25,7 +25,9 @@ export async function keepInThemes(page: Page, name: string): Promise<void> {
           window.jupyterapp.commands.execute('apputils:change-theme', args),
         args
       );
-      await page.locator(`body[data-jp-theme-name="${args.theme}"]`).waitFor();
+      await page
+        .locator(`body[data-jp-theme-name="${args.theme}"]`)
+        .waitFor({ state: 'attached' });
       await keep(page, `${name}-${theme.toLowerCase()}`);
     }
   }
