@@ -14,18 +14,24 @@ export class Process {
   constructor(command: string, args: string[], env: NodeJS.ProcessEnv) {
     this._process = spawn(command, args, { cwd: PROJECT, env });
     this._lines = createInterface({ input: this._process.stdout });
-    this._lines.on('line', line => (this.output += `${line}\n`));
+    this._lines.on('line', line => {
+      this.output += `${line}\n`;
+      this._unread.push(line);
+    });
+    this._lines.on('close', () => (this._ended = true));
     this._process.stderr.on('data', data => (this.errors += String(data)));
   }
 
   output = '';
   errors = '';
 
-  /** Wait for the next line. */
+  /** Wait for the next line that was not read yet; the errors if there is none. */
   async line(): Promise<string> {
-    const ended = once(this._lines, 'close').then(() => [this.errors]);
-    const [line] = await Promise.race([once(this._lines, 'line'), ended]);
-    return line;
+    if (!this._unread.length && !this._ended) {
+      const next = once(this._lines, 'line');
+      await Promise.race([next, once(this._lines, 'close')]);
+    }
+    return this._unread.shift() ?? this.errors;
   }
 
   type(line: string): void {
@@ -42,4 +48,6 @@ export class Process {
 
   private readonly _process: ChildProcessWithoutNullStreams;
   private readonly _lines: Interface;
+  private readonly _unread: string[] = [];
+  private _ended = false;
 }
