@@ -18,16 +18,12 @@ from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..models import MintedToken, MintToken, Problem, Unlock, Unlocked
 from ..sessions.answers import NAMESPACE
 from ..types import TokenId
+from .turns import Turns
 
 READ_TIMEOUT: Final = 60.0
 """Seconds. While a server starts, the hub sends something every few seconds."""
 NOT_RUNNING: Final = HTTPStatus.FAILED_DEPENDENCY
 """How the hub answers in the place of a server that does not run."""
-
-CALLS_A_SECOND: Final = 20.0
-"""Of one user; the service forwards some hundred in all."""
-CALLS_AT_ONCE: Final = 40.0
-"""So many calls of one user are forwarded without a delay, after a time without calls."""
 
 GONE: Final = (
     "Your Jupyter server stopped, or cannot be reached. Your next call starts it again if it does "
@@ -69,19 +65,6 @@ class _Server(msgspec.Struct, frozen=True):
 
 class _User(msgspec.Struct, frozen=True):
     servers: dict[str, _Server] = {}
-
-
-class Turns:
-    """Whose call is forwarded when, so that one user's many calls do not delay those of others."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, float] = {}
-
-    def delay(self, username: str, now: float) -> float:
-        """Return the seconds that a user's call waits that arrives at a time, also in seconds."""
-        at = max(self._next.get(username, 0.0), now - (CALLS_AT_ONCE - 1) / CALLS_A_SECOND)
-        self._next[username] = at + 1 / CALLS_A_SECOND
-        return max(0.0, at - now)
 
 
 class UserServers:
