@@ -69,8 +69,8 @@ test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
 	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP)
 	$(MAKE) --no-print-directory test-python test-lab test-ui test-some-frameworks
 
-# A test that takes too long ends its process, which is named: its clean-up may be what waits.
-PARALLEL := --numprocesses $(TEST_WORKERS) --dist loadfile --timeout-method thread --max-worker-restart 2
+# After a process has crashed, xdist may wait for ever: the run ends then, and names its test.
+PARALLEL := --numprocesses $(TEST_WORKERS) --dist loadfile --max-worker-restart 0
 
 test-python: $(TEST_SET_UP) ## test the Python package, with real servers and kernels
 	python -m pytest $(PARALLEL) --durations 20
