@@ -229,7 +229,11 @@ test('the menu and the keyboard open the panel, and stop', async ({
 });
 
 test.describe('with an agent that has to ask', () => {
-  test.use({ policy: { notebook: 'none', scratch: 'always' } });
+  // A page that is loaded again opens the panel that an earlier test has used.
+  test.use({
+    policy: { notebook: 'none', scratch: 'always' },
+    samePage: false
+  });
 
   test('what asks is notified until it is decided anywhere', async ({
     page,
