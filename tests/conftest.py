@@ -114,7 +114,7 @@ def ended_contexts() -> Iterator[list[zmq.Context[Any]]]:
     contexts: list[zmq.Context[Any]] = []
     yield contexts
     for context in contexts:
-        context.destroy()
+        context.destroy(linger=0)
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +131,8 @@ def jp_server_cleanup(
     ServerApp.clear_instance()
     jp_asyncio_loop.run_until_complete(app._cleanup())
     while len(ended_contexts) > 2:
-        ended_contexts.pop(0).destroy()
+        ended_contexts.pop(0).destroy(linger=0)
     if hasattr(app, "kernel_manager"):
         ended_contexts.append(app.kernel_manager.context)
+        # Else it would end its context when it is collected, and have any thread wait for that.
+        app.kernel_manager._created_context = False
