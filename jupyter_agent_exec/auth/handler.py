@@ -39,7 +39,7 @@ from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .access_requests import AccessRequests
 from .denials import Denials
-from .operations import operations
+from .operations import Operation, operations
 from .refusals import Refusal
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope, in_trace
 from .tokens import (
@@ -295,9 +295,11 @@ class AgentExecHandler(JupyterHandler):
         for scope in FOR_PEOPLE.intersection(operation.scopes):
             self.access.check(self.caller, scope)
         for scope in operation.scopes:
-            await self._check_access(scope, self.path_kwargs, narrows=operation.agents is not None)
+            await self._check_access(scope, self.path_kwargs, operation)
 
-    async def _check_access(self, scope: Scope, path: Mapping[str, str], *, narrows: bool) -> None:
+    async def _check_access(
+        self, scope: Scope, path: Mapping[str, str], operation: Operation
+    ) -> None:
         if "session_id" in path:
             await self.access.session(self.caller, scope, path["session_id"])
         elif "execution_id" in path:
@@ -306,9 +308,9 @@ class AgentExecHandler(JupyterHandler):
             await self.access.blob(self.caller, scope, path["digest"])
         elif "path" in path:
             self.access.notebook(self.caller, scope, path["path"])
-        elif not narrows:
+        elif operation.agents is None:
             raise denied(errors.Forbidden("This route is not for agent tokens."))
-        elif scope != "look":  # the verb checks the target, and names the scope that it needs
+        elif not operation.checks_target:
             self.access.check(self.caller, scope)
 
     def _record_if_denied(self, error: errors.AgentExecError) -> None:

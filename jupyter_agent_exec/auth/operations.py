@@ -34,6 +34,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Names of request headers that it reads."""
     agents: str | None
     """What an agent token gets if the route's path names no object; None: it is refused."""
+    checks_target: bool
+    """Whether only the verb checks an agent's scope, because the body names the object."""
     without_passphrase: bool
     """Whether a person may do it without the server's passphrase, although it is for people."""
     summary: str
@@ -47,6 +49,7 @@ def requires(
     query: type[Request] | None = None,
     headers: tuple[str, ...] = (),
     agents: str | None = None,
+    checks_target: bool = False,
     without_passphrase: bool = False,
 ) -> Callable[[M], M]:
     """Declare and check what a verb needs, and pass the request's fields to the verb.
@@ -60,6 +63,9 @@ def requires(
     agents
         For a route whose path names no object: a sentence about what an agent token gets. The verb
         must enforce it with `self.access`.
+    checks_target
+        Where the body names the object, the verb's check names the scope that a token lacks for it.
+        So the scope is not checked before.
     without_passphrase
         For a change by people that only stops agents: it does not need the server's passphrase. If
         that depends on the body, the verb calls `check_unlocked`.
@@ -93,6 +99,7 @@ def requires(
             answers=answers,
             headers=(*headers, UNLOCK_HEADER) if for_people and not only_reads else headers,
             agents=agents,
+            checks_target=checks_target,
             without_passphrase=without_passphrase or only_reads,
             summary=(inspect.getdoc(method) or "").partition("\n")[0],
         )

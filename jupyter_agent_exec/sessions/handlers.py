@@ -136,6 +136,7 @@ class SessionsHandler(SessionsBase):
         body=OpenSession,
         answers={201: Session, 200: Session},
         agents="a session with a target within its scopes",
+        checks_target=True,
     )
     async def post(self, body: OpenSession) -> None:
         """Open a session; 200 with the one that its client has open."""
