@@ -607,6 +607,8 @@ def amending(session: Path) -> Iterator[Path]:
 
 def _has_ended(path: Path) -> bool:
     """Search for a journal's last entry from the end of the file, which may be large."""
+    if not path.stat().st_size:  # such a file cannot be mapped
+        return False
     with (
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,

@@ -1,8 +1,8 @@
 """Check whether a history is as it was written. The check is independent of the writer.
 
-It imports only the standard library and `chain`, which defines a line, and the name of a file from
-`heads`. It only reads, and a live
-server may keep writing meanwhile. Whatever the files contain, it ends with a report.
+It imports only the standard library, `chain`, which defines a line, and the name of a file from
+`heads`. It only reads, and a live server may keep writing meanwhile. Whatever the files contain, it
+ends with a report.
 
 A ledger is compared with the file beside it that holds its head, with the journals, with the tokens
 and with the policy that people set. So a ledger that was cut at a line is detected. Two things

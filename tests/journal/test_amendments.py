@@ -114,6 +114,17 @@ def test_a_decision_whose_server_died_before_the_ledger_had_it_is_listed(
     assert ledger.read_bytes().count(b"session_amended") == before
 
 
+def test_a_server_starts_though_what_another_amended_was_cut_to_nothing(history, session, folder):
+    session.close(closed())
+    journal = history.journal_path(session.session_id)
+    with suppress(InterruptedError), unlisted(journal.parent):
+        raise InterruptedError  # the server is killed
+    history.stop()
+    journal.write_bytes(b"")
+    new_history(folder).stop()
+    assert list((folder / "amending").iterdir())  # it is tried again
+
+
 def test_an_end_that_the_ledger_missed_is_no_second_end(history, session, execution_id, folder):
     session.close(closed())
     decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
