@@ -12,19 +12,19 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
 import psutil  # type: ignore[import-untyped]
-from load import MCP_VERSION, Connection
+from load import Connection
 from measures import Broken, Goal, Measurement, Result, summary, timed
 from servers import HERE, free_port
 
 from tests.hub.real_hub import RealHub, real_hub
 from tests.hub.service_users import CONFIGURATION, Person, service
+from tests.mcp.raw_mcp import headers_of, request
 
 NAME = "hub"
 AT_ONCE = 100
@@ -109,7 +109,6 @@ def _measure(hub: RealHub, port: int, count: int) -> Result:
             "after a restart of the service the tokens still hold."
         ),
         goals=[
-            Goal(what="wrong answers", unit="", limit=0, value=0),
             Goal(what="forwarding, p95 beyond the program's own", unit="ms", limit=15,
                  value=forwarding),
             Goal(what="memory of the service", unit="MB", limit=300, value=memory),
@@ -170,23 +169,10 @@ def _signed_in(hub: RealHub, name: str) -> User:
     return User(name, str(told.json()["access_token"]))
 
 
-def _message(method: str, id: int, **params: Any) -> dict[str, Any]:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": meta}}
-
-
 def _check_real(hub: RealHub, user: User) -> None:
     """See that a real server answers its user's agent."""
-    headers = {
-        "Authorization": f"Bearer {user.token}",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": MCP_VERSION,
-        "Mcp-Method": "tools/list",
-    }
-    body = _message("tools/list", 1)
+    body = request("tools/list", modern=True)
+    headers = headers_of(body, user.token, None)
     answered = httpx2.post(f"{service(hub)}/mcp", json=body, headers=headers, timeout=60)
     if "execute" not in answered.text:
         raise Broken(f"{user.name}: {answered.status_code} {answered.text}")
@@ -202,18 +188,17 @@ class Agent:
         if not is_service:
             self._path = f"/user/{user.name}/api/agent-exec/mcp"
         self._connection = Connection(address, f"Bearer {user.token}")
-        self._ids = count(1)
         self.credential = ""
         """The agent token that the last answer was for."""
 
     async def call(self) -> None:
         """Call once; raise Broken if the answer is not this user's."""
-        id = next(self._ids)
-        message = _message("tools/call", id, name="execute", arguments={"source": "1"})
+        called = {"name": "execute", "arguments": {"source": "1"}}
+        message = request("tools/call", called, modern=True)
         status, told = await self._connection.ask("POST", self._path, message)
         result = told.get("result", {}) if status == 200 else {}
-        if (result.get("user"), told.get("id")) != (self.user.name, id):
-            raise Broken(f"{self.user.name}, call {id}: {status} {told}")
+        if (result.get("user"), told.get("id")) != (self.user.name, message["id"]):
+            raise Broken(f"{self.user.name}, call {message['id']}: {status} {told}")
         self.credential = result["credential"]
 
     def close(self) -> None:
@@ -313,7 +298,7 @@ def _wait_for(hub: RealHub, user: User) -> None:
     headers = {"Authorization": f"Bearer {user.token}"}
     while True:
         try:
-            message = _message("tools/call", 1)
+            message = request("tools/call", modern=True)
             told = httpx2.post(f"{service(hub)}/mcp", json=message, headers=headers, timeout=30)
             if told.status_code == 200 and told.json().get("result", {}).get("user") == user.name:
                 return

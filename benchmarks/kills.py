@@ -22,12 +22,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
-from measures import Broken, Goal, Measurement, Result
+from measures import Broken, Measurement, Result
 
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_session
 from jupyter_agent_exec.records import Accepted, Dispatched, Finished, Reviewed
 from jupyter_agent_exec.signing.key import SigningKey
+from tests.mcp.raw_mcp import headers_of, request
+from tests.real_server import TOKEN
 from tests.server_process import ServerProcess
 from tests.sinks.far_sides import PostgreSQL, postgresql
 
@@ -166,21 +168,10 @@ class Round:
 
     def _by_mcp(self, session: str) -> None:
         mark, source = self._source()
-        params = {
-            "name": "execute",
-            "arguments": {"session_id": session, "source": source, "wait": 30},
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientCapabilities": {},
-            },
-        }
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        headers = {
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": "execute",
-        }
+        called = {"session_id": session, "source": source, "wait": 30}
+        params = {"name": "execute", "arguments": called}
+        message = request("tools/call", params, modern=True)
+        headers = headers_of(message, TOKEN, None)
         result = self._ask("POST", "mcp", message, **headers)["result"]
         if result.get("isError"):
             raise Broken(f"MCP: {result}")
@@ -331,11 +322,7 @@ def run(folder: Path, *, size: float) -> Result:
             "unrecorded; all chains of the round are whole. At the end, also: `verify --key` "
             "holds, and PostgreSQL has each entry exactly once."
         ),
-        goals=[
-            Goal(what="acknowledged answers that are lost or differ", unit="", limit=0, value=0),
-            Goal(what="executions that ran twice", unit="", limit=0, value=0),
-            Goal(what="chains that are not whole", unit="", limit=0, value=0),
-        ],
+        goals=[],
         measurements=[
             Measurement.of("acknowledged answers", "", [acknowledged]),
             Measurement.of("executions", "", [total]),

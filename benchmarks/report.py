@@ -7,7 +7,7 @@ import platform
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -40,10 +40,7 @@ p10 and p90.
 
 ## Goals
 
-| what | goal | measured | |
-| --- | ---: | ---: | --- |
 {goals}
-
 {verdict}
 
 {sections}
@@ -54,25 +51,16 @@ SECTION = """\
 
 {how}
 
-| | median |
+{goals}| | median |
 | --- | ---: |
 {measurements}
 """
 
-SCALE_SECTION = """\
-## {title}
-
-{how}
-
-{date}, {machine}.
-
+GOALS = """\
 | what | goal | measured | |
 | --- | ---: | ---: | --- |
-{goals}
+{rows}
 
-| | median |
-| --- | ---: |
-{measurements}
 """
 
 
@@ -109,33 +97,30 @@ def page(facts: dict[str, Any], results: Sequence[Result], *, quick: bool) -> st
     verdict = f"{len(goals) - missed} of {len(goals)} goals met."
     if quick:
         verdict += " This was a quick run: too few samples to rely on."
-    sections = [
-        SECTION.format(
-            title=each.title,
-            how=each.how,
-            measurements="\n".join(map(_measurement_row, each.measurements)),
-        )
-        for each in results
-    ]
     return PAGE.format(
         date=facts["date"][:10],
         machine=_machine_in_words(facts),
-        goals="\n".join(_goal_row(f"{result.title}: {goal.what}", goal) for result, goal in goals),
+        goals=_goals((f"{result.title}: {goal.what}", goal) for result, goal in goals),
         verdict=verdict,
-        sections="\n".join(sections).rstrip(),
+        sections="\n".join(_section(each, each.how, "") for each in results).rstrip(),
     )
 
 
 def section(facts: dict[str, Any], result: Result) -> str:
     """Return what one result comes to, with the machine."""
-    return SCALE_SECTION.format(
-        title=result.title,
-        how=result.how,
-        date=facts["date"][:10],
-        machine=_machine_in_words(facts),
-        goals="\n".join(_goal_row(goal.what, goal) for goal in result.goals),
-        measurements="\n".join(map(_measurement_row, result.measurements)),
-    )
+    how = f"{result.how}\n\n{facts['date'][:10]}, {_machine_in_words(facts)}."
+    return _section(result, how, _goals((goal.what, goal) for goal in result.goals))
+
+
+def _section(result: Result, how: str, goals: str) -> str:
+    rows = "\n".join(map(_measurement_row, result.measurements))
+    return SECTION.format(title=result.title, how=how, goals=goals, measurements=rows)
+
+
+def _goals(named: Iterable[tuple[str, Goal]]) -> str:
+    """Return the table of goals; nothing if there are none."""
+    rows = "\n".join(_goal_row(*each) for each in named)
+    return GOALS.format(rows=rows) if rows else ""
 
 
 def put(path: Path, facts: dict[str, Any], result: Result) -> None:

@@ -46,8 +46,7 @@ def main() -> int:
     """Run the chosen benchmarks. Return 0 even if goals are missed, which the report shows."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _stop)
-    known = SCALE if arguments.scale else BENCHMARKS
-    names = arguments.only or list(known)
+    names = arguments.only or list(SCALE if arguments.scale else BENCHMARKS)
     results: list[Result] = []
     with tempfile.TemporaryDirectory(
         prefix="agent-exec-bench-", ignore_cleanup_errors=True
@@ -90,7 +89,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--size", type=float, default=1.0, help="share of the full size of those; 0.01 is quick"
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    for name in arguments.only or ():
+        if (name in SCALE) is not arguments.scale:
+            parser.error(
+                f"argument --only: {name} {'needs' if name in SCALE else 'is not of'} --scale"
+            )
+    return arguments
 
 
 def _stop(_: int, __: FrameType | None) -> None:
