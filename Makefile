@@ -69,8 +69,10 @@ test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
 	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP)
 	$(MAKE) --no-print-directory test-python test-lab test-ui test-some-frameworks
 
-# After a process has crashed, xdist may wait for ever: the run ends then, and names its test.
-PARALLEL := --numprocesses $(TEST_WORKERS) --dist loadfile --max-worker-restart 0
+# After a process has crashed, xdist may wait for ever: the run ends then, and names its test. Where
+# no thread of Python's goes on, nothing else ends it: no test of these takes longer.
+PARALLEL := --numprocesses $(TEST_WORKERS) --dist loadfile --max-worker-restart 0 \
+	-o faulthandler_timeout=1300 -o faulthandler_exit_on_timeout=true
 
 test-python: $(TEST_SET_UP) ## test the Python package, with real servers and kernels
 	python -m pytest $(PARALLEL) --durations 20
@@ -137,7 +139,7 @@ wire: .make/tools .make/node_modules ## generate the TypeScript types of request
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
 fuzz: .make/tools .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
-	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 -o faulthandler_timeout=0 --show-capture=no -m hypothesis
+	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling
 
