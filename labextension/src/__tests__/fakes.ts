@@ -7,6 +7,7 @@ import type {
   IAccessRequest,
   IAgentExecApi,
   IAgentSession,
+  IApproval,
   IApprovalList,
   IPreview,
   GrantSpan,
@@ -32,6 +33,26 @@ import type {
   StreamEvent,
   Verdict
 } from '../tokens';
+
+/** An approval that is asked for. */
+export function approval(given: Partial<IApproval> = {}): IApproval {
+  return {
+    status: 'asked',
+    asked_at: '2026-01-02T03:04:05.000Z',
+    expires_at: '2026-01-02T03:04:05.000Z',
+    kernel_id: 'k',
+    incarnation: 1,
+    before: null,
+    decided_at: null,
+    decided_by: null,
+    reason: null,
+    asked_source: null,
+    edits_cell: false,
+    also: [],
+    preview: null,
+    ...given
+  };
+}
 
 /** An execution that has finished well, but for what is given. */
 export function execution(given: Partial<IExecution> = {}): IExecution {

@@ -15,29 +15,25 @@ import { ApprovalSlot } from '../../approvals/approvalslot';
 import { Clock } from '../../ui/clock';
 import { untrusted } from '../../ui/untrusted';
 import { createEditors } from '../editors';
-import { execution, FakeServer, preview, session, settle } from '../fakes';
+import {
+  approval,
+  execution,
+  FakeServer,
+  preview,
+  session,
+  settle
+} from '../fakes';
 
 const NOW = Date.parse('2026-01-02T03:04:05.000Z');
 
 function asking(given: Partial<IExecution> = {}): IExecution {
-  const approval: IApproval = {
-    status: 'asked',
-    asked_at: '2026-01-02T03:04:00.000Z',
-    expires_at: '2026-01-02T03:14:00.000Z',
-    kernel_id: 'k',
-    incarnation: 1,
-    before: null,
-    decided_at: null,
-    decided_by: null,
-    reason: null,
-    asked_source: null,
-    edits_cell: false,
-    also: [],
-    preview: null
-  };
   return execution({
     status: 'awaiting_approval',
-    approval: { ...approval, ...given.approval },
+    approval: approval({
+      asked_at: '2026-01-02T03:04:00.000Z',
+      expires_at: '2026-01-02T03:14:00.000Z',
+      ...given.approval
+    }),
     ...given
   });
 }

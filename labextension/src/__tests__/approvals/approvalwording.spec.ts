@@ -1,5 +1,4 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import type { IApproval } from '../../tokens';
 import {
   askerText,
   expiryText,
@@ -8,30 +7,11 @@ import {
   pausedText,
   sinkText
 } from '../../approvals/approvalwording';
-import { execution, session } from '../fakes';
+import { approval, execution, session } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 const AT = '2026-01-02T03:04:05.000Z';
 const NAMELESS = '0123456789abcdef0123456789abcdef';
-
-function approval(given: Partial<IApproval> = {}): IApproval {
-  return {
-    status: 'asked',
-    asked_at: AT,
-    expires_at: AT,
-    kernel_id: 'k',
-    incarnation: 1,
-    before: null,
-    decided_at: null,
-    decided_by: null,
-    reason: null,
-    asked_source: null,
-    edits_cell: false,
-    also: [],
-    preview: null,
-    ...given
-  };
-}
 
 describe('askerText', () => {
   it('names the agent and the person, in plain text', () => {
