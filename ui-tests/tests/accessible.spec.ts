@@ -98,6 +98,13 @@ test('sessions, cells, reviews, a search, and images', async ({
   }
   const running = await agent.ask(ENDLESS);
   await panel.open();
+  await newAsking('Nothing: seen');
+  await panel.session('Nothing: seen').click();
+  await expect(panel.region).toContainText('No agent has run anything');
+  const size = page.viewportSize()!;
+  await page.setViewportSize({ ...size, height: 350 });
+  await expectAccessible(page);
+  await page.setViewportSize(size);
   await panel.session('All kinds: seen').click();
   await expect(panel.cell(4)).toContainText('Stop “analyst”');
   await expectAccessible(page);

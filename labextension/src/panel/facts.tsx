@@ -33,12 +33,17 @@ export function createSessionPart(
 
 /** Title, agent, kernel; errors. */
 export function createFacts(props: IProps): Widget {
-  return createSessionPart(props.model, 'jp-AgentExecFacts', () => (
+  const part = createSessionPart(props.model, 'jp-AgentExecFacts', () => (
     <>
       <Description {...props} />
       <CellsState {...props} />
     </>
   ));
+  // In little room it scrolls, with the keyboard too.
+  part.node.tabIndex = 0;
+  part.node.setAttribute('role', 'group');
+  part.node.setAttribute('aria-label', props.trans.__('About this session'));
+  return part;
 }
 
 interface IStateProps {
