@@ -203,12 +203,18 @@ test('images have their place before they come, and an SVG is only an image', as
     );
     await route.continue();
   });
+  // In little room, the first image is out of sight at the end.
+  const size = page.viewportSize()!;
+  await page.setViewportSize({ ...size, height: 600 });
   await panel.open();
   await panel.session('Pictures').click();
   const image = panel.cell(1).getByRole('img');
+  await expect(panel.cell(2)).toBeInViewport();
+  await expect(image).not.toBeInViewport();
   await expect(image).toHaveAttribute('height', '80');
   await expect(image).toHaveAttribute('alt', 'Image output of the cell');
   await expect(image).toHaveAttribute('src', /^blob:/);
+  await page.setViewportSize(size);
   const drawing = panel.cell(2).getByRole('img');
   await expect(drawing).toHaveAttribute('src', /^data:image\/svg\+xml/);
   await expect(panel.cell(2).locator('svg[onload], svg rect')).toHaveCount(0);

@@ -99,7 +99,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
       node.width = image.width;
       node.height = image.height;
     }
-    const options = { api, rootMargin: NEAR };
+    const options = { api, scrollMargin: NEAR };
     this._shown = showNear(node, { ...image, url }, options, error => {
       const text = errorText(error, trans);
       this.node.replaceChildren(

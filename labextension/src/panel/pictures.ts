@@ -61,14 +61,24 @@ export async function readPicture(
   };
 }
 
-/** Read an image once its place is near what is in sight. */
+/**
+ * Read an image once its place is near what is in sight.
+ *
+ * @param scrollMargin - How near, where what scrolls is not the root. Browsers
+ *   that do not know it read the image once it is in sight.
+ */
 export function showNear(
   node: HTMLImageElement,
   image: Pick<ISessionImage, 'mimetype' | 'url'>,
   {
     api,
     ...near
-  }: { api: IAgentExecApi; root?: HTMLElement; rootMargin: string },
+  }: {
+    api: IAgentExecApi;
+    root?: HTMLElement;
+    rootMargin?: string;
+    scrollMargin?: string;
+  },
   onError: (error: unknown) => void
 ): IDisposable {
   const aborting = new AbortController();
