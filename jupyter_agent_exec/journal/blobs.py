@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..durability import make_folder, sync_folder
 from ..records import BlobRef, Payload, new_salt
 from ..types import IMAGE_TYPES, JSON, Digest, Output
+from .lines import Line
 
 INLINE_BYTES: Final = 8192
 """A larger payload gets its own file. A larger value is moved out of its output."""
@@ -193,6 +194,11 @@ class BlobStore:
             return self.path(digest).read_bytes()
         except FileNotFoundError:
             return None
+
+    def read(self, line: Line, digest: Digest) -> bytes | None:
+        """Return a payload that a line names, wherever it stands; None if it is gone."""
+        text = line.payloads.get(digest)
+        return self.find(digest) if text is None else text.encode("utf-8")
 
     def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
         """Write large payloads to files, durable before this returns.

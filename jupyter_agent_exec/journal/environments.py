@@ -33,10 +33,8 @@ class Environments:
             self.told[-1]["changes"].append(change)
 
     def _text(self, line: Line, name: Digest) -> str | None:
-        text = line.payloads.get(name)
-        if text is None and (data := self._blobs.find(name)) is not None:
-            text = data.decode("utf-8", "replace")
-        return text
+        data = self._blobs.read(line, name)
+        return None if data is None else data.decode("utf-8", "replace")
 
 
 def requirements(journal: Path, blobs: BlobStore) -> str:

@@ -89,7 +89,7 @@ def find(session: Path, wanted: Erase) -> Erasable | None:
         there = dict(_payloads(line, store))
         if wanted.text is not None:
             text = wanted.text
-            is_wanted = any(_contains(_data(name, line, store), text) for name in there)
+            is_wanted = any(_contains(store.read(line, name) or b"", text) for name in there)
         else:
             is_wanted = bool(there or line.salts)
         if is_wanted:
@@ -138,11 +138,6 @@ def _payloads(line: Line, store: BlobStore) -> Iterator[tuple[Digest, int]]:
 
 def _names(canonical: bytes) -> set[str]:
     return {name.decode("ascii") for name in _NAME.findall(canonical)}
-
-
-def _data(name: Digest, line: Line, store: BlobStore) -> bytes:
-    text = line.payloads.get(name)
-    return (store.find(name) or b"") if text is None else text.encode()
 
 
 def _contains(data: bytes, text: str) -> bool:

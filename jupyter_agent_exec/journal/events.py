@@ -21,15 +21,15 @@ from ..records import (
     marked,
 )
 from ..types import Digest
+from .blobs import BlobStore
 from .lines import Line
-from .outputs import ReadBlob
 from .reruns import DIFFERENCES
 
 MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
 
 
-def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | None:
+def event_of(line: Line, last_seq: int, store: BlobStore) -> JournalEvent | None:
     """Return a line as an event; None if it is not an event.
 
     Parameters
@@ -38,17 +38,16 @@ def event_of(line: Line, last_seq: int, read_blob: ReadBlob) -> JournalEvent | N
         The line.
     last_seq
         The `seq` of the last execution that was accepted before the line; 0 if there is none.
-    read_blob
-        Reads a payload that is not on the line.
+    store
+        The payloads of its session.
     """
     entry = line.entry
     if not entry.is_event:
         return None
     said = _text_of(entry)
     if (named := _marked(entry, Mark.EVENT_PAYLOAD)) is not None:
-        said = line.payloads.get(Digest(named))
-        if said is None and (data := read_blob(Digest(named))) is not None:
-            said = data.decode("utf-8", "replace")
+        data = store.read(line, Digest(named))
+        said = None if data is None else data.decode("utf-8", "replace")
     if isinstance(entry, CellRerun):
         said = _comparison(entry, said)
     return JournalEvent(

@@ -32,7 +32,7 @@ from ..records import (
     Recovered,
     digest_of,
 )
-from ..types import JSON, CellId, ExecutionId, Via
+from ..types import JSON, CellId, Digest, ExecutionId, Via
 from ..widgets import STATE
 from .blobs import BlobStore
 from .environments import Environments
@@ -360,7 +360,7 @@ class Widgets:
     def add(self, line: Line, blobs: BlobStore) -> None:
         """Add the next line."""
         name = line.entry.widgets if isinstance(line.entry, Finished) else None
-        data = None if name is None else line.payloads.get(name) or blobs.find(name)
+        data = None if name is None else blobs.read(line, name)
         if data is None:
             return
         changed = json.loads(data)
@@ -374,10 +374,8 @@ def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
     """Return an entry outside of executions, with the text of the code that a user ran."""
     event: dict[str, JSON] = {**json.loads(line.canonical), "hash": line.hash}
     if isinstance(line.entry, PersonRan):
-        digest = line.entry.source
-        data = blobs.find(digest) if digest not in line.payloads else None
-        source = line.payloads.get(digest, "" if data is None else data.decode("utf-8", "replace"))
-        event["source_text"] = source
+        source = blobs.read(line, line.entry.source) or b""
+        event["source_text"] = source.decode("utf-8", "replace")
     return event
 
 
@@ -472,18 +470,15 @@ def discarded_cells(
         If it cannot be read.
     """
     last: dict[CellId, CellDiscarded] = {}
-    kept: dict[ExecutionId, tuple[CellDiscarded, str | None]] = {}
+    kept: dict[ExecutionId, tuple[Line, Digest]] = {}
     for line in lines(path):
         entry = line.entry
         if isinstance(entry, CellDiscarded):
             last[entry.cell_id] = entry
             if entry.execution_id in wanted:
-                kept[entry.execution_id] = entry, line.payloads.get(entry.cell)
-    cells: dict[ExecutionId, dict[str, Any]] = {}
-    for id, (entry, text) in kept.items():
-        data = text if text is not None else blobs.find(entry.cell)
-        if data is not None:
-            cells[id] = msgspec.json.decode(data)
+                kept[entry.execution_id] = line, entry.cell
+    data = {id: blobs.read(*place) for id, place in kept.items()}
+    cells = {id: msgspec.json.decode(each) for id, each in data.items() if each is not None}
     return DiscardedCells(last, cells)
 
 

@@ -149,9 +149,5 @@ class SessionProposals:
 
     def _state(self, digest: Digest | None, line: Line) -> dict[str, Any]:
         """Return the notebook that an entry names; an empty one if it is lost."""
-        if digest is None:
-            return _NO_STATE
-        data: str | bytes | None = line.payloads.get(digest)
-        if data is None:
-            data = self._blobs.find(digest)
+        data = None if digest is None else self._blobs.read(line, digest)
         return _NO_STATE if data is None else msgspec.json.decode(data)

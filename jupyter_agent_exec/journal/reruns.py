@@ -72,9 +72,7 @@ def uploaded_files(journal: Path) -> dict[str, Digest]:
 
 
 def _cell(entry: CellRerun, line: Line, blobs: BlobStore) -> RerunCell:
-    said = None
-    if entry.differences is not None:
-        said = line.payloads.get(entry.differences) or blobs.find(entry.differences)
+    said = None if entry.differences is None else blobs.read(line, entry.differences)
     return RerunCell(
         cell_id=entry.cell_id,
         verdict=entry.verdict,

@@ -234,7 +234,7 @@ def _put_session(
 def _put_event(
     connection: sqlite3.Connection, state: SessionState, line: Line, store: BlobStore
 ) -> None:
-    event = event_of(line, state.last_seq, store.find)
+    event = event_of(line, state.last_seq, store)
     if event is not None:
         connection.execute(
             "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
