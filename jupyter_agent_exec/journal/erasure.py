@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -129,15 +129,16 @@ def _is_about(
 
 def _payloads(line: Line, store: BlobStore) -> Iterator[tuple[Digest, int]]:
     """Yield the names and sizes of the payloads of a line that are there."""
-    for name in map(Digest, _names(line.canonical)):
+    for name in digests_in(line.canonical):
         if name in line.payloads:
             yield name, len(line.payloads[name].encode())
         elif (path := store.path(name)).is_file():
             yield name, path.stat().st_size
 
 
-def _names(canonical: bytes) -> set[str]:
-    return {name.decode("ascii") for name in _NAME.findall(canonical)}
+def digests_in(data: bytes) -> list[Digest]:
+    """Return all digests in a line or an entry: the names of payloads are among them."""
+    return [Digest(name.decode("ascii")) for name in _NAME.findall(data)]
 
 
 def _contains(data: bytes, text: str) -> bool:
@@ -242,54 +243,47 @@ def _ranges(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 def erased_names(path: Path, entries: Sequence[Sequence[int]]) -> frozenset[Digest]:
     """Return the names of the payloads of a journal's entries, whose numbers are in ranges."""
-    names: set[str] = set()
+    names: set[Digest] = set()
     with path.open("rb") as file:
         for n, data in enumerate(file):
-            if any(first <= n <= last for first, last in entries):
-                names |= _names(data)
-    return frozenset(map(Digest, names))
+            if _is_in(n, entries):
+                names.update(digests_in(data))
+    return frozenset(names)
+
+
+def _is_in(n: int, ranges: Iterable[Sequence[int]]) -> bool:
+    return any(first <= n <= last for first, last in ranges)
 
 
 def _remove_erased(path: Path) -> None:
-    """Write a journal anew without what its `erased` entries name; then remove unnamed blobs."""
-    erased: list[tuple[int, int]] = []
-    for line in lines(path):
-        if isinstance(line.entry, Erased):
-            erased += line.entry.entries
-    kept: set[str] = set()
+    """Write a journal anew without what its `erased` entries name; then remove unnamed blobs.
 
-    def without_erased(n: int, line: chain.ParsedLine) -> bytes | None:
-        if any(first <= n <= last for first, last in erased):
-            return chain.format_line(line.hash, line.canonical, {})
-        kept.update(_names(line.canonical))
-        return None
-
-    _rewrite(path, without_erased)
+    What cannot be read stays.
+    """
+    entries = (line.entry for line in lines(path))
+    erased = [each for entry in entries if isinstance(entry, Erased) for each in entry.entries]
+    kept: set[Digest] = set()
+    temporary = path.with_name(".journal")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with path.open("rb") as old, open(os.open(temporary, flags, 0o600), "wb") as new:
+        for n, data in enumerate(old):
+            try:
+                line = chain.parse_line(data)
+            except ValueError:
+                new.write(data)
+                continue
+            if _is_in(n, erased):
+                new.write(chain.format_line(line.hash, line.canonical, {}))
+            else:
+                kept.update(digests_in(line.canonical))
+                new.write(data)
+        new.flush()
+        os.fsync(new.fileno())
+    temporary.rename(path)
+    sync_folder(path.parent)
     blobs = path.parent / "blobs"
     if blobs.is_dir():
         for blob in blobs.iterdir():
             if blob.name not in kept:
                 blob.unlink()
         sync_folder(blobs)
-
-
-def _rewrite(path: Path, change: Callable[[int, chain.ParsedLine], bytes | None]) -> None:
-    """Replace a journal by one with other lines; None, and what cannot be read, stays."""
-    temporary = path.with_name(".journal")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with path.open("rb") as old, open(os.open(temporary, flags, 0o600), "wb") as new:
-        for n, data in enumerate(old):
-            new.write(_changed(n, data, change))
-        new.flush()
-        os.fsync(new.fileno())
-    temporary.rename(path)
-    sync_folder(path.parent)
-
-
-def _changed(n: int, data: bytes, change: Callable[[int, chain.ParsedLine], bytes | None]) -> bytes:
-    try:
-        line = chain.parse_line(data)
-    except ValueError:
-        return data
-    made = change(n, line)
-    return data if made is None else made

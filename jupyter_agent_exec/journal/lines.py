@@ -14,7 +14,9 @@ from ..types import Digest
 from .chain import FORMAT
 
 
-class _Raw(msgspec.Struct):
+class RawLine(msgspec.Struct):
+    """A line of a journal or a ledger, whose entry is not decoded."""
+
     hash: Digest
     entry: msgspec.Raw
     payloads: dict[Digest, str] = {}
@@ -45,11 +47,12 @@ class Line(NamedTuple):
     at: Range
 
 
-_raw: Final = msgspec.json.Decoder(_Raw)
+decode_raw: Final = msgspec.json.Decoder(RawLine).decode
 _format: Final = msgspec.json.Decoder(_Format)
 _journal_entry: Final = msgspec.json.Decoder(JOURNAL_ENTRY)
 _ledger_entry: Final = msgspec.json.Decoder(LEDGER_ENTRY)
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of a line that cannot be decoded."""
 
 
 def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
@@ -113,25 +116,25 @@ def format_of(path: Path) -> int | None:
     """
     with path.open("rb") as file:
         try:
-            return _format.decode(_raw.decode(file.readline()).entry).format
-        except _UNREADABLE:
+            return _format.decode(decode_raw(file.readline()).entry).format
+        except UNREADABLE:
             return None
 
 
 def ledger_entry(data: bytes) -> LedgerEntry | None:
     """Return the entry of a ledger's line; None if it cannot be understood."""
     try:
-        entry: LedgerEntry = _ledger_entry.decode(_raw.decode(data).entry)
-    except _UNREADABLE:
+        entry: LedgerEntry = _ledger_entry.decode(decode_raw(data).entry)
+    except UNREADABLE:
         return None
     return entry if entry.format == FORMAT else None
 
 
 def _line(data: bytes, offset: int) -> Line | None:
     try:
-        raw = _raw.decode(data)
+        raw = decode_raw(data)
         entry = _journal_entry.decode(raw.entry)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     if entry.format != FORMAT:
         return None

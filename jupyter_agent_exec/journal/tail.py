@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,15 +15,14 @@ from ..durability import replace_file
 from ..records import KINDS, Entry, Mark, marked
 from ..types import Digest
 from .blobs import BlobStore
-from .erasure import erased_names
+from .erasure import digests_in, erased_names
+from .lines import UNREADABLE, RawLine, decode_raw
 from .sink import SentEntry, SinkSettings
 
 _BATCH_ENTRIES: Final = 500
 _BATCH_BYTES: Final = 4 << 20
 _HASH: Final = slice(9, 73)
 """Where the hash stands on a line."""
-
-_DIGEST: Final = re.compile(b'"([0-9a-f]{64})"')
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
@@ -38,13 +36,6 @@ class Cursor(Struct, frozen=True, kw_only=True):
 _START: Final = Cursor(start=0, end=0, hash="")
 
 
-class _Raw(Struct):
-    hash: Digest
-    entry: msgspec.Raw
-    payloads: dict[Digest, str] = {}
-    salts: dict[Digest, str] = {}
-
-
 class _Facts(Struct):
     n: int
     at: str
@@ -52,10 +43,8 @@ class _Facts(Struct):
     execution_id: str | None = None
 
 
-_decode_raw: Final = msgspec.json.Decoder(_Raw).decode
 _decode_facts: Final = msgspec.json.Decoder(_Facts).decode
 _decode_cursor: Final = msgspec.json.Decoder(Cursor).decode
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class JournalGone(Exception):
@@ -115,8 +104,8 @@ class Tail:
             file.seek(start := cursor.end)
             while start < end and (line := file.readline(end - start)):
                 if not count:
-                    with suppress(*_UNREADABLE):
-                        since = seconds(_decode_facts(_decode_raw(line).entry).at, since)
+                    with suppress(*UNREADABLE):
+                        since = seconds(_decode_facts(decode_raw(line).entry).at, since)
                 start += len(line)
                 count += 1
         return since, count
@@ -136,7 +125,7 @@ class Tail:
                     break
                 start, hash = cursor.end, _hash_of(line)
                 cursor = Cursor(start=start, end=start + len(line), hash=hash)
-                with suppress(*_UNREADABLE):
+                with suppress(*UNREADABLE):
                     entry = self._entry(line)
                     entries.append(entry)
                     size += len(entry.canonical) + sum(map(len, entry.payloads.values()))
@@ -149,10 +138,10 @@ class Tail:
             raise JournalGone(self._path) from error
 
     def _entry(self, line: bytes) -> SentEntry:
-        raw = _decode_raw(line)
+        raw = decode_raw(line)
         facts = _decode_facts(raw.entry)
         canonical = bytes(raw.entry)
-        payloads = self._payloads(canonical, facts.type, raw.payloads)
+        payloads = self._payloads(raw, facts.type)
         return SentEntry(
             n=facts.n,
             hash=raw.hash,
@@ -169,19 +158,17 @@ class Tail:
         """Return the names of the payloads that an entry erases."""
         return erased_names(self._path, msgspec.json.decode(canonical)["entries"])
 
-    def _payloads(
-        self, canonical: bytes, kind: str, texts: dict[Digest, str]
-    ) -> dict[Digest, bytes]:
+    def _payloads(self, line: RawLine, kind: str) -> dict[Digest, bytes]:
         """Return the payloads of an entry that the sink gets."""
         if self._settings.content == "facts":
             return {}
+        canonical, texts = bytes(line.entry), line.payloads
         if self._settings.content == "sources":
             entry = msgspec.json.decode(canonical)
             fields = marked(KINDS.get(kind, Entry), Mark.SOURCE)
             canonical = msgspec.json.encode([entry.get(field) for field in fields])
         payloads: dict[Digest, bytes] = {}
-        for name in _DIGEST.findall(canonical):
-            digest = Digest(name.decode("ascii"))
+        for digest in digests_in(canonical):
             data = texts[digest].encode("utf-8") if digest in texts else self._blob(digest)
             if data is not None and len(data) <= self._settings.max_payload_bytes:
                 payloads[digest] = data
