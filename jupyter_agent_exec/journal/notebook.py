@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -155,134 +156,108 @@ def _approval(approval: Approval) -> dict[str, Any]:
     return metadata
 
 
-def notebook_chunks(
-    session: Session,
-    executions: Iterable[ExecutionRecord],
-    *,
-    events: Sequence[Mapping[str, JSON]] = (),
-    environments: Sequence[Mapping[str, JSON]] = (),
-    widgets: Widgets | None = None,
-    started: KernelStarted | None = None,
-    clean: bool = False,
-    sign: Sign | None = None,
-) -> Iterator[str]:
-    """Yield the text of an nbformat 4.5 notebook, some cells at a time.
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """What an exported notebook shows of a session."""
 
-    Parameters
-    ----------
-    session
-        The session of the executions.
-    executions
-        In the order of their cells; read one at a time.
-    events
-        The journal's entries outside of executions, with their `hash`.
-    environments
-        What its kernels' code ran in.
-    widgets
-        The models of the widgets that its outputs show.
-    started
-        The recorded start of the kernel; None if there was none.
-    clean
-        In nbformat's format, and only with the metadata that identifies the record.
-    sign
-        Signs the notebook, so that it can be verified without the journal.
-    """
-    widgets = widgets or Widgets()
-    pieces = (
-        _clean_pieces(session, executions, widgets, started, sign)
-        if clean
-        else _pieces(session, executions, events, environments, widgets, started, sign)
-    )
-    chunk: list[str] = []
-    size = 0
-    for piece in pieces:
-        chunk.append(piece)
-        size += len(piece)
-        if size >= _CHUNK_CHARACTERS:
-            yield "".join(chunk)
-            chunk, size = [], 0
-    yield "".join(chunk)
+    session: Session
+    executions: Iterable[ExecutionRecord]
+    """In the order of their cells; read one at a time."""
+    events: Sequence[Mapping[str, JSON]] = ()
+    """The journal's entries outside of executions, with their `hash`."""
+    environments: Sequence[Mapping[str, JSON]] = ()
+    """What its kernels' code ran in."""
+    widgets: Widgets = field(default_factory=lambda: Widgets())
+    """The models of the widgets that its outputs show."""
+    started: KernelStarted | None = None
+    """The recorded start of the kernel; None if there was none."""
+    sign: Sign | None = None
+    """Signs the notebook, so that it can be verified without the journal."""
 
+    def chunks(self, *, clean: bool = False) -> Iterator[str]:
+        """Yield the text of an nbformat 4.5 notebook, some cells at a time.
 
-def _pieces(
-    session: Session,
-    executions: Iterable[ExecutionRecord],
-    events: Sequence[Mapping[str, JSON]],
-    environments: Sequence[Mapping[str, JSON]],
-    widgets: Widgets,
-    started: KernelStarted | None,
-    sign: Sign | None,
-) -> Iterator[str]:
-    yield '{"cells":['
-    separator = "\n"
-    digests: list[JSON] = []
-    trials: list[JSON] = []
-    for record in executions:
-        made = _exported_cell(record)
-        if record.trial:
-            trials.append(made["metadata"]["agent_exec"])
-            continue
-        yield separator
-        yield dump(made)
-        separator = ",\n"
-        if sign is not None:
-            digests.append([made["id"], cell_digest(made)])
-    metadata = _metadata(session, events, environments, started) | widgets.metadata
-    if widgets.left_out:
-        metadata["agent_exec"]["widgets_left_out"] = sorted(widgets.left_out)
-    if trials:
-        metadata["agent_exec"]["trials"] = trials
-    _sign_notebook(metadata, session, digests, sign)
-    yield f'\n],\n"metadata":{dump(metadata)},\n"nbformat":4,"nbformat_minor":5}}\n'
+        With `clean`, it is in nbformat's format, and has only the metadata that identify the
+        record.
+        """
+        chunk: list[str] = []
+        size = 0
+        for piece in self._clean_pieces() if clean else self._pieces():
+            chunk.append(piece)
+            size += len(piece)
+            if size >= _CHUNK_CHARACTERS:
+                yield "".join(chunk)
+                chunk, size = [], 0
+        yield "".join(chunk)
 
-
-def _clean_pieces(
-    session: Session,
-    executions: Iterable[ExecutionRecord],
-    widgets: Widgets,
-    started: KernelStarted | None,
-    sign: Sign | None,
-) -> Iterator[str]:
-    """Yield what `nbformat.write` writes, to the byte."""
-    yield '{\n "cells": ['
-    separator, end = "\n  ", ""
-    digests: list[JSON] = []
-    for record in executions:
-        if record.trial:
-            continue
-        made = _clean_cell(record)
-        if sign is not None:
-            digests.append([made["id"], cell_digest(made)])
-        split = split_lines(from_dict({"cells": [strict(made)]}))  # type: ignore[no-untyped-call]
-        yield separator
-        yield _indented(split["cells"][0], 2)
-        separator, end = ",\n  ", "\n "
-    about = {
-        "schema_version": SCHEMA_VERSION,
-        "session_id": session.id,
-        "chain": msgspec.to_builtins(session.chain),
-    }
-    metadata = {"agent_exec": about, **_kernel(started), **widgets.metadata}
-    _sign_notebook(metadata, session, digests, sign)
-    yield f'{end}],\n "metadata": {_indented(metadata, 1)},\n'
-    yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
-
-
-def _sign_notebook(
-    metadata: dict[str, Any], session: Session, cells: list[JSON], sign: Sign | None
-) -> None:
-    """Add a signature of its cells and its own metadata to a notebook's metadata."""
-    if sign is not None:
-        statement: dict[str, JSON] = {
-            "chain": session.id,
-            "length": session.chain.length,
-            "head": session.chain.head,
-            "cells": cells,
-            "metadata": metadata_digest(metadata),
+    def _pieces(self) -> Iterator[str]:
+        yield '{"cells":['
+        separator = "\n"
+        digests: list[JSON] = []
+        trials: list[JSON] = []
+        for record in self.executions:
+            made = _exported_cell(record)
+            if record.trial:
+                trials.append(made["metadata"]["agent_exec"])
+                continue
+            yield separator
+            yield dump(made)
+            separator = ",\n"
+            if self.sign is not None:
+                digests.append([made["id"], cell_digest(made)])
+        fields: dict[str, Any] = msgspec.to_builtins(self.session)
+        about: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            "session": {name: fields[name] for name in _SESSION_FIELDS},
+            "chain": fields["chain"],
+            "events": list(self.events),
+            "environments": list(self.environments),
         }
-        signature = sign(statement)
-        if signature is not None:
-            metadata["agent_exec"]["signature"] = signature
+        if self.widgets.left_out:
+            about["widgets_left_out"] = sorted(self.widgets.left_out)
+        if trials:
+            about["trials"] = trials
+        yield f'\n],\n"metadata":{dump(self._metadata(about, digests))},\n'
+        yield '"nbformat":4,"nbformat_minor":5}\n'
+
+    def _clean_pieces(self) -> Iterator[str]:
+        """Yield what `nbformat.write` writes, to the byte."""
+        yield '{\n "cells": ['
+        separator, end = "\n  ", ""
+        digests: list[JSON] = []
+        for record in self.executions:
+            if record.trial:
+                continue
+            made = _clean_cell(record)
+            if self.sign is not None:
+                digests.append([made["id"], cell_digest(made)])
+            split = split_lines(from_dict({"cells": [strict(made)]}))  # type: ignore[no-untyped-call]
+            yield separator
+            yield _indented(split["cells"][0], 2)
+            separator, end = ",\n  ", "\n "
+        about = {
+            "schema_version": SCHEMA_VERSION,
+            "session_id": self.session.id,
+            "chain": msgspec.to_builtins(self.session.chain),
+        }
+        yield f'{end}],\n "metadata": {_indented(self._metadata(about, digests), 1)},\n'
+        yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
+
+    def _metadata(self, about: dict[str, Any], cells: list[JSON]) -> dict[str, Any]:
+        """Return the notebook's metadata, with a signature of them and of its cells."""
+        metadata = {"agent_exec": about, **_kernel(self.started), **self.widgets.metadata}
+        if self.sign is not None:
+            statement: dict[str, JSON] = {
+                "chain": self.session.id,
+                "length": self.session.chain.length,
+                "head": self.session.chain.head,
+                "cells": cells,
+                "metadata": metadata_digest(metadata),
+            }
+            signature = self.sign(statement)
+            if signature is not None:
+                about["signature"] = signature
+        return metadata
 
 
 def _indented(value: JSON, level: int) -> str:
@@ -302,7 +277,7 @@ def journal_notebook(
     """Yield the text of the notebook of a session's journal, as it is now.
 
     Only the positions of the lines are in memory, not the lines. `clean` and `sign` are as in
-    `notebook_chunks`; `length` is the number of entries to export, None for all.
+    `Export`; `length` is the number of entries to export, None for all.
 
     Raises
     ------
@@ -329,16 +304,16 @@ def journal_notebook(
             events.append(_event(line, blobs))
     if state is None:
         return
-    yield from notebook_chunks(
-        state.session,
-        _executions(path, state, places, blobs),
+    export = Export(
+        session=state.session,
+        executions=_executions(path, state, places, blobs),
         events=events,
         environments=environments.told,
         widgets=widgets,
         started=started,
-        clean=clean,
         sign=sign,
     )
+    yield from export.chunks(clean=clean)
 
 
 class Widgets:
@@ -418,26 +393,6 @@ def _executions(
             record = execution_record(state, lines_at(file.fileno(), ranges), blobs.find)
             if record is not None:
                 yield record
-
-
-def _metadata(
-    session: Session,
-    events: Sequence[Mapping[str, JSON]],
-    environments: Sequence[Mapping[str, JSON]],
-    started: KernelStarted | None,
-) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(session)
-    metadata: dict[str, Any] = {
-        "agent_exec": {
-            "schema_version": SCHEMA_VERSION,
-            "session": {name: fields[name] for name in _SESSION_FIELDS},
-            "chain": fields["chain"],
-            "events": list(events),
-            "environments": list(environments),
-        },
-        **_kernel(started),
-    }
-    return metadata
 
 
 def _kernel(started: KernelStarted | None) -> dict[str, Any]:

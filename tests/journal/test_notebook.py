@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.journal.notebook import cell, notebook_chunks
+from jupyter_agent_exec.journal.notebook import Export, cell
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.queries import ExecutionsQuery
 from jupyter_agent_exec.records import GrantGiven, Interrupted, LateOutput, Payload, digest_of
@@ -211,7 +211,8 @@ def test_ten_thousand_cells_are_exported_without_being_held(history, session):
     size = 0
     tracemalloc.start()
     try:
-        for chunk in notebook_chunks(about, (record for _ in range(10_000))):
+        long = Export(session=about, executions=(record for _ in range(10_000)))
+        for chunk in long.chunks():
             size += len(chunk)
         _, peak = tracemalloc.get_traced_memory()
     finally:
