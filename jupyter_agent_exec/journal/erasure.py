@@ -189,10 +189,9 @@ def resume(session: Path) -> Chain:
         If it cannot be completed now.
     """
     with amending(session) as path:
-        journal, _ = Journal.resume(path)
-        journal.close()
+        end = Journal.mend(path)
         _remove_erased(path)
-        return journal.head
+        return end
 
 
 @contextmanager

@@ -177,7 +177,9 @@ class History(HistoryReader):
     def ledger_head(self) -> Chain:
         """The end of the ledger's chain; an empty chain if there is no ledger yet."""
         ledger = self._ledger
-        return Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.signed_head
+        return (
+            Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.journal.signed_head
+        )
 
     def check(self) -> None:
         """Check that something can be recorded now.
@@ -201,7 +203,7 @@ class History(HistoryReader):
             if self._stopped or self._ledger is None:
                 return False
             try:
-                if not self._ledger.path.exists():
+                if not self._ledger.journal.path.exists():
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
                 self._probe()
             except OSError as error:
@@ -218,7 +220,9 @@ class History(HistoryReader):
         Does nothing if the folder cannot be written, or was moved or deleted.
         """
         with self._lock:
-            if self._stopped or (self._ledger is not None and not self._ledger.path.exists()):
+            if self._stopped or (
+                self._ledger is not None and not self._ledger.journal.path.exists()
+            ):
                 return
             try:
                 self._settle(self._begin())
@@ -243,7 +247,7 @@ class History(HistoryReader):
             ledger = self._begin()
             folder = self._session_folder(session_id)
             try:
-                opened = replace(opened, ledger=ledger.head)
+                opened = replace(opened, ledger=ledger.journal.head)
                 entries, kept = redacted(self.redactor, [opened], tuple(payloads))
                 journal, blobs = _new_journal(folder, entries, kept, self.followers.grown)
                 try:
@@ -298,8 +302,8 @@ class History(HistoryReader):
                 chain = amend_session(folder, entries, payloads, self.redactor, grown)
                 self._note(session_id, True)
                 self._changed(session_id, chain)
-                at, by = entries[-1].at, entries[-1].by
-                self.note_owed(SessionAmended(at=at, by=by, session_id=session_id, chain=chain))
+                last = entries[-1]
+                self.note_owed(_amended(session_id, chain, last.by, last.at))
         except OSError as error:
             raise self._unavailable(error) from error
 
@@ -446,13 +450,11 @@ class History(HistoryReader):
 
     def _note_removed(self, folder: Path, going: Due, by: By) -> None:
         with amending(folder) as path:
-            journal, _ = Journal.resume(path)
-            journal.close()
             entry = SessionRemoved(
                 at=timestamp(),
                 by=by,
                 session_id=going.session.id,
-                chain=journal.head,
+                chain=Journal.mend(path),
                 reason=going.reason,
             )
             self.note(entry)
@@ -484,7 +486,7 @@ class History(HistoryReader):
             for id, each in going.items():
                 chain = erase(self._session_folder(id), each, by, reason, self.followers.grown)
                 self._changed(id, chain)
-                self.note_owed(SessionAmended(at=timestamp(), by=by, session_id=id, chain=chain))
+                self.note_owed(_amended(id, chain, by))
                 self._proposals.pop(id, None)
             self._index.purge(going)
 
@@ -495,12 +497,8 @@ class History(HistoryReader):
             try:
                 if (folder / "journal.jsonl").is_file():
                     with amending(folder) as path:
-                        journal, _ = Journal.resume(path)
-                        journal.close()
-                    entry = SessionAmended(
-                        at=timestamp(), by=SERVER, session_id=id, chain=journal.head
-                    )
-                    self.note(entry)
+                        end = Journal.mend(path)
+                    self.note(_amended(id, end, SERVER))
                 mark.unlink(missing_ok=True)
             except (OSError, HistoryUnavailable) as error:
                 self._log.warning("Not yet in the ledger: the end of %s (%s)", id, error)
@@ -524,10 +522,7 @@ class History(HistoryReader):
                 if is_removed:
                     _remove_journal(folder)
                 else:
-                    chain = resume(folder)
-                    self.note_owed(
-                        SessionAmended(at=timestamp(), by=SERVER, session_id=id, chain=chain)
-                    )
+                    self.note_owed(_amended(id, resume(folder), SERVER))
                 for name in ("index.sqlite", "index.sqlite-journal"):
                     (self.folder / name).unlink(missing_ok=True)
         except (OSError, HistoryUnavailable) as error:
@@ -560,16 +555,17 @@ class History(HistoryReader):
         with self._lock:
             if self._stopped:
                 raise HistoryUnavailable("The server is stopping; nothing more can be recorded.")
-            if self._ledger is not None and self._ledger.path.exists():
+            if self._ledger is not None and self._ledger.journal.path.exists():
                 return self._ledger
             try:
                 ledger = self._new_ledger()
             except OSError as error:
                 raise self._unavailable(error) from error
             self._ledger = ledger
-            ledger.journal.grown = self.followers.grown
-            self.followers.grown(ledger.path, ledger.journal.size, 1)
-            self._index.own_ledger = ledger.path
+            journal = ledger.journal
+            journal.grown = self.followers.grown
+            self.followers.grown(journal.path, journal.size, 1)
+            self._index.own_ledger = journal.path
             self._available = True
             return ledger
 
@@ -588,7 +584,7 @@ class History(HistoryReader):
         if self._ledger is None:
             ledger = self._recovery.take_ledger()
         else:
-            self._log.warning("%s is gone; a new ledger is begun", self._ledger.path)
+            self._log.warning("%s is gone; a new ledger is begun", self._ledger.journal.path)
             self._ledger.close()
             ledger = Ledger.make(self.folder)
         try:
@@ -668,6 +664,10 @@ _REMAINS: Final = (
     "Sessions in which code was run again remain: they are records of their own.",
     "What others have copied remains: exports, backups, the caches of browsers.",
 )
+
+
+def _amended(id: SessionId, chain: Chain, by: By, at: str | None = None) -> SessionAmended:
+    return SessionAmended(at=at or timestamp(), by=by, session_id=id, chain=chain)
 
 
 def _erased_session(erasable: Erasable) -> ErasedSession:

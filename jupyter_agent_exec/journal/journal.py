@@ -134,6 +134,13 @@ class Journal:
             raise
         return cls(path, fd, size=size, head=head), total - size
 
+    @classmethod
+    def mend(cls, path: Path) -> Chain:
+        """Cut off an incomplete last line, and return the end of the chain."""
+        journal, _ = cls.resume(path)
+        journal.close()
+        return journal.head
+
     @property
     def head(self) -> Chain:
         """The end of the chain; never waits for a write."""

@@ -12,7 +12,7 @@ import os
 import platform
 import secrets
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from ..auth.token_store import LedgerTokens
 from ..durability import sync_folder
-from ..models import Chain
 from ..records import (
     SERVER,
     LedgerEntry,
@@ -53,7 +52,8 @@ class Ledger:
     """
 
     def __init__(self, journal: Journal, lock: FileLock, sessions: dict[SessionId, bool]) -> None:
-        self._journal = journal
+        self.journal = journal
+        """Its file."""
         self._file_lock = lock
         self._sessions = sessions
         self._lock = threading.Lock()
@@ -102,26 +102,6 @@ class Ledger:
             raise
 
     @property
-    def path(self) -> Path:
-        """The path of the ledger."""
-        return self._journal.path
-
-    @property
-    def head(self) -> Chain:
-        """The end of its chain."""
-        return self._journal.head
-
-    @property
-    def signed_head(self) -> Chain:
-        """The end of its chain, with the newest signature."""
-        return self._journal.signed_head
-
-    @property
-    def journal(self) -> Journal:
-        """Its file."""
-        return self._journal
-
-    @property
     def sessions(self) -> Collection[SessionId]:
         """Sessions that the ledger listed when this server took it over."""
         return self._sessions
@@ -142,14 +122,14 @@ class Ledger:
         entry = LedgerOpened(
             at=timestamp(),
             by=SERVER,
-            instance=self.path.stem.removeprefix("ledger-"),
+            instance=self.journal.path.stem.removeprefix("ledger-"),
             version=version,
             address=address,
             host=platform.node(),
             pid=os.getpid(),
             root_dir=root_dir,
         )
-        self._append([entry])
+        self.note(entry)
 
     def note(self, entry: LedgerEntry) -> None:
         """Record an entry.
@@ -159,7 +139,7 @@ class Ledger:
         HistoryUnavailable
             If it cannot be written.
         """
-        self._append([entry])
+        self._append(entry)
 
     def note_owed(self, entry: LedgerEntry) -> None:
         """Record an entry. One that cannot be written is kept, and written before the next one.
@@ -171,16 +151,16 @@ class Ledger:
         """
         with self._lock:
             self._owed.append(entry)
-        self._append([])
+        self._append()
 
     def close(self) -> None:
         """Close the file and release the lock. Idempotent."""
-        self._journal.close()
+        self.journal.close()
         self._file_lock.release()
 
-    def _append(self, entries: Sequence[LedgerEntry]) -> None:
+    def _append(self, *entries: LedgerEntry) -> None:
         with self._lock:
-            self._journal.append([*self._owed, *entries])
+            self.journal.append([*self._owed, *entries])
             self._owed.clear()
             self._keep_head()
 
@@ -193,9 +173,11 @@ class Ledger:
         if self._was_cut:
             return
         with contextlib.suppress(OSError):
-            fd = os.open(_head_path(self.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                _head_path(self.journal.path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
             try:
-                os.pwrite(fd, f"{self.head.head}\n".encode("ascii"), 0)
+                os.pwrite(fd, f"{self.journal.head.head}\n".encode("ascii"), 0)
             finally:
                 os.close(fd)
 
@@ -388,6 +370,12 @@ class OtherServers:
             return os.stat(self._sessions / session_id / "journal.jsonl").st_size
         except OSError:
             return 0
+
+
+def all_ledger_entries(folder: Path) -> Iterator[LedgerEntry]:
+    """Yield the entries of all ledgers of a history; OSError if one cannot be read."""
+    for path in ledger_paths(folder):
+        yield from ledger_entries(path)
 
 
 def sessions_in(path: Path) -> dict[SessionId, bool]:

@@ -104,7 +104,7 @@ class Recovery:
         ended = self._end(own, self._left)
         self._left.difference_update(ended)
         for path in ledger_paths(self._folder):
-            if path == own.path or self._settled.get(path) == path.stat().st_size:
+            if path == own.journal.path or self._settled.get(path) == path.stat().st_size:
                 continue
             ledger = self._take(path)
             if ledger is None:

@@ -17,8 +17,7 @@ from msgspec import Meta, Struct
 from ..models import Hold, Session
 from ..records import HoldSet, SessionRemoved, timestamp
 from ..types import SessionId, Status, TargetKind, TokenId
-from .ledger import ledger_paths
-from .lines import ledger_entries
+from .ledger import all_ledger_entries
 
 
 class RetentionRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,12 +170,7 @@ def holds_in(folder: Path) -> list[Hold]:
     OSError
         If a ledger cannot be read.
     """
-    entries = [
-        entry
-        for path in ledger_paths(folder)
-        for entry in ledger_entries(path)
-        if isinstance(entry, HoldSet)
-    ]
+    entries = [entry for entry in all_ledger_entries(folder) if isinstance(entry, HoldSet)]
     last = {
         (entry.session_id, entry.agent, entry.username): entry
         for entry in sorted(entries, key=lambda entry: entry.at)
@@ -197,12 +191,8 @@ def holds_in(folder: Path) -> list[Hold]:
 
 def removed_in(folder: Path) -> set[SessionId]:
     """Return the sessions that ledgers list as removed; OSError if one cannot be read."""
-    return {
-        entry.session_id
-        for path in ledger_paths(folder)
-        for entry in ledger_entries(path)
-        if isinstance(entry, SessionRemoved)
-    }
+    entries = all_ledger_entries(folder)
+    return {entry.session_id for entry in entries if isinstance(entry, SessionRemoved)}
 
 
 def size_of(folder: Path) -> int:
