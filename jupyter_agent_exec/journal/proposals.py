@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..records import By, EditsDecided, EditsDeciding, EditsProposed, JournalEntry
+from ..records import By, EditsDecided, EditsDeciding, EditsProposed
 from ..types import CellId, Digest, EditStatus, ProposalId, ProposedEditId
 from .blobs import BlobStore
 from .lines import Line, lines
@@ -74,7 +74,7 @@ class SessionProposals:
         self._blobs = BlobStore(journal.parent / "blobs")
         self._read_bytes = 0
         self._edits: dict[ProposedEditId, RecordedEdit] = {}
-        self._proposals: list[tuple[EditsProposed, list[ProposedEditId]]] = []
+        self._proposals: list[EditsProposed] = []
 
     def read(self) -> list[RecordedProposal]:
         """Read what is new in the journal, and return all proposals, the oldest first. Blocks.
@@ -93,13 +93,13 @@ class SessionProposals:
                 path=entry.path,
                 purpose=entry.purpose,
                 proposed_at=entry.at,
-                edits=tuple(self._edits[id] for id in ids),
+                edits=tuple(self._edits[cell.id] for cell in entry.cells),
             )
-            for entry, ids in self._proposals
+            for entry in self._proposals
         ]
 
     def _add(self, line: Line) -> None:
-        entry: JournalEntry = line.entry
+        entry = line.entry
         if isinstance(entry, EditsProposed):
             self._propose(entry, line)
         elif isinstance(entry, EditsDeciding):
@@ -122,7 +122,7 @@ class SessionProposals:
                 after=after["cells"].get(cell.cell_id),
                 order=after["order"],
             )
-        self._proposals.append((entry, [cell.id for cell in entry.cells]))
+        self._proposals.append(entry)
 
     def _decide(self, entry: EditsDecided, line: Line) -> None:
         before, after = self._state(entry.before, line), self._state(entry.after, line)

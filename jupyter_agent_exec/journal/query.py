@@ -76,6 +76,11 @@ class Filters(NamedTuple):
     where: list[str]
     values: list[str | int | None]
 
+    def add(self, condition: str, *values: str | int | None) -> None:
+        """Add a condition, with the values of its parameters."""
+        self.where.append(condition)
+        self.values.extend(values)
+
 
 def match_expression(q: str) -> str:
     """Return the FTS5 expression for the text that a user typed.
@@ -103,11 +108,11 @@ def match_expression(q: str) -> str:
 
 def _where(columns: Mapping[str, str | None]) -> Filters:
     """Return the condition that columns have these values; None matches all."""
-    wanted = {column: value for column, value in columns.items() if value is not None}
-    return Filters(
-        [f"{column} = ?" for column in wanted],
-        [value.encode("utf-8", "replace").decode("utf-8") for value in wanted.values()],
-    )
+    wanted = Filters([], [])
+    for column, value in columns.items():
+        if value is not None:
+            wanted.add(f"{column} = ?", value.encode("utf-8", "replace").decode("utf-8"))
+    return wanted
 
 
 def conditions(query: SearchQuery, token: TokenId | None) -> Filters:
@@ -125,15 +130,13 @@ def conditions(query: SearchQuery, token: TokenId | None) -> Filters:
     columns = ("agent", "target", "status", "session_id")
     wanted = _where({f"e.{column}": getattr(query, column) for column in columns})
     if token is not None:
-        wanted.where.append("e.session_id IN (SELECT id FROM sessions WHERE token = ?)")
-        wanted.values.append(token)
+        wanted.add("e.session_id IN (SELECT id FROM sessions WHERE token = ?)", token)
     if query.has_image is not None:
-        wanted.where.append("e.images > 0" if query.has_image else "e.images = 0")
+        wanted.add("e.images > 0" if query.has_image else "e.images = 0")
     if query.review == "none":
-        wanted.where.append(_UNREVIEWED)
+        wanted.add(_UNREVIEWED)
     elif query.review is not None:
-        wanted.where.append(f"{_REVIEW} = ?")
-        wanted.values.append(query.review)
+        wanted.add(f"{_REVIEW} = ?", query.review)
     bounds(wanted, "e.accepted_at", query.since, query.until)
     return wanted
 
@@ -147,11 +150,9 @@ def bounds(wanted: Filters, column: str, since: str | None, until: str | None) -
         If a bound is neither a date nor a time.
     """
     if since is not None:
-        wanted.where.append(f"{column} >= ?")
-        wanted.values.append(_moment(since, "since")[0])
+        wanted.add(f"{column} >= ?", _moment(since, "since")[0])
     if until is not None:
-        wanted.where.append(f"{column} <= ?")
-        wanted.values.append(_moment(until, "until")[1])
+        wanted.add(f"{column} <= ?", _moment(until, "until")[1])
 
 
 def find(
@@ -174,8 +175,8 @@ def find(
     origin, order, wanted = _origin(query, token)
     snippet = "''" if _words(query) is None else _SNIPPET
     if query.after is not None:
-        wanted.where.append("e.number < coalesce((SELECT number FROM executions WHERE id = ?), 0)")
-        wanted.values.append(check_execution_id(query.after))
+        before = "(SELECT number FROM executions WHERE id = ?)"
+        wanted.add(f"e.number < coalesce({before}, 0)", check_execution_id(query.after))
     sql = (
         "SELECT e.id, e.session_id, e.seq, e.status, e.agent, e.title, e.accepted_at, e.images,"  # noqa: S608
         f" e.source, {snippet} FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
@@ -193,15 +194,15 @@ def find_images(
     Parameters and errors as for `find`.
     """
     origin, order, wanted = _origin(query, token)
-    wanted.where.append("e.images > 0")
+    wanted.add("e.images > 0")
     column, name, direction, beyond = order, "number", "DESC", "<"
     if query.session_id is not None:
         column, name, direction, beyond = "e.seq", "seq", "ASC", ">"
     if query.after is not None:
         execution_id, output = image_place(query.after)
         start = f"(SELECT {name} FROM executions WHERE id = ?)"  # noqa: S608
-        wanted.where.append(f"({column} {beyond} {start} OR {column} = {start} AND i.output > ?)")
-        wanted.values.extend((execution_id, execution_id, output))
+        condition = f"({column} {beyond} {start} OR {column} = {start} AND i.output > ?)"
+        wanted.add(condition, execution_id, execution_id, output)
     sql = (
         "SELECT e.id, e.session_id, e.seq, e.agent, e.title, e.accepted_at,"  # noqa: S608
         " i.output, i.mimetype, i.width, i.height, i.bytes, i.digest"
@@ -244,14 +245,14 @@ def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filter
     wanted, words = conditions(query, token), _words(query)
     if words is None:
         return "executions e", "e.number", wanted
-    wanted.where.insert(0, "texts MATCH ?")
-    wanted.values.insert(0, match_expression(words))
+    wanted.add("texts MATCH ?", match_expression(words))
     if query.session_id is not None:  # otherwise all matches in all sessions are looked at
         numbers = "FROM executions WHERE session_id = ?)"
-        wanted.where.append(
-            f"texts.rowid BETWEEN (SELECT min(number) {numbers} AND (SELECT max(number) {numbers}"
+        wanted.add(
+            f"texts.rowid BETWEEN (SELECT min(number) {numbers} AND (SELECT max(number) {numbers}",
+            query.session_id,
+            query.session_id,
         )
-        wanted.values.extend([query.session_id] * 2)
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
 
 
@@ -404,18 +405,19 @@ def find_sessions(
     bounds(wanted, "s.opened_at", query.since, query.until)
     if query.unreviewed is not None:
         negated = "" if query.unreviewed else "NOT "
-        wanted.where.append(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
+        wanted.add(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
     if query.rerun_of is not None:
-        wanted.where.append(_RERUN_OF)
-        wanted.values.extend((AGENT_NAME, query.rerun_of, query.rerun_of))
+        wanted.add(_RERUN_OF, AGENT_NAME, query.rerun_of, query.rerun_of)
     if query.after is not None:
         group, _, id = query.after.rpartition(":")
-        wanted.where.append(
-            "(s.status, s.id) < (coalesce(?, (SELECT status FROM sessions WHERE id = ?)), ?)"
-        )
         if group not in (*get_args(SessionStatus), ""):
             raise InvalidRequest("after: no page of sessions ended there.", field="after")
-        wanted.values.extend((group or None, check_session_id(id), id))
+        wanted.add(
+            "(s.status, s.id) < (coalesce(?, (SELECT status FROM sessions WHERE id = ?)), ?)",
+            group or None,
+            check_session_id(id),
+            id,
+        )
     return sessions(connection, wanted, query.limit + 1)
 
 

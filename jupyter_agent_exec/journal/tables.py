@@ -18,10 +18,8 @@ from ..models import Review, Session
 from ..records import (
     Accepted,
     BlobRef,
-    DisplayUpdated,
     ExecutionRecord,
     Finished,
-    LateOutput,
     Reviewed,
 )
 from ..text import transcript
@@ -317,20 +315,20 @@ def _put_images(
 def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Sequence[Line]) -> None:
     rows: list[tuple[Digest, SessionId, str, int]] = []
     for line in new:
-        if isinstance(line.entry, (Finished, LateOutput, DisplayUpdated)):
-            rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in line.entry.blobs]
+        rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in _blobs(line)]
         if isinstance(line.entry, Finished) and line.entry.text is not None:
             rows.append((line.entry.text, session_id, "text/plain", line.entry.text_bytes))
     if rows:
         connection.executemany("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", rows)
 
 
+def _blobs(line: Line) -> tuple[BlobRef, ...]:
+    return getattr(line.entry, "blobs", ())
+
+
 def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
     """Return a reader that returns the start of large texts, and nothing for images."""
-    refs: dict[Digest, BlobRef] = {}
-    for line in all_lines:
-        if isinstance(line.entry, (Finished, LateOutput, DisplayUpdated)):
-            refs.update((ref.sha256, ref) for ref in line.entry.blobs)
+    refs = {ref.sha256: ref for line in all_lines for ref in _blobs(line)}
 
     def read(digest: Digest) -> bytes | None:
         ref = refs.get(digest)
