@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
 from ..models import (
@@ -498,7 +498,7 @@ class ApprovalGate:
             return Grant.of(decision.grant, by)
         if execution.mode != "first" or self._grant_in("first") is not None:
             return None
-        return replace(Grant.of("restart", by), of_first=True)
+        return Grant.of("restart", by, of_first=True)
 
     def follow(self, by: By) -> None:
         """Approve what asks here and need not ask any more, as the agent was given leave."""

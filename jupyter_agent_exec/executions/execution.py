@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -23,12 +23,14 @@ from ..models import (
     Approval,
     ExecutionKernel,
     Input,
+    NotebookTarget,
     OutputChange,
     Placement,
     Preview,
     Session,
     StepOf,
     WaitingFor,
+    derive,
 )
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
 from ..redaction import Redactor
@@ -489,7 +491,7 @@ class LiveExecution:
 
         The user who approved it saw only the source, not the expressions.
         """
-        return self.spec.expressions if self.approval is None else {}
+        return self.spec.values if self.approval is None else {}
 
     def acceptance(self) -> tuple[Accepted, list[Payload]]:
         """Return the journal entry of its acceptance, and the payloads that it names."""
@@ -498,30 +500,26 @@ class LiveExecution:
         return self._acceptance
 
     def _new_acceptance(self) -> tuple[Accepted, list[Payload]]:
-        spec, redactor = self.spec, self.executions.journal.redactor
+        spec, executions = self.spec, self.executions
         source = Payload.of(self.shown_source[0].encode(), is_redacted=True)
-        values = Payload.of(msgspec.json.encode(spec.expressions)) if spec.expressions else None
-        placement = spec.placement
+        values = Payload.of(msgspec.json.encode(spec.values)) if spec.values else None
+        placement: Placement | Literal["end", "none"] | None = spec.placement
         if isinstance(placement, Placement):  # not the hash: the source could be guessed from it
             placement = replace(placement, source_sha256=None)
+        if spec.init or spec.trial or not isinstance(executions.session.target, NotebookTarget):
+            placement = None
         body = None if spec.body_sha256 is None else Payload.unkept(spec.body_sha256.encode())
-        entry = Accepted(
+        claim = None if spec.claim is None else executions.journal.redactor.struct(spec.claim)
+        entry = derive(
+            Accepted,
+            spec,
             at=self.accepted_at,
-            by=spec.by,
             execution_id=self.id,
             seq=self.seq,
             source=source.digest,
-            timeout=spec.timeout,
-            queue_timeout=spec.queue_timeout,
-            max_output_bytes=spec.max_output_bytes,
-            init=spec.init,
-            idempotency_key=spec.idempotency_key,
             body_sha256=None if body is None else body.digest,
             placement=placement,
-            revises=spec.revises,
-            restores=spec.restores,
-            trial=spec.trial,
-            claim=None if spec.claim is None else redactor.struct(spec.claim),
+            claim=claim,
             values=None if values is None else values.digest,
             step=self.step,
         )

@@ -39,10 +39,11 @@ class Grant:
     of_first: bool = False
 
     @classmethod
-    def of(cls, span: GrantSpan, by: By) -> Grant:
+    def of(cls, span: GrantSpan, by: By, *, of_first: bool = False) -> Grant:
         """Return a grant that begins now."""
         now = datetime.now(UTC)
-        return cls(by=by.named, at=now, until=now + HOUR if span == "hour" else None)
+        until = now + HOUR if span == "hour" else None
+        return cls(by=by.named, at=now, until=until, of_first=of_first)
 
     def holds(self, mode: ApprovalMode) -> bool:
         """Return whether it lets code run now that needs approval as a mode says."""

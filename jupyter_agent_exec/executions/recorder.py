@@ -378,7 +378,7 @@ def _marks_in(payload: Payload) -> int:
 
 def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] | None:
     """Return a `not_evaluated` value for each expression; None if there are no expressions."""
-    values = {name: Value.not_evaluated(because) for name in execution.spec.expressions}
+    values = {name: Value.not_evaluated(because) for name in execution.spec.values}
     return values or None
 
 

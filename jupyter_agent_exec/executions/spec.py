@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from msgspec.structs import replace
 
-import msgspec
-
+from ..auth.scopes import Caller
 from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
-from ..models import Claim, Execute, Placement
+from ..models import Claim, Execute, derive
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId
 from .limits import SessionLimits
 from .observer import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionSpec:
-    """One source to run once; immutable."""
+class ExecutionSpec(Execute, frozen=True, kw_only=True):
+    """One source to run once: a request, with what its caller and its session add."""
 
     source: str
-    by: By
     timeout: float
-    """Seconds that it may run."""
-    queue_timeout: float | None
-    """Seconds that it may wait for its turn; None for no limit."""
     max_output_bytes: int
+    by: By
     init: bool = False
     """Whether it is one of the session's first sources in a new kernel."""
-    expressions: Mapping[str, str] = field(default_factory=dict)
-    """Expressions to evaluate after it, by name."""
-    placement: Placement | Literal["end", "none"] | None = None
-    """Where the request wants its cell; None if the session's target is not a notebook."""
     place: Place | None = None
     """Where its cell goes in the notebook; None for no cell."""
-    revises: ExecutionId | None = None
-    """The execution that it revises."""
     before: str | None = None
     """The source that it revises."""
     restores: ExecutionId | None = None
     """The execution of an earlier kernel that it runs again."""
-    trial: bool = False
-    """Whether it runs in a sealed copy of the kernel."""
-    claim: Claim | None = None
-    """What the agent says about it."""
     traceparent: str | None = None
     """The place of the request in a trace. Source: W3C Trace Context, traceparent."""
     idempotency_key: str | None = None
@@ -73,14 +56,12 @@ class ExecutionSpec:
     def of_request(
         cls,
         request: Execute,
-        *,
-        by: By,
+        caller: Caller,
         limits: SessionLimits,
+        *,
         place: Place | None,
-        in_notebook: bool,
         revision: tuple[ExecutionId | None, str | None],
         restores: ExecutionId | None,
-        traceparent: str | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
@@ -88,28 +69,23 @@ class ExecutionSpec:
 
         Parameters
         ----------
-        in_notebook
-            Whether the session's target is a notebook.
         revision
             The execution and the source that it revises; see `revision_of`.
         """
-        source = request.source if place is None else place.source
-        assert source is not None
-        return cls(
-            source=source,
-            by=by,
+        return derive(
+            cls,
+            request,
+            source=request.source if place is None else place.source,
+            by=caller.by(),
             timeout=request.timeout or limits.timeout,
             queue_timeout=request.queue_timeout or limits.queue_timeout,
             max_output_bytes=request.max_output_bytes or limits.max_output_bytes,
-            expressions=request.values,
-            placement=request.placement if in_notebook and not request.trial else None,
             place=place,
             revises=revision[0],
             before=revision[1],
             restores=restores,
-            trial=request.trial,
-            claim=_traced(request.claim, traceparent),
-            traceparent=traceparent,
+            claim=_traced(request.claim, caller.traceparent),
+            traceparent=caller.traceparent,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )
@@ -119,7 +95,7 @@ def _traced(claim: Claim | None, traceparent: str | None) -> Claim | None:
     """Return a claim that names the trace of its request, if it names none."""
     if traceparent is None or (claim is not None and claim.trace_id is not None):
         return claim
-    return msgspec.structs.replace(claim or Claim(), trace_id=traceparent.split("-")[1])
+    return replace(claim or Claim(), trace_id=traceparent.split("-")[1])
 
 
 def revision_of(

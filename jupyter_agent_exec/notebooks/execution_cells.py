@@ -383,7 +383,6 @@ class SessionCells(ExecutionCells):
 
     def _proposal(self, execution: LiveExecution) -> Document:
         placement = execution.spec.placement
-        assert placement is not None
         assert placement != "none"
         return Document(
             path=self._path(),

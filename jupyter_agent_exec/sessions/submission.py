@@ -195,13 +195,11 @@ class Submission:
         specs = [
             ExecutionSpec.of_request(
                 request,
-                by=caller.by(),
-                limits=live.bounds,
+                caller,
+                live.bounds,
                 place=place,
-                in_notebook=live.path is not None,
                 revision=revision_of(request, named_source, place, live.last_rejected),
                 restores=restores[index] if restores else None,
-                traceparent=caller.traceparent,
                 idempotency_key=None if index else key,
                 body_sha256=None if index else body,
             )

@@ -10,13 +10,19 @@ import pytest
 from jupyter_agent_exec.executions.execution import LiveExecution, LiveExecutions
 from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
-from jupyter_agent_exec.models import Agent, Chain, Execute
+from jupyter_agent_exec.models import Agent, Chain, Execute, NotebookTarget
 from jupyter_agent_exec.records import By
 from jupyter_agent_exec.redaction import Redactor
 from tests.notebooks.placing_bench import KERNEL, Session, record, rest
 from tests.notebooks.ways import DictWay, notebook
 
-SESSION: Any = SimpleNamespace(id="s", agent=Agent(name="analyst"), username="ada", token=None)
+SESSION: Any = SimpleNamespace(
+    id="s",
+    agent=Agent(name="analyst"),
+    username="ada",
+    token=None,
+    target=NotebookTarget(path="a.ipynb"),
+)
 CHAIN = Chain(head="0" * 64, length=1)
 JOURNAL: Any = SimpleNamespace(head=CHAIN, signed_head=CHAIN, redactor=Redactor())
 GATE: Any = SimpleNamespace(
