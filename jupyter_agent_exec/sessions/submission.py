@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -27,8 +26,6 @@ from .session import LiveSession
 
 if TYPE_CHECKING:
     from .manager import AgentSessions
-
-T = TypeVar("T")
 
 DOCUMENT_WAIT = 1.0
 """Seconds for which the answer of a finished execution waits for its cell in the notebook."""
@@ -73,14 +70,7 @@ class Submission:
         DocumentChanged, TooManyRequests, HistoryUnavailable
             Nothing was run.
         """
-        self._check(request, caller)
-        take = partial(self._take, id, [request], caller, key)
-        taken, earlier = await self._once(id, key, request, take)
-        wait = self._settings.wait(request.wait)
-        if taken is None:
-            assert earlier is not None
-            return await self._sessions.execution(earlier, wait)
-        (record,) = await _after(*taken, wait)
+        (record,) = await self._run(id, request, [request], caller, key)
         return record
 
     async def restore(
@@ -90,9 +80,8 @@ class Submission:
 
         Errors are those of `execute`.
         """
-        _, executions = await self._take(
-            id, requests, caller, None, None, stop_on_error=True, restores=restores
-        )
+        live = await self._sessions.live_session(id)
+        executions = await self._take(live, requests, caller, stop_on_error=True, restores=restores)
         await asyncio.shield(executions[0].accepted)
         return executions
 
@@ -105,25 +94,47 @@ class Submission:
         step.
         """
         steps = [derive(Execute, step) for step in request.steps]
-        for index, step in enumerate(steps):
-            with _naming(index):
-                self._check(step, caller)
-        take = partial(
-            self._take,
-            id,
-            steps,
-            caller,
-            key,
-            stop_on_error=request.stop_on_error,
-        )
-        taken, earlier = await self._once(id, key, request, take)
-        wait = self._settings.wait(request.wait)
-        if taken is None:
-            assert earlier is not None
-            return await self._known_steps(earlier, wait)
-        return await _after(*taken, wait)
+        return await self._run(id, request, steps, caller, key, stop_on_error=request.stop_on_error)
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    async def _run(
+        self,
+        id: str,
+        whole: Execute | RunSteps,
+        requests: Sequence[Execute],
+        caller: Caller,
+        key: str | None,
+        *,
+        stop_on_error: bool | None = None,
+    ) -> list[ExecutionRecord]:
+        """Accept what a request holds, once for each key, and return it after the wait.
+
+        Parameters
+        ----------
+        stop_on_error
+            As for `ExecutionQueue.submit`. An error names its step.
+        """
+        for index, request in enumerate(requests):
+            with nullcontext() if stop_on_error is None else _naming(index):
+                self._check(request, caller)
+        wait = self._settings.wait(whole.wait)
+        session_id, body, earlier = SessionId(id), None, None
+        async with nullcontext() if key is None else self._keys.lock(session_id, key):
+            if key is not None:  # it does not cover the wait: a repeated request may have less time
+                body = digest_of(msgspec.json.encode(replace(whole, wait=None), order="sorted"))
+                is_open = self._sessions.open_session(id) is not None
+                earlier = await self._keys.known(session_id, key, body, is_open=is_open)
+            if earlier is None:
+                live = await self._sessions.live_session(id)
+                taken = await self._take(
+                    live, requests, caller, key, body, stop_on_error=stop_on_error
+                )
+        if earlier is None:
+            return await _after(live, taken, wait)
+        if stop_on_error is None:
+            return [await self._sessions.execution(earlier, wait)]
+        return await self._known_steps(earlier, wait)
 
     def _check(self, request: Execute, caller: Caller) -> None:
         settings = self._settings.within(caller.caps)
@@ -134,41 +145,17 @@ class Submission:
         if request.trial and request.source is None:
             raise InvalidRequest("source: a trial needs code.", field="source")
 
-    async def _once(
-        self,
-        id: str,
-        key: str | None,
-        request: Execute | RunSteps,
-        take: Callable[[Digest | None], Awaitable[T]],
-    ) -> tuple[T | None, ExecutionId | None]:
-        """Accept a request, or return the execution that was accepted with this key before.
-
-        Parameters
-        ----------
-        take
-            Called with the digest of the request; None if that has no key.
-        """
-        if key is None:
-            return await take(None), None
-        # The key does not cover the wait, because a repeated request may have less time.
-        body = digest_of(msgspec.json.encode(replace(request, wait=None), order="sorted"))
-        session_id = SessionId(id)
-        async with self._keys.lock(session_id, key):
-            is_open = self._sessions.open_session(id) is not None
-            earlier = await self._keys.known(session_id, key, body, is_open=is_open)
-            return (await take(body) if earlier is None else None), earlier
-
     async def _take(
         self,
-        id: str,
+        live: LiveSession,
         requests: Sequence[Execute],
         caller: Caller,
-        key: str | None,
-        body: Digest | None,
+        key: str | None = None,
+        body: Digest | None = None,
         *,
         stop_on_error: bool | None = None,
         restores: Sequence[ExecutionId | None] = (),
-    ) -> tuple[LiveSession, list[LiveExecution]]:
+    ) -> list[LiveExecution]:
         """Submit requests, all or none; the first has the key.
 
         Parameters
@@ -180,7 +167,6 @@ class Submission:
         restores
             The execution of an earlier kernel that each runs again.
         """
-        live = await self._sessions.live_session(id)
         self._quotas.check_execute(caller, self._sessions.all_open(), len(requests))
         prepared: list[tuple[Place | None, str | None]] = []
         for index, request in enumerate(requests):
@@ -211,7 +197,7 @@ class Submission:
         self._quotas.executed(caller, len(executions))
         if key is not None and body is not None:
             self._keys.use(live.id, key, body, executions[0])
-        return live, executions
+        return executions
 
     async def _known_steps(self, first: ExecutionId, wait: float) -> list[ExecutionRecord]:
         """Return the steps that begin with this one, with their state after a wait."""
