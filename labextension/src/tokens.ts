@@ -6,16 +6,13 @@ import type { CommandRegistry } from '@lumino/commands';
 import { Token } from '@lumino/coreutils';
 import type { ActivityModel } from './live/activity';
 import type { ApprovalsModel } from './live/approvals';
-import type { AttachedSessions } from './live/attached';
 import type { AgentsAtWork } from './live/atwork';
 
 export * from './wire';
 export type { IAgentExecApi, IExecutionRange } from './api/client';
-export type { IAgentAtWork, IPendingExecution } from './live/atwork';
-export type { IAttachedSession } from './live/attached';
+export type { IAgentAtWork, IPendingExecution, IStopped } from './live/atwork';
 export type { ExecutionModel as IExecutionModel } from './live/execution';
 export type { SessionModel as ISessionModel } from './live/session';
-export type { IStopped } from './live/stopping';
 
 /** The domain of this extension's translations. */
 export const TRANSLATION_DOMAIN = 'jupyter_agent_exec';
@@ -27,15 +24,6 @@ export type IActivityModel = ActivityModel;
 export const IActivityModel = new Token<IActivityModel>(
   'jupyter-agent-exec:IActivityModel',
   'What agents do on this server: their sessions and what they run.'
-);
-
-/** The agents that work in people's kernels. */
-export type IAttachedSessions = AttachedSessions;
-
-/** The agents at work in people's kernels, for plugins that show them. */
-export const IAttachedSessions = new Token<IAttachedSessions>(
-  'jupyter-agent-exec:IAttachedSessions',
-  'The agents that work in notebooks and other running kernels.'
 );
 
 /** What asks for a person's decision now, and how agents are held. */

@@ -3,7 +3,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { IAttachedSessions, IExecution } from '../tokens';
+import type { IAgentsAtWork, IExecution } from '../tokens';
 import { ApprovalView } from './approval';
 import { CellNeighbours } from '../ui/cellneighbours';
 import type { Place } from '../ui/cellneighbours';
@@ -22,11 +22,11 @@ export class NotebookApprovals implements IDisposable {
     private readonly _options: NotebookApprovals.IOptions
   ) {
     const { content, context } = _panel;
-    const { approvals, attached } = _options;
+    const { approvals, atWork } = _options;
     this._places = new CellNeighbours(content);
     this._rendermime = untrusted(content.rendermime);
     approvals.changed.connect(this._update, this);
-    attached.changed.connect(this._update, this);
+    atWork.changed.connect(this._update, this);
     context.pathChanged.connect(this._update, this);
     content.model?.cells.changed.connect(this._update, this);
     this._update();
@@ -50,11 +50,11 @@ export class NotebookApprovals implements IDisposable {
   }
 
   private _update(): void {
-    const { approvals, attached } = this._options;
+    const { approvals, atWork } = this._options;
     for (const execution of approvals.asking) {
       this._show(execution);
     }
-    for (const execution of attached.approved) {
+    for (const execution of atWork.approved) {
       if (!this._over.has(execution.id)) {
         this._show(execution);
       }
@@ -107,6 +107,6 @@ export namespace NotebookApprovals {
   /** What it is made of. */
   export interface IOptions extends Omit<ApprovalView.IOptions, 'rendermime'> {
     /** What is approved and waits. */
-    attached: IAttachedSessions;
+    atWork: IAgentsAtWork;
   }
 }

@@ -6,7 +6,7 @@ import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs, isRunning } from '../tokens';
-import type { Execute, IAttachedSession, IAttachedSessions } from '../tokens';
+import type { Execute, IAgentAtWork, IAgentsAtWork } from '../tokens';
 import { stopText } from './atworkwording';
 import type { Clock } from '../ui/clock';
 import { grantOf, grantText } from '../access/grant';
@@ -33,8 +33,8 @@ export class AgentStatus extends ReactWidget {
     super();
     this.addClass('jp-AgentExecStatus');
     this.hide();
-    const { attached, panel } = _options;
-    attached.changed.connect(this._onChanged, this);
+    const { atWork, panel } = _options;
+    atWork.changed.connect(this._onChanged, this);
     panel.context.pathChanged.connect(this._onChanged, this);
     panel.sessionContext.kernelChanged.connect(this._onChanged, this);
     this._onChanged();
@@ -105,9 +105,9 @@ export class AgentStatus extends ReactWidget {
 
   /** The agents here, as they are now. */
   private _onChanged(): void {
-    const { attached, clock, panel } = this._options;
+    const { atWork, clock, panel } = this._options;
     const kernel = panel.sessionContext.session?.kernel;
-    this._here = attached.at(panel.context.localPath, kernel?.id ?? null);
+    this._here = atWork.at(panel.context.localPath, kernel?.id ?? null);
     clock.set(
       this,
       this._here.some(
@@ -188,7 +188,7 @@ export class AgentStatus extends ReactWidget {
   }
 
   /** The sessions here whose agents run code without asking, one for each grant. */
-  private get _granted(): IAttachedSession[] {
+  private get _granted(): IAgentAtWork[] {
     const now = this._options.clock.now();
     const given = this._here.filter(({ session }) => grantOf(session, now));
     return given.filter(
@@ -251,14 +251,11 @@ export class AgentStatus extends ReactWidget {
     return items;
   }
 
-  private _here: readonly IAttachedSession[] = [];
+  private _here: readonly IAgentAtWork[] = [];
 }
 
 /** Whether what lets two sessions run is the same. */
-function haveSameGrant(
-  one: IAttachedSession,
-  other: IAttachedSession
-): boolean {
+function haveSameGrant(one: IAgentAtWork, other: IAgentAtWork): boolean {
   const [first, second] = [one, other].map(({ session }) => session.grant);
   return (
     first?.granted_at === second?.granted_at &&
@@ -267,7 +264,7 @@ function haveSameGrant(
 }
 
 /** Whether an agent waits for a person's approval. */
-function asks({ current }: IAttachedSession): boolean {
+function asks({ current }: IAgentAtWork): boolean {
   return current?.status === 'awaiting_approval';
 }
 
@@ -275,7 +272,7 @@ function asks({ current }: IAttachedSession): boolean {
 export namespace AgentStatus {
   /** What it is made of. */
   export interface IOptions {
-    attached: IAttachedSessions;
+    atWork: IAgentsAtWork;
     clock: Clock;
     trans: TranslationBundle;
     execute: Execute;

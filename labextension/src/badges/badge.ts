@@ -123,7 +123,7 @@ export class Badge extends Widget {
 
   /** Show how long it has been running, or behind whom it waits. */
   tick(): void {
-    const { trans, clock, attached } = this._options;
+    const { trans, clock, atWork } = this._options;
     const { execution_id, status } = this._record;
     if (this._isUnknown() !== (this.node.dataset.status === 'unknown')) {
       this._renderStatus();
@@ -132,7 +132,7 @@ export class Badge extends Widget {
     const pending = !isFinal(status) && !unknown;
     clock.set(this, pending && this.isAttached);
     const waiting =
-      status === 'queued' ? attached.pending(execution_id)?.waiting_for : null;
+      status === 'queued' ? atWork.pending(execution_id)?.waiting_for : null;
     const text = waiting
       ? waitingText(waiting, trans)
       : unknown
@@ -213,12 +213,12 @@ export class Badge extends Widget {
 
   /** Whether it waited or ran, and the server knows nothing of that now. */
   private _isUnknown(): boolean {
-    const { attached, clock } = this._options;
+    const { atWork, clock } = this._options;
     const { accepted_at, execution_id, status } = this._record;
     return (
       !isFinal(status) &&
-      attached.isReady &&
-      !attached.pending(execution_id) &&
+      atWork.isReady &&
+      !atWork.pending(execution_id) &&
       clock.now() - Date.parse(accepted_at || '1970-01-01') > GRACE
     );
   }
@@ -334,7 +334,7 @@ export interface IBadgeActions extends Widget {
 }
 
 /** What waits or runs. */
-export interface IPendingExecutions {
+export interface IKnownExecutions {
   readonly changed: ISignal<unknown, void>;
   /** Whether the server has told. */
   readonly isReady: boolean;
@@ -354,7 +354,7 @@ export interface ICellReviews {
 export namespace Badge {
   /** What all badges share. */
   export interface IOptions {
-    attached: IPendingExecutions;
+    atWork: IKnownExecutions;
     clock: Clock;
     trans: TranslationBundle;
     execute: Execute;

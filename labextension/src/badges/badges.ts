@@ -34,7 +34,7 @@ export class NotebookBadges implements IDisposable {
   ) {
     _notebook.modelChanged.connect(this._onModelChanged, this);
     _notebook.activeCellChanged.connect(this._onActiveCellChanged, this);
-    _options.attached.changed.connect(this._onAttachedChanged, this);
+    _options.atWork.changed.connect(this._onAtWorkChanged, this);
     this._onModelChanged();
   }
 
@@ -123,7 +123,7 @@ export class NotebookBadges implements IDisposable {
     }
   }
 
-  private _onAttachedChanged(): void {
+  private _onAtWorkChanged(): void {
     for (const badge of this._badges.values()) {
       if (!isFinal(badge.record.status)) {
         badge.tick();

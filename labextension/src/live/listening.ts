@@ -1,36 +1,12 @@
 /** What is read from the server, and again when its events tell to. */
 import { ActivityListener } from '../api/events';
 import type { Events } from '../api/events';
-import type { IAgentExecApi } from '../api/client';
-import type { IActivityEvent, IAgentSession, ISessionList } from '../wire';
+import type { IActivityEvent } from '../wire';
 import { Coalescer } from './coalescer';
 import { Observable } from './observable';
 
 /** Milliseconds after which what goes on is read again: an event may be lost. */
 export const RECHECK_INTERVAL = 5000;
-
-/** Open sessions fetched at once. */
-const SESSIONS_PAGE = 100;
-
-/** Executions of a session looked through for those that wait or run. */
-export const EXECUTIONS_LOOKED_AT = 10;
-
-/** All open sessions, the oldest first. */
-export async function listOpen(api: IAgentExecApi): Promise<IAgentSession[]> {
-  const open: IAgentSession[] = [];
-  let after: string | null = null;
-  do {
-    const filter = { status: 'open' } as const;
-    const page: ISessionList = await api.listSessions(
-      after,
-      SESSIONS_PAGE,
-      filter
-    );
-    open.push(...page.sessions);
-    after = page.next_after;
-  } while (after !== null);
-  return open.reverse();
-}
 
 /** Base of models that listen to the server's events and read seldom. */
 export abstract class Listening extends Observable {

@@ -8,13 +8,12 @@ import { IEditorServices } from '@jupyterlab/codeeditor';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { AttachedSessions } from '../live/attached';
 import { Reviews } from '../review/reviews';
 import {
   CommandIDs,
   IActivityModel,
+  IAgentsAtWork,
   IApprovalsModel,
-  IAttachedSessions,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import { NotebookBadges } from '../badges/badges';
@@ -23,30 +22,6 @@ import { menuOpener } from '../ui/menu';
 import { NotebookApprovals } from '../approvals/notebookapprovals';
 import { AgentStatus, ITEM } from '../atwork/toolbar';
 import { reporter, takes } from '../ui/commands';
-
-/** One model of the agents in notebooks, for all that shows them. */
-function createModel(
-  app: JupyterFrontEnd,
-  model: IActivityModel,
-  notebooks: INotebookTracker,
-  approvals: IApprovalsModel | null
-): IAttachedSessions {
-  const { events } = app.serviceManager;
-  const attached = new AttachedSessions(model.api, events.stream);
-  const look = () => {
-    attached.isActive = notebooks.size > 0;
-  };
-  notebooks.widgetAdded.connect((_, panel) => {
-    panel.disposed.connect(look);
-    look();
-  });
-  // An event may have been missed while another page was looked at.
-  notebooks.currentChanged.connect(() => attached.refresh());
-  model.refreshed.connect(() => attached.refresh());
-  approvals?.reconnected.connect(() => attached.refresh());
-  look();
-  return attached;
-}
 
 /** Show what needs approval where it would run, and add the command that leads there. */
 function showInNotebooks(
@@ -87,34 +62,28 @@ function showInNotebooks(
 }
 
 /** A badge on each cell that an agent ran, and an item in the toolbar. */
-export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
+export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:toolbar',
   description:
     'Shows in notebooks which agents work there, which cells they ran, and what needs approval.',
   autoStart: true,
-  provides: IAttachedSessions,
-  requires: [IActivityModel, INotebookTracker],
-  optional: [
-    IToolbarWidgetRegistry,
-    IApprovalsModel,
-    IEditorServices,
-    ITranslator
-  ],
+  requires: [IActivityModel, IAgentsAtWork, IApprovalsModel, INotebookTracker],
+  optional: [IToolbarWidgetRegistry, IEditorServices, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
+    atWork: IAgentsAtWork,
+    approvals: IApprovalsModel,
     notebooks: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
-    approvals: IApprovalsModel | null,
     editors: IEditorServices | null,
     translator: ITranslator | null
-  ): IAttachedSessions => {
+  ): void => {
     const { commands, serviceManager } = app;
-    const attached = createModel(app, model, notebooks, approvals);
     const reviews = new Reviews(model.api, serviceManager.events.stream);
     model.refreshed.connect(() => reviews.refresh());
     const options = {
-      attached,
+      atWork,
       reviews,
       clock: new Clock(() => Date.now() + model.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
@@ -132,7 +101,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
           api: model.api,
           editors,
           events: serviceManager.events.stream,
-          reconnected: approvals?.reconnected,
+          reconnected: approvals.reconnected,
           trans: options.trans
         });
         panel.disposed.connect(() => edits.dispose());
@@ -140,7 +109,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
     };
     notebooks.forEach(show);
     notebooks.widgetAdded.connect((_, panel) => show(panel));
-    if (approvals && editors) {
+    if (editors) {
       showInNotebooks(app, notebooks, {
         ...options,
         api: model.api,
@@ -154,6 +123,5 @@ export const notebooksPlugin: JupyterFrontEndPlugin<IAttachedSessions> = {
       ITEM,
       panel => new AgentStatus({ ...options, panel })
     );
-    return attached;
   }
 };

@@ -161,7 +161,7 @@ export class SessionNotebook extends StaticNotebook {
     const find = (id: string) => session.find(id)?.execution ?? null;
     return new NotebookBadges(this, {
       ...this._options,
-      attached: { changed: session.changed, isReady: true, pending: find },
+      atWork: { changed: session.changed, isReady: true, pending: find },
       reviews: {
         changed: session.changed,
         get: id => find(id)?.review ?? null,

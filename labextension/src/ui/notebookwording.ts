@@ -2,8 +2,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isFinal } from '../tokens';
 import type {
+  IAgentAtWork,
   IApprovalList,
-  IAttachedSession,
   ICellRecord,
   IDocument,
   IWaitingFor,
@@ -125,7 +125,7 @@ export function ownerText(
 
 /** What an agent does now, in a few words. */
 export function doingText(
-  { current }: IAttachedSession,
+  { current }: Pick<IAgentAtWork, 'current'>,
   trans: TranslationBundle
 ): string {
   if (!current) {
@@ -141,7 +141,7 @@ export function doingText(
 
 /** What an agent does now, and for how long. */
 export function attachedText(
-  attached: IAttachedSession,
+  attached: Pick<IAgentAtWork, 'current'>,
   now: number,
   trans: TranslationBundle
 ): string {

@@ -1,9 +1,8 @@
 import { ApiError } from '../../api/errors';
-import { AgentsAtWork } from '../../live/atwork';
+import { AgentsAtWork, PATIENCE } from '../../live/atwork';
 import { RECHECK_INTERVAL } from '../../live/listening';
-import { PATIENCE } from '../../live/stopping';
 import type { IAgentSession, IExecution, IStopped } from '../../tokens';
-import { execution, FakeServer, session, settle } from '../fakes';
+import { execution, FakeServer, session, settle, target } from '../fakes';
 
 const BUSY = { id: 'k', name: 'python3', incarnation: 1 } as const;
 
@@ -224,9 +223,11 @@ describe('AgentsAtWork', () => {
     model.refresh();
     await settle();
     expect(atWork()).toEqual([]);
+    expect(model.isReady).toBe(false);
     server.failure = null;
     model.refresh();
     await settle();
+    expect(model.isReady).toBe(true);
   });
 
   it('hears nothing after it was disposed', async () => {
@@ -238,6 +239,214 @@ describe('AgentsAtWork', () => {
     await settle();
     expect(atWork()).toEqual([]);
     expect(server.calls).toEqual([]);
+  });
+});
+
+const LIST = 'open sessions after null';
+
+function inNotebook(given: Partial<IAgentSession> = {}) {
+  return session({
+    target: target('notebook'),
+    path: 'a.ipynb',
+    executions: 1,
+    ...given
+  });
+}
+
+function busy(given: Partial<IAgentSession> = {}) {
+  const kernel = { id: 'k', name: 'python3', incarnation: 1 };
+  return inNotebook({
+    kernel: { ...kernel, execution_state: 'busy' },
+    ...given
+  });
+}
+
+/** A model that looks at a server with these sessions. */
+async function openNotebook(
+  sessions: IAgentSession[],
+  executions: IExecution[] = []
+) {
+  const server = new FakeServer();
+  server.sessions = sessions;
+  server.executions = executions;
+  const model = new AgentsAtWork(server, server.events, () => false);
+  model.refresh();
+  await settle();
+  const doing = () =>
+    model.at('a.ipynb', null).map(({ current }) => current?.status ?? null);
+  return { server, model, doing };
+}
+
+describe('AgentsAtWork in notebooks', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('knows at first sight what asks before an idle kernel', async () => {
+    const { model } = await openNotebook(
+      [inNotebook({ asking: 1 })],
+      [execution({ status: 'awaiting_approval' })]
+    );
+    expect(model.pending('x_1')?.status).toBe('awaiting_approval');
+  });
+
+  it('finds the agents at a path and in a kernel', async () => {
+    const { model } = await openNotebook([
+      inNotebook({ id: 's_3', path: 'b.ipynb', kernel: null }),
+      session({ id: 's_2' }),
+      inNotebook()
+    ]);
+    const at = (path: string, kernelId: string | null) =>
+      model.at(path, kernelId).map(({ session: { id } }) => id);
+    expect(at('a.ipynb', null)).toEqual(['s_1']);
+    expect(at('b.ipynb', null)).toEqual(['s_3']);
+    expect(at('b.ipynb', 'k')).toEqual(['s_1', 's_3']);
+    expect(at('c.ipynb', 'other')).toEqual([]);
+  });
+
+  it('knows at first sight what runs', async () => {
+    const running = execution({ seq: 2, status: 'running' });
+    const { model, doing } = await openNotebook(
+      [busy()],
+      [execution({ seq: 1 }), running, execution({ seq: 3, status: 'queued' })]
+    );
+    expect(doing()).toEqual(['running']);
+    expect(model.pending('x_2')).toBe(running);
+    expect(model.pending('x_3')?.status).toBe('queued');
+    expect(model.pending('x_1')).toBeNull();
+  });
+
+  it('follows what an agent does by events', async () => {
+    const { server, model, doing } = await openNotebook([inNotebook()]);
+    const changed = jest.fn();
+    server.emit(1);
+    await settle();
+    model.changed.connect(changed);
+    server.put(execution({ seq: 1, status: 'queued' }));
+    server.forget();
+    server.emit(2, { execution_id: 'x_1', status: 'queued' });
+    await settle();
+    expect(doing()).toEqual(['queued']);
+    expect(server.calls).toEqual([LIST, 'execution x_1']);
+    server.put(execution({ seq: 1, status: 'running' }));
+    server.emit(3, { execution_id: 'x_1', status: 'running' });
+    await settle();
+    expect(doing()).toEqual(['running']);
+    changed.mockClear();
+    server.emit(4, { execution_id: 'x_1', status: 'ok' });
+    expect(doing()).toEqual([null]);
+    expect(changed).toHaveBeenCalledTimes(1);
+  });
+
+  it('does not take what has finished before it was read', async () => {
+    const { server, doing } = await openNotebook(
+      [inNotebook()],
+      [execution({ seq: 1 })]
+    );
+    server.emit(1, { execution_id: 'x_1', status: 'running' });
+    await settle();
+    expect(doing()).toEqual([null]);
+  });
+
+  it('looks at sessions in notebooks when something was decided', async () => {
+    const { server } = await openNotebook([inNotebook()]);
+    server.emit(1);
+    await settle();
+    server.forget();
+    server.emit(2, { action: 'approvals', session_id: undefined });
+    await settle();
+    expect(server.calls).toEqual([LIST]);
+  });
+
+  it('makes one look of many events', async () => {
+    const { server } = await openNotebook([inNotebook()]);
+    server.emit(1);
+    await settle();
+    server.forget();
+    for (let serial = 2; serial < 50; serial++) {
+      server.emit(serial);
+    }
+    await settle();
+    expect(server.calls.length).toBeLessThanOrEqual(2);
+  });
+
+  it('knows what was approved and waits for its turn', async () => {
+    const document = { status: 'proposed' } as IExecution['document'];
+    const approval = { status: 'approved' } as IExecution['approval'];
+    const waits = execution({ seq: 1, status: 'queued', document, approval });
+    const asks = { ...waits, id: 'x_2', status: 'awaiting_approval' } as const;
+    const { server, model } = await openNotebook([busy()], [waits, asks]);
+    expect(model.approved.map(({ id }) => id)).toEqual(['x_1']);
+    server.put(execution({ ...waits, status: 'running' }));
+    server.emit(7);
+    await settle();
+    expect(model.approved).toEqual([]);
+  });
+
+  it('looks at everything again when an event was missed', async () => {
+    const { server, doing } = await openNotebook(
+      [busy()],
+      [execution({ seq: 1, status: 'running' })]
+    );
+    expect(doing()).toEqual(['running']);
+    server.put(execution({ seq: 1 }));
+    server.emit(7);
+    await settle();
+    expect(doing()).toEqual([null]);
+  });
+
+  it('forgets a session that was closed, with what ran there', async () => {
+    const { server, model } = await openNotebook(
+      [busy()],
+      [execution({ seq: 1, status: 'running' })]
+    );
+    server.sessions = [busy({ status: 'closed' })];
+    server.emit(1, { action: 'closed' });
+    await settle();
+    expect(model.at('a.ipynb', null)).toEqual([]);
+    expect(model.pending('x_1')).toBeNull();
+  });
+
+  it('names what runs before what waits', async () => {
+    const { doing } = await openNotebook(
+      [busy()],
+      [
+        execution({ seq: 1, status: 'queued' }),
+        execution({ seq: 2, status: 'running' })
+      ]
+    );
+    expect(doing()).toEqual(['running']);
+  });
+
+  it('looks again at what it could not read at first', async () => {
+    const { server, model, doing } = await openNotebook([], []);
+    server.emit(1);
+    await settle();
+    server.sessions = [busy()];
+    server.executions = [execution({ seq: 1, status: 'running' })];
+    const listing = jest.spyOn(server, 'listSessions');
+    listing.mockRejectedValueOnce(new Error('down'));
+    server.emit(2, { action: 'opened' });
+    await settle();
+    expect(model.at('a.ipynb', null)).toEqual([]);
+    server.emit(3);
+    await settle();
+    expect(doing()).toEqual(['running']);
+  });
+
+  it('is silent once it is disposed', async () => {
+    const { server, model } = await openNotebook([
+      inNotebook({ executions: 0 })
+    ]);
+    const changed = jest.fn();
+    model.changed.connect(changed);
+    model.refresh();
+    model.dispose();
+    model.dispose();
+    server.forget();
+    server.emit(9);
+    await settle();
+    expect(server.calls).toEqual([]);
+    expect(changed).not.toHaveBeenCalled();
   });
 });
 

@@ -1,6 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import type {
-  IAttachedSession,
+  IAgentAtWork,
   ICellRecord,
   IDocument,
   IExecution,
@@ -22,7 +22,7 @@ import {
   shortText,
   waitingText
 } from '../../ui/notebookwording';
-import { execution, session } from '../fakes';
+import { execution } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 const NOW = Date.parse('2026-01-02T03:04:15.000Z');
@@ -60,8 +60,10 @@ function waiting(given: Partial<IWaitingFor> = {}): IWaitingFor {
   };
 }
 
-function attached(given: Partial<IExecution> | null): IAttachedSession {
-  return { session: session(), current: given && execution(given) };
+function attached(
+  given: Partial<IExecution> | null
+): Pick<IAgentAtWork, 'current'> {
+  return { current: given && execution(given) };
 }
 
 describe('plainName', () => {
