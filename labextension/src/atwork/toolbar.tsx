@@ -85,7 +85,7 @@ export class AgentStatus extends ReactWidget {
           <span className="jp-AgentExecStatus-doing">{doing}</span>
           <span className="jp-AgentExecStatus-elapsed">
             {current?.started_at &&
-              elapsedText(current.started_at, clock.now(), trans)}
+              elapsedText(current.started_at, clock.now())}
           </span>
         </button>
         {granted && (

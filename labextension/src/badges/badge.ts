@@ -137,7 +137,7 @@ export class Badge extends Widget {
       ? waitingText(waiting, trans)
       : unknown
         ? ''
-        : cellDuration(this._record, clock.now(), trans);
+        : cellDuration(this._record, clock.now());
     if (this._duration.textContent !== text) {
       this._duration.textContent = text;
     }

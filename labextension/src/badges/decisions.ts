@@ -32,7 +32,6 @@ interface IDecision {
   undo: (executionId: string) => Promise<IExecution>;
   /** What was done to a number of cells. */
   done: (cells: number) => string;
-  nothing: string;
   /** Whether what was done to one cell is told: no badge tells it. */
   tells: boolean;
 }
@@ -90,11 +89,12 @@ class Decisions {
 
   /** Tell what was done, and offer to undo it. */
   private _tell(
-    { done, nothing, undo }: IDecision,
+    { done, undo }: IDecision,
     executions: readonly IExecution[]
   ): void {
     const ids = executions.map(({ id }) => id);
     if (ids.length === 0) {
+      const nothing = this._trans.__('There is nothing to decide');
       Notification.info(nothing, { autoClose: SHOWN });
       return;
     }
@@ -188,7 +188,6 @@ export function addDecisions(
     undo: id => api.restoreOutputs(id),
     done: cells =>
       trans._n('Outputs of %1 cell shown', 'Outputs of %1 cells shown', cells),
-    nothing: trans.__('No outputs are held back'),
     tells: false
   });
   decisions.add(CommandIDs.discard, {
@@ -199,7 +198,6 @@ export function addDecisions(
     all: id => api.discardAllCells(id),
     undo: id => api.restoreCell(id),
     done: cells => trans._n('%1 cell discarded', '%1 cells discarded', cells),
-    nothing: trans.__('There are no unchanged cells to discard'),
     tells: true
   });
   app.commands.addCommand(CommandIDs.undo, {

@@ -177,11 +177,13 @@ function whatText(
     case 'move':
       return trans.__('Move this cell %1', where);
     case 'change':
-      if (before?.cell_type !== after?.cell_type) {
-        return trans.__('Change this cell to %1', type);
-      }
-      return moved
-        ? trans.__('Change this cell, and move it %1', where)
-        : trans.__('Change this cell');
+      return [
+        before?.cell_type === after?.cell_type
+          ? trans.__('Change this cell')
+          : trans.__('Change this cell to %1', type),
+        moved && trans.__('Move this cell %1', where)
+      ]
+        .filter(Boolean)
+        .join(' · ');
   }
 }

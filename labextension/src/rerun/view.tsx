@@ -18,7 +18,7 @@ import { element, iconElement, linkButton } from '../ui/elements';
 import { flagIcon, statusIcons } from '../ui/icons';
 import { nameImages } from '../ui/imagenames';
 import { ErrorMessage, Message } from '../ui/message';
-import { createDiff } from '../ui/plainsource';
+import { showHidden } from '../ui/plainsource';
 import { untrusted } from '../ui/untrusted';
 import { describeError, inOneLine, momentText } from '../ui/wording';
 
@@ -149,7 +149,16 @@ class CellView extends Panel {
     }
     for (const { diff, what } of differences) {
       body.node.append(element('p', '', inOneLine(what)));
-      body.node.append(...(diff ? [createDiff(diff, what, trans)] : []));
+      if (diff) {
+        const pre = element('pre', 'jp-AgentExecRerun-diff');
+        pre.tabIndex = 0; // it scrolls, also with the keys
+        pre.setAttribute('role', 'group');
+        pre.setAttribute('aria-label', inOneLine(what));
+        // Without the two lines of its head
+        pre.textContent = diff.split('\n').slice(2).join('\n');
+        showHidden(pre, {}, trans);
+        body.node.append(pre);
+      }
     }
     this.node.setAttribute('role', 'listitem');
     this.addWidget(body);

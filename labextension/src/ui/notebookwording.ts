@@ -50,29 +50,24 @@ export function waitingText(
 }
 
 /** Seconds from when something began until now, as people read it. */
-export function elapsedText(
-  since: string,
-  now: number,
-  trans: TranslationBundle
-): string {
+export function elapsedText(since: string, now: number): string {
   const seconds = Math.floor((now - Date.parse(since)) / 1000);
-  return seconds >= 1 ? durationText(seconds, trans) : '';
+  return seconds >= 1 ? durationText(seconds) : '';
 }
 
 /** How long a cell ran, or has been running. */
 export function cellDuration(
   { started_at, finished_at, status }: ICellRecord,
-  now: number,
-  trans: TranslationBundle
+  now: number
 ): string {
   if (!started_at) {
     return '';
   }
   if (finished_at) {
     const seconds = (Date.parse(finished_at) - Date.parse(started_at)) / 1000;
-    return durationText(Math.max(0, seconds), trans);
+    return durationText(Math.max(0, seconds));
   }
-  return isFinal(status) ? '' : elapsedText(started_at, now, trans);
+  return isFinal(status) ? '' : elapsedText(started_at, now);
 }
 
 /** What of a cell's outputs is hidden. */
@@ -146,8 +141,7 @@ export function attachedText(
   trans: TranslationBundle
 ): string {
   const { current } = attached;
-  const elapsed =
-    current?.started_at && elapsedText(current.started_at, now, trans);
+  const elapsed = current?.started_at && elapsedText(current.started_at, now);
   return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
 }
 

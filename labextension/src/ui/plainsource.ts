@@ -9,47 +9,6 @@ import type {
   Piece
 } from './sourcetext';
 import { element } from './elements';
-import { plainName } from './wording';
-
-/** Show a unified diff, but for the two lines of its head. */
-export function createDiff(
-  diff: string,
-  label: string,
-  trans: TranslationBundle
-): HTMLElement {
-  const pre = element('pre', 'jp-AgentExecPlain');
-  // It scrolls, also with the keys.
-  pre.tabIndex = 0;
-  pre.setAttribute('role', 'group');
-  pre.setAttribute('aria-label', plainName(label));
-  pre.dir = 'ltr';
-  pre.append(
-    ...diff
-      .split('\n')
-      .slice(2)
-      .map(line => createChange(line, trans))
-  );
-  return pre;
-}
-
-/** A line of a diff, with its sign as a word for those who listen. */
-function createChange(text: string, trans: TranslationBundle): HTMLElement {
-  const sign = /^[-+ ]/.exec(text)?.[0] ?? '';
-  const word = { '+': trans.__('Added:'), '-': trans.__('Removed:') }[sign];
-  const line = element('span', 'jp-AgentExecPlain-line');
-  line.dataset.change = { '+': 'added', '-': 'removed' }[sign] ?? 'same';
-  const shown = element('span', 'jp-AgentExecPlain-sign', sign);
-  shown.setAttribute('aria-hidden', 'true');
-  const code = element('code', 'jp-AgentExecPlain-code');
-  const pieces = readPieces(text.slice(sign.length), {});
-  code.append(...pieces.map(piece => createPiece(piece, trans)));
-  line.append(
-    shown,
-    element('span', 'jp-AgentExec-visuallyHidden', word),
-    code
-  );
-  return line;
-}
 
 /** What a source has that needs attention. */
 export function summaryText(

@@ -164,27 +164,12 @@ export function sessionWord(
   }
 }
 
-/** Who acted, in a session of an agent; empty for the server. */
-export function eventActor(
-  { by, by_kind }: Pick<IJournalEvent, 'by' | 'by_kind'>,
-  agent: IAgent,
-  trans: TranslationBundle
-): string {
-  if (by_kind === 'agent') {
-    return quoted(shortText(agent.name));
-  }
-  return by === null ? '' : userText(by, trans);
-}
-
 /** What a reason means that the record names by a word; null for others. */
 export function reasonText(
   reason: string,
   trans: TranslationBundle
 ): string | null {
   const reasons: Partial<Record<string, string>> = {
-    cancelled: trans.__('the execution was cancelled'),
-    timed_out: trans.__('it timed out'),
-    closing: trans.__('the session was closed'),
     idle: trans.__('it was idle for too long'),
     init_failed: trans.__('its setup code failed'),
     server_stopped: trans.__('the server was stopped'),
@@ -215,18 +200,15 @@ export function closedText(
   if (reason !== null && reason !== 'closed') {
     return trans.__('Closed: %1', reasonText(reason, trans) ?? reason);
   }
-  const isNamed =
-    event?.by_kind === 'person' &&
-    event.by !== null &&
-    (personName(event.by) !== '' || ownNames.has(event.by));
-  return event
-    ? trans.__(
-        'Closed by %1',
-        isNamed
-          ? eventActor(event, agent, trans)
-          : quoted(shortText(agent.name))
-      )
-    : trans.__('Closed');
+  if (!event) {
+    return trans.__('Closed');
+  }
+  const by = event.by_kind === 'person' ? (event.by ?? '') : '';
+  const isNamed = personName(by) !== '' || ownNames.has(by);
+  return trans.__(
+    'Closed by %1',
+    isNamed ? userText(by, trans) : quoted(shortText(agent.name))
+  );
 }
 
 /** What a person should know of how an execution came about or ended. */
@@ -315,65 +297,48 @@ export function whoText(
   return `${agentText(agent)} (${credentialWord(token, trans)})`;
 }
 
-/** A size as people read it. */
-export function sizeText(bytes: number): string {
-  const [unit, size] =
-    bytes < 1000
-      ? ['byte', 1]
-      : bytes < 1_000_000
-        ? ['kilobyte', 1000]
-        : bytes < 1_000_000_000
-          ? ['megabyte', 1_000_000]
-          : ['gigabyte', 1_000_000_000];
-  const value = bytes / Number(size);
-  return value.toLocaleString(undefined, {
-    style: 'unit',
-    unit: String(unit),
-    unitDisplay: unit === 'byte' ? 'long' : 'short',
-    maximumFractionDigits: value < 10 ? 1 : 0
-  });
+/** A number of a unit, in the words of the page's language. */
+function inUnit(value: number, unit: string, unitDisplay = 'short'): string {
+  const digits = { maximumFractionDigits: value < 10 ? 1 : 0 };
+  const options = { style: 'unit', unit, unitDisplay, ...digits };
+  return value.toLocaleString(undefined, options as Intl.NumberFormatOptions);
 }
 
-function rounded(value: number): string {
-  return value.toLocaleString(undefined, {
-    maximumFractionDigits: value < 10 ? 1 : 0
-  });
+/** A size as people read it. */
+export function sizeText(bytes: number): string {
+  return bytes < 1000
+    ? inUnit(bytes, 'byte', 'long')
+    : bytes < 1_000_000
+      ? inUnit(bytes / 1000, 'kilobyte')
+      : bytes < 1_000_000_000
+        ? inUnit(bytes / 1_000_000, 'megabyte')
+        : inUnit(bytes / 1_000_000_000, 'gigabyte');
 }
 
 /** A duration as people read it. */
-export function durationText(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+export function durationText(seconds: number): string {
   if (seconds < 0.9995) {
-    return trans.__('%1 ms', Math.max(1, Math.round(seconds * 1000)));
+    return inUnit(Math.max(1, Math.round(seconds * 1000)), 'millisecond');
   }
   if (seconds < 59.95) {
-    return trans.__('%1 s', rounded(seconds));
+    return inUnit(seconds, 'second');
   }
-  const minutes = Math.round(seconds) / 60;
-  if (minutes < 60) {
-    return trans.__(
-      '%1 min %2 s',
-      Math.floor(minutes),
-      Math.round(seconds) % 60
-    );
-  }
-  const whole = Math.round(minutes);
-  return trans.__('%1 h %2 min', Math.floor(whole / 60), whole % 60);
+  const whole = Math.round(seconds);
+  const minutes = Math.round(seconds / 60);
+  return whole < 3600
+    ? `${inUnit(Math.floor(whole / 60), 'minute')} ${inUnit(whole % 60, 'second')}`
+    : `${inUnit(Math.floor(minutes / 60), 'hour')} ${inUnit(minutes % 60, 'minute')}`;
 }
 
 /** A time, in seconds, in its largest unit. */
 export function roughly(seconds: number): string {
-  const [unit, size] =
+  const [unit, size]: [string, number] =
     seconds >= 2 * 86_400
       ? ['day', 86_400]
       : seconds >= 2 * 3600
         ? ['hour', 3600]
         : ['minute', 60];
-  const count = Math.max(1, Math.round(seconds / Number(size)));
-  const style = { style: 'unit', unit: String(unit), unitDisplay: 'long' };
-  return count.toLocaleString(undefined, style as Intl.NumberFormatOptions);
+  return inUnit(Math.max(1, Math.round(seconds / size)), unit, 'long');
 }
 
 /** A moment: the time today, with the day before that. */
@@ -566,17 +531,11 @@ export function typeText(
 ): string {
   const rich = mimetypes.filter(each => each !== 'text/plain');
   const known: [RegExp, string][] = [
-    [/plotly/, trans.__('Plotly chart')],
-    [/vega/, trans.__('Vega chart')],
-    [/bokeh/, trans.__('Bokeh plot')],
+    [/plotly|vega|bokeh/, trans.__('Chart')],
     [/^application\/vnd\.jupyter\.widget/, trans.__('Widget')],
-    [/^image\/svg\+xml$/, trans.__('SVG image')],
     [/^image\//, trans.__('Image')],
     [/^text\/html$/, trans.__('HTML')],
-    [/^(application|text)\/(x-)?(java|ecma)script$/, trans.__('JavaScript')],
-    [/^text\/markdown$/, trans.__('Markdown')],
-    [/^text\/latex$/, trans.__('LaTeX')],
-    [/json$/, trans.__('Data')]
+    [/^(application|text)\/(x-)?(java|ecma)script$/, trans.__('JavaScript')]
   ];
   const found = known.find(([pattern]) =>
     rich.some(each => pattern.test(each))

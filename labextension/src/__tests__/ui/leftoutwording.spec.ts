@@ -8,11 +8,11 @@ describe('kindText', () => {
   it.each([
     [['text/plain'], 'Text'],
     [['text/html', 'text/plain'], 'HTML'],
-    [['text/plain', 'application/vnd.plotly.v1+json'], 'Plotly chart'],
-    [['application/vnd.vegalite.v5+json'], 'Vega chart'],
-    [['image/svg+xml', 'text/plain'], 'SVG image'],
+    [['text/plain', 'application/vnd.plotly.v1+json'], 'Chart'],
+    [['application/vnd.vegalite.v5+json'], 'Chart'],
+    [['image/svg+xml', 'text/plain'], 'Image'],
     [['image/tiff'], 'Image'],
-    [['application/geo+json'], 'Data'],
+    [['application/geo+json'], 'Output'],
     [['application/pdf\u202e', 'text/plain'], 'Output']
   ])('names %j by the richest of them', (mimetypes, text) => {
     const left = { index: 0, bytes: 9, mimetypes };

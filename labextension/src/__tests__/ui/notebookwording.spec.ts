@@ -112,15 +112,15 @@ describe('waitingText', () => {
 
 describe('elapsedText and cellDuration', () => {
   it('begin with the first second', () => {
-    expect(elapsedText('2026-01-02T03:04:14.500Z', NOW, trans)).toBe('');
-    expect(elapsedText('2026-01-02T03:04:12.000Z', NOW, trans)).toBe('3 s');
+    expect(elapsedText('2026-01-02T03:04:14.500Z', NOW)).toBe('');
+    expect(elapsedText('2026-01-02T03:04:12.000Z', NOW)).toBe('3 sec');
   });
 
   it('tell how long a cell ran, or has run so far', () => {
     const duration = (given: Partial<ICellRecord>) =>
-      cellDuration(record(given), NOW, trans);
-    expect(duration({})).toBe('1.5 s');
-    expect(duration({ finished_at: null, status: 'running' })).toBe('10 s');
+      cellDuration(record(given), NOW);
+    expect(duration({})).toBe('1.5 sec');
+    expect(duration({ finished_at: null, status: 'running' })).toBe('10 sec');
     expect(duration({ finished_at: null, status: 'lost' })).toBe('');
     expect(duration({ started_at: null, status: 'queued' })).toBe('');
   });
@@ -129,7 +129,7 @@ describe('elapsedText and cellDuration', () => {
 describe('heldText', () => {
   it('names each kind once', () => {
     const held = ['application/javascript', 'text/javascript', 'image/svg+xml'];
-    expect(heldText(held, trans)).toBe('JavaScript, SVG image hidden');
+    expect(heldText(held, trans)).toBe('JavaScript, Image hidden');
   });
 
   it('says so when it is not known what', () => {
@@ -156,7 +156,7 @@ describe('doingText and attachedText', () => {
     [
       { status: 'running', source: 'x = 1\ny' },
       'Running x = 1',
-      'Running x = 1 · 10 s'
+      'Running x = 1 · 10 sec'
     ],
     [
       { status: 'queued', started_at: null, waiting_for: waiting() },
