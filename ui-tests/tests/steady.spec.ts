@@ -80,7 +80,6 @@ for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
         await cell.locator('.cm-content').click();
         await page.keyboard.press('Control+End');
         await page.keyboard.type('0');
-        await notebook.atRest();
         await watchLine(page);
         const stop = keepTyping(page);
         const above = CELLS[index - 1].id;

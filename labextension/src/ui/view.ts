@@ -20,7 +20,10 @@ const DRAWN = 10_000;
 const STAYS = 6;
 
 /** What a person does, anywhere, that takes the view elsewhere. */
-const USES = ['wheel', 'touchmove', 'pointerdown', 'click', 'keydown'];
+const CLICKS = ['pointerdown', 'click'];
+const USES = ['wheel', 'touchmove', 'keydown', ...CLICKS];
+
+const CELL = '.jp-Cell';
 
 /** Parts of a cell that stay as they are while others come or go. */
 const PARTS =
@@ -106,7 +109,7 @@ export class SteadyView {
       nodes.unshift(editor);
     }
     for (const node of nodes) {
-      const shown = node?.closest('.jp-Cell');
+      const shown = node?.closest(CELL);
       const cell = shown && widgets.find(each => each.node === shown);
       if (node && cell) {
         const part = node.closest(PARTS) ?? cell.node;
@@ -227,11 +230,13 @@ export class SteadyView {
     return cellPlaces(this._notebook);
   }
 
-  private _release = ({ type }: Event): void => {
+  private _release = ({ target, type }: Event): void => {
     this._isTyping = type === 'keydown';
     if (!this._isTyping) {
       this._anchor = null;
-      this._restsAt = performance.now() + REST;
+      // Who clicks into a cell is there; from elsewhere, a click may lead on.
+      const stays = CLICKS.includes(type) && (target as Element).closest(CELL);
+      this._restsAt = stays ? 0 : performance.now() + REST;
     }
   };
 

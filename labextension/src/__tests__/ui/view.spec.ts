@@ -116,6 +116,16 @@ describe('SteadyView', () => {
     }
   );
 
+  it('holds at once what a person has clicked into', () => {
+    view.hold(() => undefined);
+    cell.dispatchEvent(new Event('click', { bubbles: true }));
+    view.hold(() => {
+      offset += 60;
+    });
+    frames(1);
+    expect(seen()).toBe(100);
+  });
+
   it('lets a movement end that a person has begun', () => {
     view.hold(() => undefined);
     document.body.dispatchEvent(new Event('wheel', { bubbles: true }));
