@@ -85,24 +85,31 @@ test('a search finds what an old session printed, and leads to its cell', async 
     [512, 350]
   ]) {
     await page.setViewportSize({ width, height });
-    await hits(panel).nth(1).scrollIntoViewIfNeeded();
-    await expect(hits(panel).nth(1)).toBeInViewport({ ratio: 1 });
-    await panel.cell(3).scrollIntoViewIfNeeded();
-    await expect(panel.cell(3).getByText('quokka 3')).toBeInViewport();
-    const overlaps = await panel.region.evaluate(region => {
-      const parts = Array.from(
-        region.querySelectorAll(
-          '.jp-SidePanel-header, .jp-SidePanel-toolbar, .jp-AccordionPanel-title, .jp-AgentExecSessions, .jp-AgentExecCells'
-        ),
-        each => each.getBoundingClientRect()
-      ).filter(each => each.height > 0);
-      return parts.flatMap((a, at) =>
-        parts
-          .slice(at + 1)
-          .filter(b => a.top < b.bottom - 1 && b.top < a.bottom - 1)
-      ).length;
-    });
-    expect(overlaps).toBe(0);
+    // JupyterLab lays out some time after the window has another size.
+    await expect(async () => {
+      const timeout = 1000;
+      const hit = hits(panel).nth(1);
+      await hit.scrollIntoViewIfNeeded();
+      await expect(hit).toBeInViewport({ ratio: 1, timeout });
+      await panel.cell(3).scrollIntoViewIfNeeded();
+      const output = panel.cell(3).getByText('quokka 3');
+      await expect(output).toBeInViewport({ timeout });
+    }).toPass();
+    const overlaps = () =>
+      panel.region.evaluate(region => {
+        const parts = Array.from(
+          region.querySelectorAll(
+            '.jp-SidePanel-header, .jp-SidePanel-toolbar, .jp-AccordionPanel-title, .jp-AgentExecSessions, .jp-AgentExecCells'
+          ),
+          each => each.getBoundingClientRect()
+        ).filter(each => each.height > 0);
+        return parts.flatMap((a, at) =>
+          parts
+            .slice(at + 1)
+            .filter(b => a.top < b.bottom - 1 && b.top < a.bottom - 1)
+        ).length;
+      });
+    await expect.poll(overlaps).toBe(0);
   }
   await page.setViewportSize(size);
 

@@ -146,7 +146,8 @@ export class SteadyView {
     }
     const follow = () => {
       this._correct();
-      if (performance.now() < this._until) {
+      const now = performance.now();
+      if (now < this._until) {
         requestAnimationFrame(follow);
         return;
       }
@@ -158,6 +159,10 @@ export class SteadyView {
         requestAnimationFrame(follow);
         return;
       }
+      if (now < this._until + DRAWN && this._isDrawingAbove()) {
+        requestAnimationFrame(follow);
+        return;
+      }
       this._correctDrawn();
       this._anchor = null;
       this._isSettling = this._isToDraw = this._isTyping = false;
@@ -166,6 +171,17 @@ export class SteadyView {
       }
     };
     requestAnimationFrame(follow);
+  }
+
+  /** Whether cells above what is held have yet to get their height. */
+  private _isDrawingAbove(): boolean {
+    const { widgets } = this._notebook;
+    const index = this._anchor ? widgets.indexOf(this._anchor.cell) : 0;
+    return (
+      index > 0 &&
+      !this._places.windowingActive &&
+      widgets.slice(0, index).some(cell => cell.isPlaceholder())
+    );
   }
 
   /** Bring the cell back to where it was. */

@@ -182,6 +182,23 @@ describe('SteadyView', () => {
     expect(update).toHaveBeenCalledTimes(1);
   });
 
+  it('holds until all above is drawn, however long that takes', () => {
+    let isAboveDrawn = false;
+    view.hold(() => {
+      const isPlaceholder = () => !isAboveDrawn;
+      widgets.unshift({ node: null, model: { id: 'b' }, isPlaceholder });
+    });
+    frames(200);
+    isAboveDrawn = true;
+    offset += 60;
+    frames(1);
+    expect(seen()).toBe(100);
+    frames(1);
+    offset += 10;
+    frames(5);
+    expect(seen()).toBe(110);
+  });
+
   it.each(['full', 'none'])('leaves drawing to windowing mode %s', mode => {
     isDrawn = mode === 'none';
     places.windowingActive = mode === 'full';
