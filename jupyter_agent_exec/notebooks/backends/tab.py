@@ -15,6 +15,7 @@ from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ...errors import DocumentUnwritable
 from ...tasks import Tasks
@@ -46,7 +47,7 @@ class Tab:
         """Whether changes go through this tab. False if collaboration shares its model."""
         return not self.shown.collaborative
 
-    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
+    async def ask(self, request: wire.ToTab) -> wire.Answer:
         """Send a request after the previous one has ended, so that no change comes during a save.
 
         Raises
@@ -56,7 +57,7 @@ class Tab:
         async with self._turn:
             if self.page.tabs.get(self.shown.panel) is not self:
                 raise Unreachable(f"{self.shown.path} is no longer open in this tab.")
-            answer = await self.page.ask(make)
+            answer = await self.page.ask(replace(request, panel=self.shown.panel))
         if answer.status == "failed":
             raise Unreachable(answer.message or "The tab could not make the change.")
         if answer.status == "gone":
@@ -89,7 +90,7 @@ class Page:
         self._waiting: dict[int, asyncio.Future[wire.Answer | None]] = {}
         self._is_gone = False
 
-    async def ask(self, make: Callable[[int], wire.ToPage]) -> wire.Answer:
+    async def ask(self, request: wire.ToTab) -> wire.Answer:
         """Send a request and return the answer.
 
         Raises
@@ -103,7 +104,7 @@ class Page:
         answered: asyncio.Future[wire.Answer | None] = asyncio.get_running_loop().create_future()
         self._waiting[id] = answered
         try:
-            message = wire.encode(make(id))
+            message = wire.encode(replace(request, id=id))
             limit = self._timeout + len(message) / BYTES_PER_SECOND
             answer = await asyncio.wait_for(self._exchange(message, answered), limit)
         except TimeoutError as error:
@@ -168,18 +169,14 @@ class TabHandle:
 
     async def read(self) -> Notebook:
         """Return the notebook in the tab, unsaved edits included."""
-        panel = self._tab.shown.panel
-        answer = await self._tab.ask(lambda id: wire.Read(id=id, panel=panel))
+        answer = await self._tab.ask(wire.Read())
         if answer.notebook is None:
             raise Unreachable("The tab did not say what is in the notebook.")
         return answer.notebook
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Send changes to the tab, which makes all or none."""
-        panel = self._tab.shown.panel
-        answer = await self._tab.ask(
-            lambda id: wire.Apply(id=id, panel=panel, changes=list(changes), expected=expected)
-        )
+        answer = await self._tab.ask(wire.Apply(changes=list(changes), expected=expected))
         if answer.status == "moved":
             raise Moved
         if answer.status == "read_only":
@@ -414,8 +411,7 @@ class TabBackend:
         if len(unsaved) != 1 or not unsaved[0].shown.only_agents:
             return
         source = unsaved[0]
-        panel = source.shown.panel
-        answer = await source.ask(lambda id: wire.Save(id=id, panel=panel))
+        answer = await source.ask(wire.Save())
         if answer.status == "ok":
             self._reload([tab for tab in tabs if tab is not source])
 
@@ -444,10 +440,10 @@ class TabBackend:
                 self._tasks.start(self._have_reloaded(tab), f"reload {tab.shown.path}")
 
     async def _have_reloaded(self, tab: Tab) -> None:
-        panel, key = tab.shown.panel, _key(tab.shown.path)
+        key = _key(tab.shown.path)
         write = self._written.get(key)
         with suppress(Unreachable):
-            await tab.ask(lambda id: wire.Reload(id=id, panel=panel))
+            await tab.ask(wire.Reload())
             if self._written.get(key) == write:
                 self._written.pop(key, None)  # the tab has read the current file
 

@@ -75,44 +75,38 @@ FromPage = Announce | Answer
 # -- from the server -------------------------------------------------------------------------------
 
 
-class Read(Struct, frozen=True, kw_only=True, tag_field="op", tag="read"):
+class ToTab(Struct, frozen=True, kw_only=True, tag_field="op"):
+    """Base of the requests to a tab. The page of the tab sets `id`, the tab sets `panel`."""
+
+    id: int = 0
+    panel: str = ""
+
+
+class Read(ToTab, frozen=True, kw_only=True, tag="read"):
     """Read the notebook, unsaved edits included."""
 
-    id: int
-    panel: str
 
-
-class Apply(Struct, frozen=True, kw_only=True, tag_field="op", tag="apply"):
+class Apply(ToTab, frozen=True, kw_only=True, tag="apply"):
     """Make changes, all or none."""
 
-    id: int
-    panel: str
     changes: list[Change]
     expected: Expected
 
 
-class Save(Struct, frozen=True, kw_only=True, tag_field="op", tag="save"):
+class Save(ToTab, frozen=True, kw_only=True, tag="save"):
     """Save the notebook if all its unsaved changes are from agents."""
 
-    id: int
-    panel: str
 
-
-class Reload(Struct, frozen=True, kw_only=True, tag_field="op", tag="reload"):
+class Reload(ToTab, frozen=True, kw_only=True, tag="reload"):
     """Reload the file if it has changed and the page has no unsaved changes."""
 
-    id: int
-    panel: str
-
-
-ToPage = Read | Apply | Save | Reload
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(FromPage)
 
 
-def encode(message: ToPage) -> bytes:
-    """Encode a message to a page."""
+def encode(message: ToTab) -> bytes:
+    """Encode a request to a tab."""
     return _encoder.encode(message)
 
 
