@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..inert import InertCopy
@@ -36,6 +37,7 @@ from .changes import (
     SetOutputs,
     SetSource,
     Unreachable,
+    as_it_is,
     find_cell,
     joined,
     new_cell,
@@ -562,10 +564,4 @@ def status_in(via: Via | None) -> Literal["unsaved", "written"]:
 
 def released_cell(id: CellId, cell: dict[str, Any]) -> SetCell:
     """Return the change that removes our metadata from a cell."""
-    return SetCell(
-        cell_id=id,
-        agent_exec=None,
-        execution_count=cell.get("execution_count"),
-        execution_state="idle",
-        trusted=bool(cell["metadata"].get("trusted")),
-    )
+    return replace(as_it_is(id, cell), agent_exec=None)

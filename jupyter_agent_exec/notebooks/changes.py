@@ -326,6 +326,17 @@ def _place(cells: Sequence[Cell], at: Position) -> int:
     return len(cells)
 
 
+def as_it_is(id: CellId, cell: Cell) -> SetCell:
+    """Return the change that a cell that does not run needs to stay as it is."""
+    return SetCell(
+        cell_id=id,
+        agent_exec=cell["metadata"].get("agent_exec"),
+        execution_count=cell.get("execution_count"),
+        execution_state="idle",
+        trusted=cell["metadata"].get("trusted") is True,
+    )
+
+
 def new_cell(id: CellId, cell_type: str, source: str) -> Cell:
     """Return an nbformat 4.5 cell that has only a source.
 

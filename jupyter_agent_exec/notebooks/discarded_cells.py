@@ -40,8 +40,8 @@ from .changes import (
     NotebookHandle,
     Position,
     PutCell,
-    SetCell,
     SetOutputs,
+    as_it_is,
     id_of,
     joined,
     order_of,
@@ -77,13 +77,7 @@ class _DiscardedCell(NamedTuple):
         id, cell = self.entry.cell_id, self.cell
         return [
             PutCell(cell={**cell, "outputs": []}, at=place_of(self.entry, order, self.discarded)),
-            SetCell(
-                cell_id=id,
-                agent_exec=cell["metadata"]["agent_exec"],
-                execution_count=cell["execution_count"],
-                execution_state="idle",
-                trusted=self.trusted,
-            ),
+            replace(as_it_is(id, cell), trusted=self.trusted),
             SetOutputs(cell_id=id, changes=set_outputs(cell["outputs"])),
         ]
 

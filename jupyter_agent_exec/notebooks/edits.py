@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, InvalidRequest
 from ..models import (
@@ -313,16 +314,7 @@ class _Planner:
             cut = [OutputChange(index=0, truncate=True)]
             self._do(changes.SetOutputs(cell_id=id, changes=cut))
         if cell["execution_count"] is not None:
-            metadata = cell["metadata"]
-            self._do(
-                changes.SetCell(
-                    cell_id=id,
-                    agent_exec=metadata.get("agent_exec"),
-                    execution_count=None,
-                    execution_state="idle",
-                    trusted=metadata.get("trusted") is True,
-                )
-            )
+            self._do(replace(changes.as_it_is(id, cell), execution_count=None))
 
     def _become(self, id: CellId, cell: dict[str, Any], cell_type: str, source: str) -> None:
         """Replace the source of a cell, and its type if it differs."""

@@ -276,17 +276,10 @@ def _with_outputs(cell: Cell) -> list[Change]:
     """
     if cell["cell_type"] != "code" or not _was_run(cell):
         return []
+    id = CellId(cell["id"])
     copy, _ = inert(cell.get("outputs", []))
-    return [
-        SetCell(
-            cell_id=CellId(cell["id"]),
-            agent_exec=cell["metadata"].get("agent_exec"),
-            execution_count=cell.get("execution_count"),
-            execution_state="idle",
-            trusted=True,
-        ),
-        SetOutputs(cell_id=CellId(cell["id"]), changes=set_outputs(copy)),
-    ]
+    state = replace(changes.as_it_is(id, cell), trusted=True)
+    return [state, SetOutputs(cell_id=id, changes=set_outputs(copy))]
 
 
 # -- helpers -------------------------------------------------------------------------------------
