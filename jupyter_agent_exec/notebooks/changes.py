@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import nbformat
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from ..models import OutputChange
 from ..types import CellId, Output, Via
@@ -110,6 +111,11 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """nbformat 4 cells; `source` and stream texts are strings. `id` is absent before 4.5."""
     metadata: dict[str, Any]
     nbformat_minor: int
+
+    def after(self, changes: Sequence[Change]) -> Notebook:
+        """Return the notebook after changes; Moved if a cell to change is gone."""
+        content = {"cells": self.cells, "nbformat_minor": self.nbformat_minor}
+        return replace(self, cells=apply(content, changes, Expected())["cells"])
 
 
 class NotebookHandle(Protocol):

@@ -26,7 +26,17 @@ from ..models import (
 from ..records import digest_of
 from ..types import CellId, CellType, Digest
 from . import changes
-from .changes import Change, Expected, Notebook, Position, apply, id_of, joined, new_cell, order_of
+from .changes import (
+    Change,
+    Expected,
+    Notebook,
+    Position,
+    find_cell,
+    id_of,
+    joined,
+    new_cell,
+    order_of,
+)
 
 MAX_TOLD_SOURCE = 2_000
 """Characters of each cell's source in an error's detail."""
@@ -87,7 +97,13 @@ class EditPlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_of(
-    notebook: Notebook, made: Sequence[Change], touched: Container[CellId], counts: Iterable[CellId]
+    notebook: Notebook,
+    made: Sequence[Change],
+    touched: Iterable[CellId],
+    *,
+    relied_on: Iterable[CellId] = (),
+    counts: Iterable[CellId] = (),
+    cell_ids: Sequence[list[CellId]] = (),
 ) -> EditPlan:
     """Return the plan that makes changes to a notebook.
 
@@ -95,29 +111,32 @@ def plan_of(
     ----------
     touched
         The cells that they add, change, move, remove or clear.
+    relied_on
+        Other cells that nobody may edit in between.
     counts
         Code cells that nobody may run in between.
+    cell_ids
+        As in the plan.
     """
     base = {id: cell for cell in notebook.cells if (id := id_of(cell)) is not None}
-    before = state_of(notebook.cells, touched)
-    now = apply(as_dict(notebook), made, Expected())["cells"]
+    touched = set(touched)
+    now = notebook.after(made).cells
     return EditPlan(
         changes=list(made),
         expected=Expected(
-            cells={id: (cell["cell_type"], cell["source"]) for id, cell in before["cells"].items()},
+            cells={
+                id: (base[id]["cell_type"], joined(base[id]["source"]))
+                for id in (*touched, *relied_on)
+                if id in base
+            },
             counts={id: base[id].get("execution_count") for id in counts},
-            order=before["order"],
+            order=order_of(notebook.cells),
         ),
-        cell_ids=[],
-        before=before,
+        cell_ids=list(cell_ids),
+        before=state_of(notebook.cells, touched),
         after=state_of(now, touched),
         hash=notebook_hash(now),
     )
-
-
-def as_dict(notebook: Notebook) -> dict[str, Any]:
-    """Return what `changes.apply` needs of a notebook."""
-    return {"cells": notebook.cells, "nbformat_minor": notebook.nbformat_minor}
 
 
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
@@ -161,7 +180,13 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
     for index, edit in enumerate(edits):
         planner.at = f"edits[{index}]"
         cell_ids.append(planner.edit(edit))
-    return planner.planned(cell_ids)
+    return plan_of(
+        notebook,
+        planner.changes,
+        planner.touched,
+        relied_on=planner.relied_on,
+        cell_ids=cell_ids,
+    )
 
 
 def content_of(cell: dict[str, Any]) -> CellContent:
@@ -201,11 +226,12 @@ class _Planner:
     def __init__(self, notebook: Notebook, new_id: Callable[[], CellId]) -> None:
         self._base = notebook.cells
         self._new_id = new_id
-        self._now = as_dict(notebook)
+        self._now = notebook
         self._taken = set(order_of(notebook.cells))
-        self._changes: list[Change] = []
-        self._touched: dict[CellId, None] = {}
-        self._relied_on: dict[CellId, None] = {}
+        self.changes: list[Change] = []
+        self.touched: set[CellId] = set()
+        self.relied_on: set[CellId] = set()
+        """The cells next to which others are put."""
         self.at = ""
 
     def edit(self, edit: Edit) -> list[CellId]:
@@ -219,29 +245,13 @@ class _Planner:
                 return self._move(edit)
             case DeleteCell():
                 self._cell(edit.cell_id, edit.source_sha256)
-                self._touch(edit.cell_id)
+                self.touched.add(edit.cell_id)
                 self._do(changes.DeleteCell(cell_id=edit.cell_id))
                 return []
             case SplitCell():
                 return self._split(edit)
             case ClearOutputs():
                 return self._clear(edit)
-
-    def planned(self, cell_ids: list[list[CellId]]) -> EditPlan:
-        """Return the plan."""
-        base = {id: cell for cell in self._base if (id := id_of(cell)) is not None}
-        needed = [id for id in (*self._touched, *self._relied_on) if id in base]
-        return EditPlan(
-            changes=self._changes,
-            expected=Expected(
-                cells={id: (base[id]["cell_type"], joined(base[id]["source"])) for id in needed},
-                order=order_of(self._base),
-            ),
-            cell_ids=cell_ids,
-            before=state_of(self._base, self._touched),
-            after=state_of(self._now["cells"], self._touched),
-            hash=notebook_hash(self._now["cells"]),
-        )
 
     # -- edits -------------------------------------------------------------------------------------
 
@@ -250,7 +260,7 @@ class _Planner:
         while id in self._taken:
             id = self._new_id()
         self._taken.add(id)
-        self._touch(id)
+        self.touched.add(id)
         self._do(changes.PutCell(cell=new_cell(id, cell_type, source), at=at))
         return id
 
@@ -271,7 +281,7 @@ class _Planner:
             field = "after" if edit.cell_id == edit.after else "before"
             raise self._invalid(field, "a cell cannot be moved next to itself")
         at = self._position(edit)
-        self._touch(edit.cell_id)
+        self.touched.add(edit.cell_id)
         self._do(changes.MoveCell(cell_id=edit.cell_id, at=at))
         return [edit.cell_id]
 
@@ -294,7 +304,7 @@ class _Planner:
                 raise self._invalid("cell_id", f"a {cell['cell_type']} cell has no outputs")
             cells = [cell]
         else:
-            cells = [cell for cell in self._now["cells"] if cell["cell_type"] == "code"]
+            cells = [cell for cell in self._now.cells if cell["cell_type"] == "code"]
         cleared = []
         for cell in cells:
             id = id_of(cell)
@@ -309,7 +319,7 @@ class _Planner:
         return cleared
 
     def _clear_one(self, cell: dict[str, Any], id: CellId) -> None:
-        self._touch(id)
+        self.touched.add(id)
         if cell["outputs"]:
             cut = [OutputChange(index=0, truncate=True)]
             self._do(changes.SetOutputs(cell_id=id, changes=cut))
@@ -318,7 +328,7 @@ class _Planner:
 
     def _become(self, id: CellId, cell: dict[str, Any], cell_type: str, source: str) -> None:
         """Replace the source of a cell, and its type if it differs."""
-        self._touch(id)
+        self.touched.add(id)
         if cell_type == cell["cell_type"]:
             self._do(changes.SetSource(cell_id=id, source=source))
             return
@@ -337,15 +347,12 @@ class _Planner:
     # -- helpers -----------------------------------------------------------------------------------
 
     def _do(self, change: Change) -> None:
-        self._now = apply(self._now, [change], Expected())
-        self._changes.append(change)
-
-    def _touch(self, id: CellId) -> None:
-        self._touched[id] = None
+        self._now = self._now.after([change])
+        self.changes.append(change)
 
     def _where(self, id: CellId) -> Position:
         """Return the position of a cell by its neighbour."""
-        order = order_of(self._now["cells"])
+        order = order_of(self._now.cells)
         index = order.index(id)
         if index + 1 == len(order):
             return Position()
@@ -364,14 +371,14 @@ class _Planner:
             id = getattr(edit, field)
             if id is not None:
                 self._cell(id, None, field)
-                self._relied_on[id] = None
+                self.relied_on.add(id)
         return Position(after=edit.after, before=edit.before)
 
     def _cell(
         self, id: CellId, source_sha256: Digest | None, field: str = "cell_id"
     ) -> dict[str, Any]:
-        cells: list[dict[str, Any]] = self._now["cells"]
-        cell = next((cell for cell in cells if id_of(cell) == id), None)
+        cells = self._now.cells
+        cell = find_cell(cells, id)
         if cell is None:
             raise CellNotFound(
                 f"{self.at}.{field}: the notebook has no cell {id!r}.",

@@ -64,7 +64,6 @@ from .proposed_edits import (
     proposed_order,
     shown_edit,
     undoing,
-    with_changes,
     with_edits,
 )
 
@@ -136,7 +135,7 @@ class Proposals:
             check(planned)
             id = ProposalId(f"p_{ULID()}")
             cells, replaced = cells_to_decide(id, base, proposed, planned, open_edits)
-            final = with_changes(proposed, planned.changes)
+            final = proposed.after(planned.changes)
             touched = {cell.cell_id for cell in cells}
             payloads = [
                 Payload.of(as_told_edits(request.edits)),
@@ -521,14 +520,14 @@ class _Decision:
                 self._unfit(edit, str(error))
                 continue
             made += step.changes
-            now = with_changes(now, step.changes)
+            now = now.after(step.changes)
             if step.changes:
                 touched.append(edit.cell_id)
             if edit.cleared or (step.result is None and self._what == "open"):
                 counts.append(edit.cell_id)
             self._decisions.append(EditDecision(id=edit.id, status=self._what))
         there = {id for id in order_of(notebook.cells) if id in counts}
-        return plan_of(notebook, made, touched, there)
+        return plan_of(notebook, made, touched, counts=there)
 
     def _unfit(self, edit: RecordedEdit, reason: str) -> None:
         if self._what == "kept":
@@ -553,7 +552,7 @@ class _Decision:
         payloads: list[Payload] = []
         if planned is not None and self._notebook is not None:
             cells = self._cells_of_decisions(recorded)
-            final = with_changes(self._notebook, planned.changes)
+            final = self._notebook.after(planned.changes)
             payloads = [
                 Payload.of(as_json(complete(self._notebook.cells, cells))),
                 Payload.of(as_json(state_of(final.cells, cells))),

@@ -33,20 +33,18 @@ from . import changes
 from .changes import (
     Cell,
     Change,
-    Expected,
     Notebook,
     Position,
     PutCell,
     SetCell,
     SetOutputs,
     SetSource,
-    apply,
     find_cell,
     id_of,
     joined,
     order_of,
 )
-from .edits import CellContent, EditPlan, as_dict, content_of, plan
+from .edits import CellContent, EditPlan, content_of, plan
 
 
 class DoesNotFit(Exception):
@@ -121,26 +119,17 @@ def is_shown(edit: RecordedEdit, notebook: Notebook) -> bool:
         step = keeping(replace(edit, begun=True), notebook)
     except DoesNotFit:
         return False
-    return with_changes(notebook, step.changes).cells == notebook.cells
+    return notebook.after(step.changes).cells == notebook.cells
 
 
 def with_edits(notebook: Notebook, edits: Iterable[RecordedEdit]) -> Notebook:
     """Return a notebook with those of the edits that fit."""
     for edit in edits:
         try:
-            notebook = with_changes(notebook, keeping(edit, notebook).changes)
+            notebook = notebook.after(keeping(edit, notebook).changes)
         except DoesNotFit:
             continue
     return notebook
-
-
-def with_changes(notebook: Notebook, made: Sequence[Change]) -> Notebook:
-    """Return a notebook after changes."""
-    return Notebook(
-        cells=apply(as_dict(notebook), made, Expected())["cells"],
-        metadata=notebook.metadata,
-        nbformat_minor=notebook.nbformat_minor,
-    )
 
 
 def cells_to_decide(
@@ -161,7 +150,7 @@ def cells_to_decide(
     planned
         What the request changes in `proposed`.
     """
-    final = with_changes(proposed, planned.changes)
+    final = proposed.after(planned.changes)
     touched = planned.touched
     former = [edit for edit in open_edits if edit.cell_id in touched]
     moved = {each.cell_id for each in planned.changes if isinstance(each, changes.MoveCell)}
