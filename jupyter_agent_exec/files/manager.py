@@ -82,7 +82,6 @@ class FileChange(NamedTuple):
     own: OwnFiles
     path: str
     parts: tuple[str, ...]
-    conditions: Conditions
 
 
 class SessionFiles:
@@ -204,9 +203,7 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
             No upload was started.
         """
-        change = await self._change(
-            session_id, path, conditions, _UPLOAD, caller, is_export=is_export
-        )
+        change = await self._change(session_id, path, _UPLOAD, caller, is_export=is_export)
         check_new(change.parts)
         self.check_size(declared_bytes or 0)
         folder = await self._folders.of(change.session)
@@ -259,9 +256,7 @@ class SessionFiles:
             The caller must drop the upload. The file at the path was not changed.
         """
         path, by = "/".join(upload.parts), caller.by()
-        change = await self._change(
-            session_id, path, conditions, _UPLOAD, caller, is_export=is_export
-        )
+        change = await self._change(session_id, path, _UPLOAD, caller, is_export=is_export)
 
         def standing() -> os.stat_result | None:
             with writing(path):
@@ -338,7 +333,7 @@ class SessionFiles:
             Nothing was deleted.
         """
         by = caller.by()
-        change = await self._change(session_id, path, conditions, _DELETION, caller)
+        change = await self._change(session_id, path, _DELETION, caller)
         folder = await self._folders.of(change.session)
         async with change.own.lock:
             status = await self._in_place(look_at, folder, change)
@@ -367,7 +362,6 @@ class SessionFiles:
         self,
         session_id: str,
         path: str,
-        conditions: Conditions,
         what: str,
         caller: Caller,
         *,
@@ -386,7 +380,7 @@ class SessionFiles:
         is_code = not is_data(parts)
         kind = "a file that can become code" if is_code else "a file"
         self._sessions.admit(session, caller, f"{what} {kind}", is_code=is_code)
-        return FileChange(session, self._own_files(session), path, parts, conditions)
+        return FileChange(session, self._own.setdefault(session, OwnFiles()), path, parts)
 
     @asynccontextmanager
     async def _recorded(self, change: FileChange, entry: Entry, by: By) -> AsyncIterator[None]:
@@ -408,9 +402,6 @@ class SessionFiles:
                 return act(self._place(folder), change.parts)
 
         return await self._sessions.in_thread(do)
-
-    def _own_files(self, session: LiveSession) -> OwnFiles:
-        return self._own.setdefault(session, OwnFiles())
 
     def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))
