@@ -409,9 +409,7 @@ class HistoryReader:
             raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
         return unwritten
 
-    def unwritten_executions(
-        self, session_id: SessionId, cells: UnwrittenCells
-    ) -> list[ExecutionRecord]:
+    def unwritten_executions(self, cells: UnwrittenCells) -> list[ExecutionRecord]:
         """Return the executions of unwritten cells, in the order in which they were accepted.
 
         Raises

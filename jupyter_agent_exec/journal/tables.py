@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from ..models import Review, Session
 from ..records import (
@@ -235,13 +236,14 @@ def _put_event(
     event = event_of(line, state.last_seq, store)
     if event is not None:
         connection.execute(
-            "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                state.session.id, event.n, event.type, event.at, event.by, event.by_kind,
-                event.after_seq, event.execution_id,
-                None if event.text is None else _plain(event.text),
-            ),
-        )  # fmt: skip
+            "INSERT OR REPLACE INTO events VALUES"
+            " (:session, :n, :type, :at, :by, :by_kind, :after_seq, :execution_id, :text)",
+            {
+                **asdict(event),
+                "session": state.session.id,
+                "text": event.text and _plain(event.text),
+            },
+        )
 
 
 def _put_execution(
@@ -296,19 +298,8 @@ def _put_images(
     connection: sqlite3.Connection, number: int, record: ExecutionRecord, store: BlobStore
 ) -> None:
     connection.executemany(
-        "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                number,
-                image.output,
-                image.sha256,
-                image.mimetype,
-                image.width,
-                image.height,
-                image.bytes,
-            )
-            for image in pictures_of(record.blobs, store)
-        ],
+        "INSERT INTO images VALUES (:number, :output, :sha256, :mimetype, :width, :height, :bytes)",
+        [{"number": number, **asdict(image)} for image in pictures_of(record.blobs, store)],
     )
 
 

@@ -16,6 +16,7 @@ from ..records import KINDS, Entry, Mark, marked
 from ..types import Digest
 from .blobs import BlobStore
 from .erasure import digests_in, erased_names
+from .heads import chain_name
 from .lines import UNREADABLE, RawLine, decode_raw
 from .sink import SentEntry, SinkSettings
 
@@ -66,7 +67,7 @@ class Tail:
         self._path = path
         self._settings = settings
         self._blobs = BlobStore(path.parent / "blobs")
-        self.name = path.parent.name if path.name == "journal.jsonl" else path.stem
+        self.name = chain_name(path)
         """The id of the session, or the name of the ledger."""
         self._kept = cursors / self.name
 

@@ -179,9 +179,9 @@ class CellRecovery:
                     each.via not in (None, "contents"),
                     each.follows[record.id],
                 )
-                for record in self._history.unwritten_executions(session_id, each)
+                for record in self._history.unwritten_executions(each)
             ]
-            for session_id, each in unwritten.items()
+            for each in unwritten.values()
         ]
         return list(heapq.merge(*sessions, key=lambda cell: cell.record.accepted_at))
 

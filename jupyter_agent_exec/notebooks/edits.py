@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, InvalidRequest
 from ..models import (
-    CellPart,
     ClearOutputs,
     DeleteCell,
     Edit,
@@ -291,11 +290,8 @@ class _Planner:
         self._become(edit.cell_id, cell, first.cell_type, first.source)
         ids = [edit.cell_id]
         for part in others:
-            ids.append(self._insert_part(part, after=ids[-1]))
+            ids.append(self._insert(part.cell_type, part.source, Position(after=ids[-1])))
         return ids
-
-    def _insert_part(self, part: CellPart, after: CellId) -> CellId:
-        return self._insert(part.cell_type, part.source, Position(after=after))
 
     def _clear(self, edit: ClearOutputs) -> list[CellId]:
         if edit.cell_id is not None:

@@ -42,11 +42,6 @@ class CellPlace(NamedTuple):
         at = structs.replace(self.cell.at, follows=ids)
         return self._replace(cell=self.cell._replace(at=at))
 
-    @property
-    def is_at_end(self) -> bool:
-        """Whether a new cell goes to the end of the notebook."""
-        return isinstance(self.cell, NewCell) and self.cell.at == Position()
-
 
 def check(placement: Placement) -> None:
     """Raise InvalidRequest for a placement that contradicts itself."""

@@ -289,21 +289,22 @@ class _Files:
 
     async def last_modified(self, path: str) -> datetime | None:
         """Return when a notebook's file was saved last; None if unknown."""
-        try:
-            got = self._contents.get(path, type="notebook", content=False)
-            modified = (await ensure_async(got)).get("last_modified")
-        except (HTTPError, OSError):
-            return None
+        modified = (await self._without_content(path)).get("last_modified")
         return modified if isinstance(modified, datetime) and modified.tzinfo is not None else None
 
     async def hash(self, path: str) -> str | None:
         """Return the current hash of a notebook's file; None if unknown."""
+        hash = (await self._without_content(path)).get("hash")
+        return hash if isinstance(hash, str) else None
+
+    async def _without_content(self, path: str) -> Model:
+        """Return the model of a notebook without its content; an empty one if that fails."""
         try:
             got = self._contents.get(path, type="notebook", content=False, **self._asked)
-            hash = (await ensure_async(got)).get("hash")
+            model: Model = await ensure_async(got)
         except (HTTPError, OSError):
-            return None
-        return hash if isinstance(hash, str) else None
+            return {}
+        return model
 
     async def save(self, path: str, notebook: dict[str, Any]) -> None:
         """Save a notebook."""
