@@ -158,7 +158,7 @@ def test_cells_that_are_missing_are_found_without_the_index(tmp_path: Path) -> N
         history.stop()
     reader = HistoryReader(folder, Index(folder, log))  # it is never started
     found = reader.unwritten_cells(str(tmp_path))
-    told = [each for id, cells in found.items() for each in reader.unwritten_executions(id, cells)]
+    told = [each for cells in found.values() for each in reader.unwritten_executions(cells)]
     assert [each.source for each in told] == ["# 0", "# 1"]
     assert ran not in [each.id for each in told]  # a server that closes a session writes its cells
     assert reader.unwritten_cells(str(tmp_path / "elsewhere")) == {}
