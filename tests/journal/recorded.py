@@ -171,6 +171,24 @@ def run(
     return execution_id
 
 
+def add_late(
+    session: SessionJournal, id: ExecutionId, outputs: list[dict[str, Any]], **more: Any
+) -> None:
+    """Record outputs that come after their execution has finished."""
+    late, payloads = finished(id, outputs)
+    about: Any = {"at": AT, "by": BY, "outputs": late.outputs, "blobs": late.blobs}
+    session.append_final([LateOutput(execution_id=id, **about, **more)], payloads)
+
+
+def add_update(
+    session: SessionJournal, id: ExecutionId, output: dict[str, Any], *targets: OutputRef
+) -> None:
+    """Record that an execution updates what others show."""
+    update, payloads = finished(id, [output])
+    about: Any = {"at": AT, "by": BY, "outputs": update.outputs, "blobs": update.blobs}
+    session.append_final([DisplayUpdated(execution_id=id, targets=targets, **about)], payloads)
+
+
 def closed() -> Closed:
     return Closed(at=AT, by=BY, reason="closed")
 
@@ -274,12 +292,8 @@ def _run_all(session: SessionJournal) -> ExecutionId:
     session.append([wanted, dispatched(second)], [source, values])
     end, payloads = finished(second, [stream("no", "stderr")], "error")
     session.append_final([end], payloads)
-    for outputs, kind in (([display({"text/plain": "late"})], "late"), ([display({})], "update")):
-        end, payloads = finished(first, outputs)
-        about: Any = {"at": AT, "by": BY, "execution_id": first, "outputs": end.outputs}
-        late = LateOutput(**about)
-        update = DisplayUpdated(**about, targets=(OutputRef(first, 0),))
-        session.append_final([late if kind == "late" else update], payloads)
+    add_late(session, first, [display({"text/plain": "late"})])
+    add_update(session, first, display({}), OutputRef(first, 0))
     asks = ask(session, 3, "asked", before="before")
     entry, payload = approved(asks, "changed")
     changes = Payload.of(b'{"variables":[{"name":"a","change":"added","type":"int"}]}')

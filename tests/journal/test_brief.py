@@ -9,13 +9,12 @@ import pytest
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
 from jupyter_agent_exec.queries import ExecutionsQuery
-from jupyter_agent_exec.records import DisplayUpdated, OutputRef
+from jupyter_agent_exec.records import OutputRef
 from jupyter_agent_exec.text import images
 from tests.journal.recorded import (
-    AT,
-    BY,
     PNG,
     accepted,
+    add_update,
     closed,
     dispatched,
     display,
@@ -176,16 +175,7 @@ def test_base64_that_no_url_can_show_is_left_out_as_data(history, session):
 def test_updated_displays_are_left_out_by_what_they_show_now(history, session):
     execution_id = run(session, 1, "1", [display({"text/plain": LARGE}), display({"a/b": "x"})])
     for index, data in ((0, {"text/plain": "small"}), (1, {"image/png": REAL_PNG})):
-        update, payloads = finished(execution_id, [display(data)])
-        entry = DisplayUpdated(
-            at=AT,
-            by=BY,
-            execution_id=execution_id,
-            targets=(OutputRef(execution_id, index),),
-            outputs=update.outputs,
-            blobs=update.blobs,
-        )
-        session.append_final([entry], payloads)
+        add_update(session, execution_id, display(data), OutputRef(execution_id, index))
     (record,) = listed(history, session)
     assert record.outputs == [display({"text/plain": "small"}), display({})]
     assert left(record) == [(1, record.brief.images[0].bytes, ["image/png"])]

@@ -51,18 +51,6 @@ SECRET = "hunter2swordfish"
 LONG = f"{'x' * 9000} {SECRET}"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "agent_exec"
-
-
-@pytest.fixture
-def history(folder):
-    history = new_history(folder)
-    yield history
-    history.stop()
-
-
 def full_session(history, *, end=True, secret=SECRET, **fields):
     """Record a session that has a secret in every kind of payload that an execution has."""
     entry = opened(**fields)

@@ -11,9 +11,7 @@ from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import ExecutionError, Omitted
 from jupyter_agent_exec.queries import ExecutionsQuery, SessionsQuery
 from jupyter_agent_exec.records import (
-    DisplayUpdated,
     KernelEnded,
-    LateOutput,
     OutputRef,
     Payload,
 )
@@ -23,6 +21,8 @@ from tests.journal.recorded import (
     BY,
     PNG,
     accepted,
+    add_late,
+    add_update,
     closed,
     dispatched,
     display,
@@ -92,20 +92,8 @@ def test_an_execution_is_followed_through_its_statuses(history, session):
 
 def test_late_outputs_follow_the_others(history, session):
     execution_id = run(session, 1, "start()", [stream("first")])
-    late, payloads = finished(execution_id, [display({"image/png": PNG}), stream("x" * 9000)])
-    session.append_final(
-        [
-            LateOutput(
-                at=AT,
-                by=BY,
-                execution_id=execution_id,
-                outputs=late.outputs,
-                blobs=late.blobs,
-                omitted=Omitted(lines=2),
-            )
-        ],
-        payloads,
-    )
+    late = [display({"image/png": PNG}), stream("x" * 9000)]
+    add_late(session, execution_id, late, omitted=Omitted(lines=2))
     record = history.execution(execution_id)
     assert [output["output_type"] for output in record.outputs] == [
         "stream",
@@ -119,16 +107,8 @@ def test_late_outputs_follow_the_others(history, session):
 def test_a_display_update_reaches_the_earlier_execution(history, session):
     first = run(session, 1, "show()", [stream("a"), display({"image/png": PNG}, old=1)])
     second = run(session, 2, "update()", [])
-    update, payloads = finished(first, [display({"text/plain": "x" * 9000}, new=1)])
-    entry = DisplayUpdated(
-        at=AT,
-        by=BY,
-        execution_id=second,
-        targets=(OutputRef(first, 1), OutputRef(second, 7)),
-        outputs=update.outputs,
-        blobs=update.blobs,
-    )
-    session.append_final([entry], payloads)
+    update = display({"text/plain": "x" * 9000}, new=1)
+    add_update(session, second, update, OutputRef(first, 1), OutputRef(second, 7))
     record = history.execution(first)
     assert record.outputs == [stream("a"), display({"text/plain": "x" * 9000}, new=1)]
     assert [ref.at for ref in record.blobs] == [(1, "data", "text/plain")]

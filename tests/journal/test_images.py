@@ -8,14 +8,14 @@ import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.queries import EventsQuery, SearchQuery
-from jupyter_agent_exec.records import DisplayUpdated, LateOutput, OutputRef
+from jupyter_agent_exec.records import OutputRef
 from tests.journal.recorded import (
     AT,
-    BY,
     PNG,
+    add_late,
+    add_update,
     closed,
     display,
-    finished,
     new_history,
     opened,
     reviewed,
@@ -122,22 +122,9 @@ def test_images_follow_what_comes_late_and_what_is_updated(history, session):
     execution_id = run(session, 1, "1", [plot(), display({"text/plain": "soon"})])
     assert found(history) == [(1, 0)]
     for index, data in ((1, {"image/png": REAL_PNG}), (0, {"text/plain": "gone"})):
-        update, payloads = finished(execution_id, [display(data)])
-        entry = DisplayUpdated(
-            at=AT,
-            by=BY,
-            execution_id=execution_id,
-            targets=(OutputRef(execution_id, index),),
-            outputs=update.outputs,
-            blobs=update.blobs,
-        )
-        session.append_final([entry], payloads)
+        add_update(session, execution_id, display(data), OutputRef(execution_id, index))
     assert found(history) == [(1, 1)]
-    late, payloads = finished(execution_id, [plot()])
-    entry = LateOutput(
-        at=AT, by=BY, execution_id=execution_id, outputs=late.outputs, blobs=late.blobs
-    )
-    session.append_final([entry], payloads)
+    add_late(session, execution_id, [plot()])
     assert found(history) == [(1, 1), (1, 2)]
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec.journal.notebook import Export, cell
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.queries import ExecutionsQuery
-from jupyter_agent_exec.records import GrantGiven, Interrupted, LateOutput, Payload, digest_of
+from jupyter_agent_exec.records import GrantGiven, Interrupted, Payload, digest_of
 from tests.journal.recorded import (
     AT,
     BY,
@@ -21,6 +21,7 @@ from tests.journal.recorded import (
     PERSON,
     PNG,
     accepted,
+    add_late,
     approved,
     ask,
     closed,
@@ -164,10 +165,7 @@ def test_what_went_wrong_is_told_in_the_cell(history, session):
         outputs_complete=False,
     )
     session.append_final([end], payloads)
-    late, payloads = finished(execution_id, [stream("late\n")])
-    session.append_final(
-        [LateOutput(at=AT, by=BY, execution_id=execution_id, outputs=late.outputs)], payloads
-    )
+    add_late(session, execution_id, [stream("late\n")])
     (told,) = exported(history, session.session_id)["cells"]
     assert [output["text"] for output in told["outputs"]] == ["1\n", "late\n"]
     metadata = told["metadata"]["agent_exec"]

@@ -30,11 +30,6 @@ NOW = datetime(2026, 11, 24, tzinfo=UTC)
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "agent_exec"
-
-
-@pytest.fixture
 def history(folder):
     history = new_history(folder, retention=make_rules(ALL))
     yield history

@@ -19,8 +19,6 @@ from jupyter_agent_exec.journal.verify import (
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
 from jupyter_agent_exec.records import (
     JOURNAL_ENTRY,
-    DisplayUpdated,
-    LateOutput,
     OutputRef,
     Rejected,
     digest_of,
@@ -28,9 +26,10 @@ from jupyter_agent_exec.records import (
 from jupyter_agent_exec.types import Digest
 from tests.journal.recorded import (
     AT,
-    BY,
     PERSON,
     PNG,
+    add_late,
+    add_update,
     approved,
     ask,
     closed,
@@ -53,23 +52,8 @@ def made(history, folder):
     first = run(session, 1, "print(1)", [stream("one\n")])
     run(session, 2, "plot()", [display({"image/png": PNG, "text/html": "<b>" * 4000})])
     run(session, 3, "1/0", [stream("three\n", "stderr")], "error")
-    late, payloads = finished(first, [display({"text/plain": "late"})])
-    session.append_final(
-        [LateOutput(at=AT, by=BY, execution_id=first, outputs=late.outputs)], payloads
-    )
-    update, payloads = finished(first, [display({"text/plain": "updated"})])
-    session.append_final(
-        [
-            DisplayUpdated(
-                at=AT,
-                by=BY,
-                execution_id=first,
-                targets=(OutputRef(first, 1),),
-                outputs=update.outputs,
-            )
-        ],
-        payloads,
-    )
+    add_late(session, first, [display({"text/plain": "late"})])
+    add_update(session, first, display({"text/plain": "updated"}), OutputRef(first, 1))
     session.close(closed())
     return folder / "sessions" / session.session_id / "journal.jsonl"
 

@@ -32,19 +32,7 @@ from jupyter_agent_exec.notebooks.changes import Backend, Change, Expected, Note
 from jupyter_agent_exec.types import Via
 from tests.journal.recorded import accepted, closed, new_execution_id, new_history
 from tests.notebooks.deciding_bench import ADA, INERT, SCRIPT, Bench, Full
-from tests.notebooks.ways import DictWay, code, notebook
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Any:
-    history = new_history(tmp_path / "agent_exec")
-    yield history
-    history.stop()
-
-
-@pytest.fixture
-def bench(history: History) -> Bench:
-    return Bench(history, DictWay(notebook(code("a", "1"))))
+from tests.notebooks.ways import code, notebook
 
 
 async def test_a_cell_that_was_discarded_comes_back_as_it_was(bench: Bench):

@@ -17,24 +17,7 @@ from jupyter_agent_exec.errors import (
 from jupyter_agent_exec.journal.history import History
 from tests.journal.recorded import accepted, closed, finished, new_execution_id, new_history
 from tests.notebooks.deciding_bench import ADA, INERT, SCRIPT, Bench, Full
-from tests.notebooks.ways import DictWay, code, notebook
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "agent_exec"
-
-
-@pytest.fixture
-def history(folder):
-    history = new_history(folder)
-    yield history
-    history.stop()
-
-
-@pytest.fixture
-def bench(history: History) -> Bench:
-    return Bench(history, DictWay(notebook(code("a", "1"))))
+from tests.notebooks.ways import code, notebook
 
 
 async def test_accepting_brings_the_originals_and_trusts_the_cell(bench: Bench):
