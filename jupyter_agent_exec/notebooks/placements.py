@@ -15,12 +15,19 @@ from .edits import source_hash
 
 
 class CellPlace(NamedTuple):
-    """The place of an execution's cell, and the source that runs there."""
+    """The place of an execution's cell."""
 
-    source: str
     cell: NewCell | ExistingCell
-    cell_id: CellId | None
+    cell_id: CellId | None = None
     """Id of the existing cell to run; None for a new cell."""
+
+    @property
+    def source(self) -> str:
+        """The source that runs there."""
+        cell = self.cell
+        if isinstance(cell, ExistingCell):
+            return cell.before if cell.source is None else cell.source
+        return cell.source
 
     @property
     def replaces(self) -> str | None:
@@ -31,9 +38,9 @@ class CellPlace(NamedTuple):
     def approved(self, source: str) -> CellPlace:
         """Return the place with the source that the user approved. The user may have edited it."""
         if isinstance(self.cell, NewCell):
-            return self._replace(source=source, cell=self.cell._replace(source=source))
+            return self._replace(cell=self.cell._replace(source=source))
         becomes = None if source == self.cell.before else source
-        return self._replace(source=source, cell=self.cell._replace(source=becomes))
+        return self._replace(cell=self.cell._replace(source=becomes))
 
     def following(self, ids: tuple[CellId, ...]) -> CellPlace:
         """Return the place with the cells that a new one follows."""
@@ -58,7 +65,7 @@ def check(placement: Placement) -> None:
 
 def at_end(source: str | None) -> CellPlace:
     """Return the place of a new cell at the notebook's end. Raise InvalidRequest without source."""
-    return CellPlace(_given(source), NewCell(_given(source), Position()), None)
+    return CellPlace(NewCell(_given(source), Position()))
 
 
 def named(notebook: Notebook | None, placement: Placement, source: str | None) -> CellPlace:
@@ -80,7 +87,7 @@ def named(notebook: Notebook | None, placement: Placement, source: str | None) -
         if id is not None and notebook is not None:
             _cell(notebook, id, field)
     at = Position(after=placement.after, before=placement.before)
-    return CellPlace(_given(source), NewCell(_given(source), at), None)
+    return CellPlace(NewCell(_given(source), at))
 
 
 def _given(source: str | None) -> str:
@@ -109,7 +116,7 @@ def _cell_to_run(
 ) -> CellPlace:
     """Return the place of an existing cell that has not changed."""
     if notebook is None:
-        return CellPlace(_given(source), ExistingCell("", _given(source)), id)
+        return CellPlace(ExistingCell("", _given(source)), id)
     cell = _cell(notebook, id, "cell")
     if cell["cell_type"] != "code":
         raise InvalidRequest(
@@ -126,6 +133,4 @@ def _cell_to_run(
             source=current,
             source_sha256=sha256,
         )
-    if source is None or source == current:
-        return CellPlace(current, ExistingCell(current, None), id)
-    return CellPlace(source, ExistingCell(current, source), id)
+    return CellPlace(ExistingCell(current, None if source == current else source), id)

@@ -29,6 +29,7 @@ from ..models import (
 )
 from ..records import (
     SERVER,
+    By,
     EditDecision,
     EditsDecided,
     EditsDeciding,
@@ -178,21 +179,14 @@ class Proposals:
         cell_id, session_id = execution.spec.place.cell_id, execution.session_id
         async with self._lock(session_id):
             recorded = await self._recorded(session_id)
-            open_edits = _open(recorded)
             replaced = tuple(
                 EditDecision(id=edit.id, status="replaced")
-                for edit in open_edits
+                for edit in _open(recorded)
                 if edit.cell_id == cell_id and edit.before != edit.after
             )
             if replaced:
-                entry = EditsDecided(
-                    at=timestamp(),
-                    by=execution.by,
-                    path=recorded[-1].path,
-                    decisions=replaced,
-                    open=len(open_edits) - len(replaced),
-                )
-                await self._write(session_id, entry)
+                path = recorded[-1].path
+                await self._write(session_id, _entry_of(recorded, path, execution.by, replaced))
 
     async def propose_lost(
         self, session_id: SessionId, path: str, ids: Collection[ProposedEditId]
@@ -216,14 +210,7 @@ class Proposals:
                 if edit.id in ids and edit.status == "kept" and not is_shown(edit, notebook)
             )
             if lost:
-                entry = EditsDecided(
-                    at=timestamp(),
-                    by=SERVER,
-                    path=path,
-                    decisions=lost,
-                    open=len(_open(recorded)) + len(lost),
-                )
-                await self._write(session_id, entry)
+                await self._write(session_id, _entry_of(recorded, path, SERVER, lost))
 
     async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
         """Return a notebook as it would be with the open edits of a session.
@@ -557,14 +544,8 @@ class _Decision:
                 Payload.of(as_json(complete(self._notebook.cells, cells))),
                 Payload.of(as_json(state_of(final.cells, cells))),
             ]
-        decided = {decision.id for decision in self._decisions}
-        entry = EditsDecided(
-            at=timestamp(),
-            by=self._by,
-            path=self._path,
-            decisions=tuple(self._decisions),
-            open=len({edit.id for edit in _open(recorded)} - decided)
-            + sum(decision.status == "open" for decision in self._decisions),
+        entry = replace(
+            _entry_of(recorded, self._path, self._by, self._decisions),
             via=via if planned is not None and planned.changes else None,
             before=payloads[0].digest if payloads else None,
             after=payloads[1].digest if payloads else None,
@@ -583,6 +564,21 @@ class _Decision:
 def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:
     """Return the open edits, in the order in which they are made."""
     return [edit for each in recorded for edit in each.edits if edit.status == "open"]
+
+
+def _entry_of(
+    recorded: Iterable[RecordedProposal], path: str, by: By, decisions: Sequence[EditDecision]
+) -> EditsDecided:
+    """Return the entry of decisions that do not change the notebook."""
+    left = {edit.id for edit in _open(recorded)} - {decision.id for decision in decisions}
+    again = sum(decision.status == "open" for decision in decisions)
+    return EditsDecided(
+        at=timestamp(),
+        by=by,
+        path=path,
+        decisions=tuple(decisions),
+        open=len(left) + again,
+    )
 
 
 def _busy(cell_id: CellId, execution_id: ExecutionId) -> CellBusy:

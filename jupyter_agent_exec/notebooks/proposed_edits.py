@@ -20,9 +20,7 @@ from ..lookalikes import lookalike_words
 from ..models import (
     CellPart,
     ClearOutputs,
-    DeleteCell,
     Edit,
-    InsertCell,
     MoveCell,
     ProposedEdit,
     ReplaceCell,
@@ -42,6 +40,7 @@ from .changes import (
     find_cell,
     id_of,
     joined,
+    new_cell,
     order_of,
 )
 from .edits import CellContent, EditPlan, content_of, plan
@@ -71,7 +70,7 @@ def keeping(edit: RecordedEdit, notebook: Notebook) -> Step:
     if edit.before is None:
         return _insert(edit, cell, notebook)
     if edit.after is None:
-        return _delete(edit, cell, notebook)
+        return _delete(edit, cell)
     if cell is None:
         raise DoesNotFit("The cell was deleted since.")
     return _change(edit, cell, edit.before, edit.after, notebook)
@@ -198,24 +197,18 @@ def _insert(edit: RecordedEdit, cell: Cell | None, notebook: Notebook) -> Step:
     after = _known(edit.after)
     if cell is not None:
         return Step([], content_of(cell))
-    at = _place(edit.order, edit.cell_id, notebook)
-    request = InsertCell(
-        cell_type=after["cell_type"],  # type: ignore[arg-type]
-        source=after["source"],
-        after=at.after,
-        before=at.before,
-    )
-    return Step(_planned(notebook, request, new=edit.cell_id), after)
+    new = new_cell(edit.cell_id, after["cell_type"], after["source"])
+    return Step([PutCell(cell=new, at=_place(edit.order, edit.cell_id, notebook))], after)
 
 
-def _delete(edit: RecordedEdit, cell: Cell | None, notebook: Notebook) -> Step:
+def _delete(edit: RecordedEdit, cell: Cell | None) -> Step:
     if cell is None:
         if edit.begun:  # by us, before the server died
             return Step([], None)
         raise DoesNotFit("The cell is gone already.")
     if content_of(cell) != edit.before:
         raise DoesNotFit("The cell was edited since.")
-    return Step(_planned(notebook, DeleteCell(cell_id=edit.cell_id)), None)
+    return Step([changes.DeleteCell(cell_id=edit.cell_id)], None)
 
 
 def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook: Notebook) -> Step:
@@ -238,7 +231,7 @@ def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook:
             requests.append(MoveCell(cell_id=edit.cell_id, after=at.after, before=at.before))
     if edit.cleared and result["cell_type"] == cell["cell_type"] == "code":
         requests.append(ClearOutputs(cell_id=edit.cell_id))
-    return Step(_planned(notebook, *requests), result)
+    return Step(plan(notebook, requests, lambda: edit.cell_id).changes, result)
 
 
 def _take_out(as_kept: Cell | None, cell: Cell | None) -> Step:
@@ -272,10 +265,6 @@ def _with_outputs(cell: Cell) -> list[Change]:
 
 
 # -- helpers -------------------------------------------------------------------------------------
-
-
-def _planned(notebook: Notebook, *edits: Edit, new: CellId | None = None) -> list[Change]:
-    return plan(notebook, edits, lambda: CellId(new or "")).changes
 
 
 def _place(order: Sequence[CellId], id: CellId, notebook: Notebook) -> Position:
