@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -48,11 +49,32 @@ def replace_file(path: Path, data: bytes) -> None:
         The file cannot be written; an earlier one is unchanged.
     """
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    try:
+        with open(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def with_mark(mark: Path) -> Iterator[None]:
+    """Keep an empty file while something is done; after an error, it stays.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    make_folder(mark.parent)
+    mark.touch(mode=0o600)
+    sync_folder(mark.parent)
+    yield
+    mark.unlink(missing_ok=True)
 
 
 class Reserve:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..durability import make_folder, sync_folder
+from ..durability import make_folder, replace_file, sync_folder
 from ..records import BlobRef, Payload, new_salt
 from ..types import IMAGE_TYPES, JSON, Digest, Output
 from .lines import Line
@@ -216,7 +216,8 @@ class BlobStore:
             data = payload.data
             if data is not None and not _fits_on_a_line(data, as_file=payload.as_file):
                 if not self.path(payload.digest).exists():
-                    self._write(payload.digest, data)
+                    make_folder(self.folder)
+                    replace_file(self.path(payload.digest), data)
                     written = True
                 kept.append(replace(payload, data=None))
             else:
@@ -233,21 +234,6 @@ class BlobStore:
         """Remove unfinished files of a server that died."""
         for path in self.folder.glob(".*"):
             path.unlink(missing_ok=True)
-
-    def _write(self, digest: Digest, data: bytes) -> None:
-        make_folder(self.folder)
-        temporary = self.folder / f".{secrets.token_hex(8)}"
-        try:
-            with open(
-                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(self.path(digest))
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 def _fits_on_a_line(data: bytes, *, as_file: bool) -> bool:

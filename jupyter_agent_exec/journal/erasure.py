@@ -11,13 +11,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from ..durability import make_folder, sync_folder
+from ..durability import sync_folder, with_mark
 from ..errors import HistoryBusy, InvalidRequest
 from ..models import Chain, Erase
 from ..records import (
@@ -218,15 +218,9 @@ def sole_erasure(folder: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def marked(session: Path) -> Iterator[None]:
+def marked(session: Path) -> AbstractContextManager[None]:
     """Mark a session as long as something is erased from it; after an error, the mark stays."""
-    mark = session.parents[1] / _MARKS / session.name
-    make_folder(mark.parent)
-    mark.touch(mode=0o600)
-    sync_folder(mark.parent)
-    yield
-    mark.unlink()
+    return with_mark(session.parents[1] / _MARKS / session.name)
 
 
 def _ranges(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:

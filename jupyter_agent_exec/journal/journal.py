@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ import msgspec
 from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
-from ..durability import Reserve, make_folder, sync_data, sync_folder
+from ..durability import Reserve, sync_data, with_mark
 from ..errors import HistoryBusy, HistoryUnavailable
 from ..models import Chain, HeadSignature
 from ..records import Closed, Entry, Mark, Payload, marked
@@ -578,18 +578,10 @@ def amend_session(
             journal.close()
 
 
-@contextmanager
-def unlisted(session: Path) -> Iterator[None]:
-    """Keep a mark while the ledger lacks an amendment of a session; after an error, it stays.
-
-    Raises OSError if it cannot be made.
-    """
-    mark = session.parents[1] / _UNLISTED / f"{session.name}.{secrets.token_hex(8)}"
-    make_folder(mark.parent)
-    mark.touch(mode=0o600)
-    sync_folder(mark.parent)
-    yield
-    mark.unlink(missing_ok=True)
+def unlisted(session: Path) -> AbstractContextManager[None]:
+    """Mark a session while the ledger lacks its amendment; after an error, the mark stays."""
+    name = f"{session.name}.{secrets.token_hex(8)}"
+    return with_mark(session.parents[1] / _UNLISTED / name)
 
 
 def unlisted_in(folder: Path) -> list[tuple[Path, SessionId]]:
