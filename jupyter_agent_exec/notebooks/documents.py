@@ -142,35 +142,26 @@ class Notebooks:
         NotebookNotFound, DocumentUnwritable, CellNotFound, DocumentChanged, InvalidRequest
             Nothing was changed.
         """
-        lock = self._edited.setdefault(path, asyncio.Lock())
-        async with lock:
-            return await self._change(path, make_plan, about_to)
-
-    async def _change(
-        self,
-        path: str,
-        make_plan: Callable[[Notebook], Awaitable[EditPlan]],
-        about_to: Callable[[EditPlan], Awaitable[None]],
-    ) -> tuple[Via, EditPlan]:
         broken: list[Backend] = []
         unsure: list[EditPlan] = []
-        for _ in range(MAX_PLANS):
-            backend, handle, notebook = await self._read(path, broken)
-            for made in unsure:
-                if _is_made(made, notebook):
-                    return handle.via, made
-            planned = await make_plan(notebook)
-            await about_to(planned)
-            try:
-                if planned.changes:
-                    await handle.apply(planned.changes, planned.expected)
-            except Moved:
-                continue
-            except Unreachable:
-                broken.append(backend)
-                unsure.append(planned)
-                continue
-            return handle.via, planned
+        async with self._edited.setdefault(path, asyncio.Lock()):
+            for _ in range(MAX_PLANS):
+                backend, handle, notebook = await self._read(path, broken)
+                for made in unsure:
+                    if _is_made(made, notebook):
+                        return handle.via, made
+                planned = await make_plan(notebook)
+                await about_to(planned)
+                try:
+                    if planned.changes:
+                        await handle.apply(planned.changes, planned.expected)
+                except Moved:
+                    continue
+                except Unreachable:
+                    broken.append(backend)
+                    unsure.append(planned)
+                    continue
+                return handle.via, planned
         raise DocumentChanged(
             f"The notebook changed {MAX_PLANS} times while it was to be edited; nothing was "
             "changed. Try again.",
