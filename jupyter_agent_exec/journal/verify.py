@@ -426,9 +426,11 @@ _AMENDMENTS = (
     "edits_deciding",
     "edits_decided",
     "erased",
+    "notebook_moved",
     "reviewed",
 )
-"""Entries that may follow a session's end: a person's decisions, and what happened to its cells."""
+"""Entries that may follow a session's end: a person's decisions, and what happened to its cells and
+to its notebook."""
 
 
 def compare_session(

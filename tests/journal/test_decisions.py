@@ -17,6 +17,7 @@ from jupyter_agent_exec.records import (
     CellRestored,
     CellWritten,
     FilesChanged,
+    NotebookMoved,
     OutputsAccepted,
     OutputsDiscarded,
     OutputsRestored,
@@ -316,7 +317,9 @@ def test_people_decide_about_open_and_closed_sessions(history, session, folder):
         again.stop()
 
 
-@pytest.mark.parametrize("what", ["reviewed", "restored", "cell_discarded", "cell_restored"])
+@pytest.mark.parametrize(
+    "what", ["reviewed", "restored", "cell_discarded", "cell_restored", "notebook_moved"]
+)
 def test_a_decision_after_the_end_that_no_ledger_tells_is_no_alteration(
     history, session, folder, what
 ):
@@ -331,6 +334,7 @@ def test_a_decision_after_the_end_that_no_ledger_tells_is_no_alteration(
             **about, path="a.ipynb", cell_id=CellId("c"), cell=cell.digest, after=None
         ),
         "cell_restored": CellRestored(**about, path="a.ipynb"),
+        "notebook_moved": NotebookMoved(at=AT, by=PERSON, path="b.ipynb", before="a.ipynb"),
     }[what]
     history.decide(session.session_id, [entry], [cell])
     (ledger,) = folder.glob("ledger-*.jsonl")
