@@ -16,7 +16,7 @@ from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase
 from .file import Conditions, FilesQuery, OpenFile, matches, missing, span_of
-from .manager import SessionFiles
+from .manager import FileRequest, SessionFiles
 from .upload import Upload
 
 DISCARDED_BYTES: Final = 64_000_000
@@ -167,9 +167,7 @@ class FileHandler(OneFileBase):
         try:
             await self._take_gathered(self.upload)
             self.check_token()
-            uploaded = await self.files.finish(
-                session_id, self.upload, self._conditions, self.caller
-            )
+            uploaded = await self.files.finish(self._file_request, self.upload)
         finally:
             await self.files.drop(self.upload)
         self.set_header("ETag", uploaded.etag)
@@ -180,7 +178,7 @@ class FileHandler(OneFileBase):
     @requires("files", answers={204: None}, headers=("If-Match",))
     async def delete(self, session_id: str, path: str) -> None:
         """Delete a file as the session left it or named by `If-Match`, or an empty folder."""
-        await self.files.delete(session_id, self.file_path, self._conditions, self.caller)
+        await self.files.delete(self._file_request)
         self.set_status(204)
         self.clear_header("Content-Type")
 
@@ -197,22 +195,16 @@ class FileHandler(OneFileBase):
             raise
 
     @property
-    def _conditions(self) -> Conditions:
-        return Conditions(
-            if_match=self.request.headers.get("If-Match"),
-            if_none_match=self.request.headers.get("If-None-Match"),
-        )
+    def _file_request(self) -> FileRequest:
+        headers, session_id = self.request.headers, self.path_kwargs["session_id"]
+        conditions = Conditions(headers.get("If-Match"), headers.get("If-None-Match"))
+        return FileRequest(session_id, self.file_path, conditions, self.caller)
 
     async def _begin(self) -> None:
         await self.authorize("files")
         said = self.request.headers.get("Content-Length", "")
-        self.upload = await self.files.begin(
-            self.path_kwargs["session_id"],
-            self.file_path,
-            self._conditions,
-            int(said) if said.isdecimal() else None,
-            self.caller,
-        )
+        declared_bytes = int(said) if said.isdecimal() else None
+        self.upload = await self.files.begin(self._file_request, declared_bytes)
 
     def _refuse(self, refusal: AgentExecError) -> None:
         """Store an error until the body has arrived. The rest of the body is discarded."""

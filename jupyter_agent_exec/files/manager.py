@@ -75,6 +75,17 @@ class Uploaded(NamedTuple):
     is_new: bool
 
 
+class FileRequest(NamedTuple):
+    """A request to write or delete a file."""
+
+    session_id: str
+    path: str
+    conditions: Conditions
+    caller: Caller
+    is_export: bool = False
+    """Whether the file is a notebook that this server made of a session."""
+
+
 class FileChange(NamedTuple):
     """A change to a path that may be written. `OwnFiles.check` then checks the file there."""
 
@@ -178,24 +189,13 @@ class SessionFiles:
                 f"A file may have {self._max_bytes:,} bytes here.", limit_bytes=self._max_bytes
             )
 
-    async def begin(
-        self,
-        session_id: str,
-        path: str,
-        conditions: Conditions,
-        declared_bytes: int | None,
-        caller: Caller,
-        *,
-        is_export: bool = False,
-    ) -> Upload:
+    async def begin(self, request: FileRequest, declared_bytes: int | None) -> Upload:
         """Begin an upload, if the file may be written there.
 
         Parameters
         ----------
         declared_bytes
             The size that the client declared; None if it declared none.
-        is_export
-            Whether it is a notebook that this server made of a session.
 
         Raises
         ------
@@ -203,16 +203,16 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable
             No upload was started.
         """
-        change = await self._change(session_id, path, _UPLOAD, caller, is_export=is_export)
+        change = await self._change(request, _UPLOAD)
         check_new(change.parts)
         self.check_size(declared_bytes or 0)
         folder = await self._folders.of(change.session)
 
         def begin_it() -> Upload:
-            with writing(path):
+            with writing(request.path):
                 upload = Upload(self._place(folder), change.parts)
                 try:
-                    change.own.check(path, upload.standing(), conditions)
+                    change.own.check(request.path, upload.standing(), request.conditions)
                 except BaseException:
                     upload.drop()
                     raise
@@ -238,15 +238,7 @@ class SessionFiles:
 
         await self._sessions.in_thread(write)
 
-    async def finish(
-        self,
-        session_id: str,
-        upload: Upload,
-        conditions: Conditions,
-        caller: Caller,
-        *,
-        is_export: bool = False,
-    ) -> Uploaded:
+    async def finish(self, request: FileRequest, upload: Upload) -> Uploaded:
         """Record the upload, then move the complete file to its place.
 
         Raises
@@ -255,8 +247,8 @@ class SessionFiles:
         HistoryUnavailable
             The caller must drop the upload. The file at the path was not changed.
         """
-        path, by = "/".join(upload.parts), caller.by()
-        change = await self._change(session_id, path, _UPLOAD, caller, is_export=is_export)
+        path, by = "/".join(upload.parts), request.caller.by()
+        change = await self._change(request, _UPLOAD)
 
         def standing() -> os.stat_result | None:
             with writing(path):
@@ -268,7 +260,7 @@ class SessionFiles:
 
         async with change.own.lock:
             before = await self._sessions.in_thread(standing)
-            change.own.check(path, before, conditions)
+            change.own.check(path, before, request.conditions)
             replaced = None if before is None else etag_of(before)
             entry = FileUploaded(
                 at=timestamp(),
@@ -303,12 +295,11 @@ class SessionFiles:
         PayloadTooLarge, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
             The file at the path was not changed.
         """
-        upload = await self.begin(
-            session_id, path, conditions, len(data), caller, is_export=is_export
-        )
+        request = FileRequest(session_id, path, conditions, caller, is_export)
+        upload = await self.begin(request, len(data))
         try:
             await self.take(upload, data)
-            return await self.finish(session_id, upload, conditions, caller, is_export=is_export)
+            return await self.finish(request, upload)
         finally:
             await self.drop(upload)
 
@@ -321,9 +312,7 @@ class SessionFiles:
         """Drop an upload in the background."""
         self._tasks.start(self.drop(upload), f"drop {upload.parts[-1]}")
 
-    async def delete(
-        self, session_id: str, path: str, conditions: Conditions, caller: Caller
-    ) -> None:
+    async def delete(self, request: FileRequest) -> None:
         """Delete a file, or an empty folder.
 
         Raises
@@ -332,8 +321,8 @@ class SessionFiles:
         FileMissing, PreconditionFailed, FileNotOwned, FileUnwritable, HistoryUnavailable
             Nothing was deleted.
         """
-        by = caller.by()
-        change = await self._change(session_id, path, _DELETION, caller)
+        path, by = request.path, request.caller.by()
+        change = await self._change(request, _DELETION)
         folder = await self._folders.of(change.session)
         async with change.own.lock:
             status = await self._in_place(look_at, folder, change)
@@ -342,7 +331,7 @@ class SessionFiles:
             is_folder = stat.S_ISDIR(status.st_mode)
             sha256 = None
             if not is_folder:  # an empty folder has no content to lose
-                change.own.check(path, status, conditions)
+                change.own.check(path, status, request.conditions)
                 sha256 = await self._in_place(digest_of_file, folder, change)
             entry = FileDeleted(
                 at=timestamp(),
@@ -358,28 +347,21 @@ class SessionFiles:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    async def _change(
-        self,
-        session_id: str,
-        path: str,
-        what: str,
-        caller: Caller,
-        *,
-        is_export: bool = False,
-    ) -> FileChange:
+    async def _change(self, request: FileRequest, what: str) -> FileChange:
         """Return the change of a file, if an agent may currently write or delete at its path."""
-        session = await self._sessions.live_session(session_id)
+        path = request.path
+        session = await self._sessions.live_session(request.session_id)
         parts = parts_of(path)
         if is_hidden(parts):
             raise Forbidden(f"{path!r} is hidden: nothing is written or deleted there.")
-        if is_notebook(parts[-1]) and not is_export:
+        if is_notebook(parts[-1]) and not request.is_export:
             raise Forbidden(
                 "Notebooks are not written or deleted as files: edit their cells instead, or have "
                 "your code make the notebook."
             )
         is_code = not is_data(parts)
         kind = "a file that can become code" if is_code else "a file"
-        self._sessions.admit(session, caller, f"{what} {kind}", is_code=is_code)
+        self._sessions.admit(session, request.caller, f"{what} {kind}", is_code=is_code)
         return FileChange(session, self._own.setdefault(session, OwnFiles()), path, parts)
 
     @asynccontextmanager

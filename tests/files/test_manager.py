@@ -14,7 +14,7 @@ import pytest
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import FileNotOwned
 from jupyter_agent_exec.files.file import Conditions
-from jupyter_agent_exec.files.manager import SessionFiles
+from jupyter_agent_exec.files.manager import FileRequest, SessionFiles
 from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.records import Entry, FileDeleted, FileUnchanged, FileUploaded
 from jupyter_agent_exec.tasks import Tasks
@@ -69,15 +69,16 @@ def files_of(session: Session, folder: Path) -> SessionFiles:
 
 CALLER = Caller(username="ada", display_name="Ada", access="full")
 ANY = Conditions(if_match=None, if_none_match=None)
+ASKED = FileRequest("s", "a.txt", ANY, CALLER)
 
 
 async def test_an_upload_that_fails_when_it_is_recorded_is_told_as_not_done(tmp_path: Path) -> None:
     session = Session(lambda: (tmp_path / "a.txt").write_text("a person's"))
     files = files_of(session, tmp_path)
-    upload = await files.begin("s", "a.txt", ANY, None, CALLER)
+    upload = await files.begin(ASKED, None)
     await files.take(upload, b"an agent's")
     with pytest.raises(FileNotOwned):
-        await files.finish("s", upload, ANY, CALLER)
+        await files.finish(ASKED, upload)
     await files.drop(upload)
     assert (tmp_path / "a.txt").read_text() == "a person's"
     first, second = session.entries
@@ -92,5 +93,5 @@ async def test_a_deletion_that_fails_when_it_is_recorded_is_told_as_not_done(
     session = Session(lambda: (tmp_path / "empty" / "a.txt").write_text("a person's"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotOwned):
-        await files_of(session, tmp_path).delete("s", "empty", ANY, CALLER)
+        await files_of(session, tmp_path).delete(FileRequest("s", "empty", ANY, CALLER))
     assert [type(entry) for entry in session.entries] == [FileDeleted, FileUnchanged]
