@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
@@ -23,7 +32,7 @@ from ..models import (
     Request,
     Session,
 )
-from ..records import NotebookEditAsked, NotebookEditRefused, Payload, timestamp
+from ..records import By, NotebookEditAsked, NotebookEditRefused, Payload, timestamp
 from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
@@ -196,18 +205,19 @@ class NotebookManager:
         check = partial(self._check, session, path, caller, proposes)
         if proposes:
             return await self._proposals.propose(session, path, asked, caller, check)
-        recording = _Recording(session, path, asked, caller)
+        by = caller.by()
+        async with _recorded(session, path, asked, by) as record:
 
-        async def about_to(planned: EditPlan) -> None:
-            check(planned)
-            await recording.about_to()
+            async def about_to(planned: EditPlan) -> None:
+                check(planned)
+                await record()
 
-        try:
             via, planned = await self._notebooks.edit(path, asked.edits, asked.hash, about_to)
-        except AgentExecError as error:
-            await recording.refused(error)
-            raise
-        await recording.made(via, planned.before, planned.after)
+        before, after = Payload.of(as_json(planned.before)), Payload.of(as_json(planned.after))
+        entry = NotebookEditedEntry(
+            at=timestamp(), by=by, path=path, via=via, before=before.digest, after=after.digest
+        )
+        await session.note(entry, [before, after])
         self._writer.settle(path, via)
         return NotebookEdited(
             path=path,
@@ -237,58 +247,32 @@ class NotebookManager:
         return await self._sessions.in_thread(make)
 
 
-class _Recording:
-    """Records one request in a session's journal."""
+@asynccontextmanager
+async def _recorded(
+    session: LiveSession, path: str, asked: EditNotebook, by: By
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Yield what records a request, before the notebook changes. Then a refusal is recorded too."""
+    is_recorded = False
 
-    def __init__(
-        self, session: LiveSession, path: str, asked: EditNotebook, caller: Caller
-    ) -> None:
-        self._session = session
-        self._path = path
-        self._asked = asked
-        self._by = caller.by()
-        self._begun = False
-
-    async def about_to(self) -> None:
-        """Record the request before the notebook changes."""
-        if self._begun:
-            return
-        edits = Payload.of(as_told_edits(self._asked.edits))
-        entry = NotebookEditAsked(
-            at=timestamp(),
-            by=self._by,
-            path=self._path,
-            purpose=self._asked.purpose,
-            edits=edits.digest,
-        )
-        await self._session.write(entry, [edits])
-        self._begun = True
-
-    async def refused(self, error: AgentExecError) -> None:
-        """Record a refusal, unless it happened before the request was recorded."""
-        if self._begun:
-            await self._session.note(
-                NotebookEditRefused(
-                    at=timestamp(),
-                    by=self._by,
-                    path=self._path,
-                    code=error.code,
-                    message=error.message,
-                )
+    async def record() -> None:
+        nonlocal is_recorded
+        if not is_recorded:
+            edits = Payload.of(as_told_edits(asked.edits))
+            entry = NotebookEditAsked(
+                at=timestamp(), by=by, path=path, purpose=asked.purpose, edits=edits.digest
             )
+            await session.write(entry, [edits])
+            is_recorded = True
 
-    async def made(self, via: Via, before: Any, after: Any) -> None:
-        """Record the changes."""
-        payloads = [Payload.of(as_json(before)), Payload.of(as_json(after))]
-        entry = NotebookEditedEntry(
-            at=timestamp(),
-            by=self._by,
-            path=self._path,
-            via=via,
-            before=payloads[0].digest,
-            after=payloads[1].digest,
-        )
-        await self._session.note(entry, payloads)
+    try:
+        yield record
+    except AgentExecError as error:
+        if is_recorded:
+            refused = NotebookEditRefused(
+                at=timestamp(), by=by, path=path, code=error.code, message=error.message
+            )
+            await session.note(refused)
+        raise
 
 
 def _check_target(session: Session, path: str) -> None:
