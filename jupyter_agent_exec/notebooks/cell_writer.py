@@ -467,7 +467,8 @@ class CellWriter:
         if is_as_expected and cell["cell_type"] == "code":
             return self._whole(put=False), expected
         self._gone, self._problem = True, GONE if is_as_expected else CHANGED
-        return [released_cell(self.cell_id, cell)] if self._is_tried else [], {}
+        without_ours = replace(as_it_is(self.cell_id, cell), agent_exec=None)
+        return [without_ours] if self._is_tried else [], {}
 
     def sent(self, handle: NotebookHandle) -> None:
         """Note that what was returned last is in the notebook."""
@@ -560,8 +561,3 @@ class CellWriter:
 def status_in(via: Via | None) -> Literal["unsaved", "written"]:
     """Return the status of a complete cell that was written through a backend."""
     return "unsaved" if via == "tab" else "written"
-
-
-def released_cell(id: CellId, cell: dict[str, Any]) -> SetCell:
-    """Return the change that removes our metadata from a cell."""
-    return replace(as_it_is(id, cell), agent_exec=None)
