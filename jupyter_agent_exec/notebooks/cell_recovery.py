@@ -189,7 +189,7 @@ class CellRecovery:
         self, path: str, cells: Sequence[_Cell], may_put: bool
     ) -> list[tuple[_Cell, Document]]:
         """Write cells in one save; return the state of each."""
-        shown = [await finished_cell(cell.record, "restored") for cell in cells]
+        shown = [await finished_cell(cell.record) for cell in cells]
         reasons: list[str | None] = []
 
         def plan(notebook: Notebook, handle: NotebookHandle) -> tuple[list[Change], Expected]:

@@ -39,7 +39,7 @@ from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES, ExecutionId, SessionId
 from .execution_cells import NotebookWriter
-from .finished_cells import Decision, cell_to_decide_on, finished_cell
+from .finished_cells import cell_to_decide_on, finished_cell
 
 
 class DecisionsBase:
@@ -126,27 +126,20 @@ def no_cell(record: ExecutionRecord) -> CellNotFound:
     )
 
 
-_ENTRIES: dict[Decision, type[OutputsAccepted | OutputsDiscarded | OutputsRestored]] = {
-    "accepted": OutputsAccepted,
-    "discarded": OutputsDiscarded,
-    "restored": OutputsRestored,
-}
-
-
 class OutputDecisions(DecisionsBase):
     """Accepts and discards outputs, and restores the previous ones."""
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
         """Put an execution's original outputs into its cell, and trust the cell."""
-        return await self._decide(id, "accepted", caller.by())
+        return await self._decide(id, OutputsAccepted, caller.by())
 
     async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
         """Remove an execution's outputs from its cell. `accept` brings them back."""
-        return await self._decide(id, "discarded", caller.by())
+        return await self._decide(id, OutputsDiscarded, caller.by())
 
     async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
         """Undo the last decision about an execution's outputs."""
-        return await self._decide(id, "restored", caller.by())
+        return await self._decide(id, OutputsRestored, caller.by())
 
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Accept all held outputs of a session whose cells still exist."""
@@ -176,7 +169,7 @@ class OutputDecisions(DecisionsBase):
         """Accept the outputs of an execution whose session shows them always."""
         try:
             await self._sessions.indexed()
-            await self._decide(id, "accepted", by)
+            await self._decide(id, OutputsAccepted, by)
         except AgentExecError as error:
             self._log.info("The outputs of %s stay held: %s", id, error.message)
 
@@ -202,7 +195,9 @@ class OutputDecisions(DecisionsBase):
                 continue  # the user has changed the cell
         return decided
 
-    async def _decide(self, id: str, what: Decision, by: By) -> ExecutionRecord:
+    async def _decide(
+        self, id: str, kind: type[OutputsAccepted | OutputsDiscarded | OutputsRestored], by: By
+    ) -> ExecutionRecord:
         record = await self._finished(id)
         async with self._writer.lock(record.id):  # no write to the cell is under way
             record = await self._sessions.execution(id)
@@ -212,11 +207,10 @@ class OutputDecisions(DecisionsBase):
                 raise no_cell(record)
             _, notebook = await self._writer.documents.read(session.path)
             cell_to_decide_on(notebook, record)
-            entry = _ENTRIES[what](at=timestamp(), by=by, execution_id=record.id)
+            entry = kind(at=timestamp(), by=by, execution_id=record.id)
             await self._record(session.id, [entry])
-            if what == "restored":  # to the previous decision, if there is one
-                record = await self._sessions.execution(id)
-            shown = await finished_cell(record, _decision(what, record))
+            record = await self._sessions.execution(id)
+            shown = await finished_cell(record)
             handle = await self._writer.documents.revise(
                 session.path,
                 lambda notebook, _: shown.changes_of(cell_to_decide_on(notebook, record)),
@@ -226,11 +220,3 @@ class OutputDecisions(DecisionsBase):
             )
             await self._tell(record, document)
             return await self._sessions.execution(id)
-
-
-def _decision(what: Decision, record: ExecutionRecord) -> Decision:
-    """Return the decision that the cell shows after a new decision."""
-    before = None if record.document is None else record.document.outputs
-    if what == "restored" and (before == "accepted" or before == "discarded"):
-        return before
-    return what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,8 +29,6 @@ from .changes import (
 )
 from .documents import Notebooks
 
-Decision: TypeAlias = Literal["accepted", "discarded", "restored"]
-
 
 class FinishedCell(NamedTuple):
     """The outputs that the cell of a finished execution should show."""
@@ -52,12 +50,16 @@ class FinishedCell(NamedTuple):
         return self.changes(id), Expected(cells={id: ("code", joined(cell["source"]))})
 
 
-async def finished_cell(record: ExecutionRecord, what: Decision) -> FinishedCell:
-    """Return the outputs that a cell should show: the original ones, none, or an inert copy."""
-    if what == "accepted":
-        return FinishedCell(record, what, record.outputs)
-    if what == "discarded":
-        return FinishedCell(record, what, [])
+async def finished_cell(record: ExecutionRecord) -> FinishedCell:
+    """Return the outputs that a cell should show by the record.
+
+    They are the original ones or none, if the user decided that, or else an inert copy.
+    """
+    decided = None if record.document is None else record.document.outputs
+    if decided == "accepted":
+        return FinishedCell(record, decided, record.outputs)
+    if decided == "discarded":
+        return FinishedCell(record, decided, [])
     copy, held = await asyncio.to_thread(inert, record.outputs)
     return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
 
@@ -73,7 +75,7 @@ async def show_late_outputs(
     document = record.document
     if document is None or document.outputs in ("accepted", "discarded"):
         return None
-    late = await finished_cell(record, "restored")
+    late = await finished_cell(record)
 
     def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
         cell = cell_to_decide_on(notebook, record)

@@ -115,10 +115,7 @@ class TabCells(DecisionsBase):
             return  # the user has deleted it meanwhile
         if there is not None and (isinstance(cell.cell, NewCell) or shows(there, id)):
             return
-        decided = document.outputs
-        shown = await finished_cell(
-            record, decided if decided in ("accepted", "discarded") else "restored"
-        )
+        shown = await finished_cell(record)
         changes, expected = _again(cell)
         self._cells[id] = cell._replace(is_saved=False)
         try:
