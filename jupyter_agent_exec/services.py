@@ -13,8 +13,7 @@ from jupyter_core.paths import jupyter_config_path
 
 from ._version import __version__
 from .aca.manager import DynamicSessions
-from .approvals.manager import Approvals, Modes, Policy, Reviews
-from .approvals.shared_decisions import SharedDecisions
+from .approvals.manager import Approvals, Reviews
 from .auth.access import AccessControl, TargetAccess
 from .auth.access_requests import AccessRequests
 from .auth.denials import Denials
@@ -22,9 +21,10 @@ from .auth.refusals import Refusal
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
-from .executions.approval_gate import Rules
 from .executions.limits import ServerResources
 from .executions.observer import ExecutionObserver
+from .executions.rules import Modes, Rules
+from .executions.shared_decisions import PauseEntry, SharedDecisions
 from .files.manager import SessionFiles
 from .gateway.kernels import server_kernels
 from .journal.heads import PRIVATE_KEY
@@ -72,7 +72,6 @@ from .sessions.factory import SessionFactory
 from .sessions.kernel_inspection import KernelInspection
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
-from .sessions.permits import Permits
 from .sessions.program_kernels import ProgramKernels
 from .sessions.session_history import SessionHistory
 from .sinks.configuration import make_sinks
@@ -226,13 +225,15 @@ class Services:
     def _make_rules(self) -> None:
         """Create the approval policy."""
         traits = self._traits
-        self._decisions = SharedDecisions(self._folder, self._token_thread, self._log)
-        self._policy = Policy(
+        self._decisions = SharedDecisions(
+            self._folder, self._token_thread, self._log, changed=self._decided
+        )
+        self._rules = Rules(
             self._decisions,
             cast(Modes, traits.approval),
             cast(Modes, traits.forced_approval),
+            traits.approval_timeout,
         )
-        self._rules = Rules(self._policy, traits.approval_timeout)
 
     def _make_cells(self) -> None:
         """Create what writes, decides on and recovers the cells of executions, and proposals."""
@@ -261,7 +262,8 @@ class Services:
             self._scratch_kernels,
             self._notebook_kernels,
             self._settings,
-            permits=Permits(TargetAccess(self._jupyter_sessions), self.tokens),
+            targets=TargetAccess(self._jupyter_sessions),
+            tokens=self.tokens,
             make_cells=partial(
                 self._writer.cells,
                 accept_held=self.output_decisions.accept_held,
@@ -313,7 +315,7 @@ class Services:
         """Create the other managers that routes and MCP tools use."""
         traits, activity = self._traits, self.activity
         self.approvals: Approvals = traits.approval_manager_class(
-            self.manager, self.history, self._decisions, self._policy, self._rules, activity
+            self.manager, self.history, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
         self.restores = Restores(self.manager, self._settings, self._log)
@@ -487,6 +489,9 @@ class Services:
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()
         self.activity.publish("tokens", None)
+
+    async def _decided(self, pause: PauseEntry | None) -> None:
+        await self.approvals.changed(pause)
 
     def _observers(self, session: Session) -> list[ExecutionObserver]:
         """Return the observers of a new session that its executions do not need."""

@@ -23,9 +23,10 @@ from traitlets import (
     validate,
 )
 
-from .approvals.manager import Approvals, Modes, checked_modes
+from .approvals.manager import Approvals
 from .auth.unlocks import is_slow_hash
 from .executions.limits import SessionLimits, Settings
+from .executions.rules import Modes, checked_modes
 from .files.manager import SessionFiles
 from .journal.retention import make_rules
 from .kernels.isolation.isolation import IsolationTraits

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast, get_args
-
-from msgspec.structs import replace
-from traitlets import TraitError
+from collections.abc import Sequence
 
 from ..auth.scopes import Caller
-from ..errors import InvalidRequest, NotFinished
-from ..executions.approval_gate import Rules, already_decided
+from ..errors import NotFinished
+from ..executions.approval_gate import already_decided
 from ..executions.execution import LiveExecution
 from ..executions.previews import PENDING
+from ..executions.rules import Rules
+from ..executions.shared_decisions import PauseEntry, StoredPolicy
 from ..journal.history import History
 from ..models import (
     ApprovalPolicy,
@@ -39,142 +37,9 @@ from ..sessions.session import LiveSession
 from ..sessions.session_history import SessionHistory
 from ..types import (
     FINAL_STATUSES,
-    ApprovalMode,
-    EditMode,
     ExecutionId,
-    PolicyKind,
-    TargetKind,
     TokenId,
 )
-from .shared_decisions import NO_RULES, PauseEntry, SharedDecisions, StoredPolicy
-
-Modes = dict[PolicyKind, ApprovalMode | EditMode]
-
-POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
-APPROVAL_MODES: Final[tuple[ApprovalMode, ...]] = get_args(ApprovalMode)
-EDIT_MODES: Final[tuple[EditMode, ...]] = get_args(EditMode)
-DEFAULT_MODES: Final[Modes] = {
-    "scratch": "none",
-    "notebook": "first",
-    "kernel": "first",
-    "edits": "propose",
-}
-
-
-def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
-    """Return a trait's modes by what they decide about; TraitError if it is invalid."""
-    for kind, mode in modes.items():
-        if kind not in POLICY_KINDS:
-            raise TraitError(f"{name}: {kind!r} is not a kind of target; {_or(POLICY_KINDS)}.")
-        allowed = EDIT_MODES if kind == "edits" else APPROVAL_MODES
-        if mode == "rules":
-            raise TraitError(f"{name}: {kind} cannot be 'rules' any more. {NO_RULES}")
-        if mode not in allowed:
-            raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(allowed)}.")
-    return {kind: modes[kind] for kind in POLICY_KINDS if kind in modes}
-
-
-class Policy:
-    """The approval policy in force: for executions by the kind of their target, and for edits.
-
-    Parameters
-    ----------
-    decisions
-        What users have set.
-    configured
-        The operator's defaults, which users may change.
-    forced
-        The operator's modes that nobody can change.
-    """
-
-    def __init__(
-        self,
-        decisions: SharedDecisions,
-        configured: Modes,
-        forced: Modes,
-    ) -> None:
-        self._decisions = decisions
-        self._configured = {**DEFAULT_MODES, **configured}
-        self._forced = forced
-
-    @property
-    def _set(self) -> StoredPolicy:
-        return self._decisions.policy
-
-    @property
-    def modes(self) -> Modes:
-        """The modes in force."""
-        return self.with_defaults(self._set)
-
-    @property
-    def paused(self) -> Pause | None:
-        """The pause of all agents; None if they are not paused."""
-        return self._decisions.paused
-
-    async def refresh(self) -> None:
-        """Read what users decided on other servers of the history."""
-        await self._decisions.refresh()
-
-    def mode(self, kind: TargetKind) -> ApprovalMode:
-        """Return the mode of sessions with this kind of target."""
-        return cast(ApprovalMode, self.modes[kind])
-
-    def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
-        """Return the mode that the operator forces for a kind of target; None if there is none."""
-        return cast("ApprovalMode | None", self._forced.get(kind))
-
-    def edit_mode(self, of_session: EditMode | None) -> EditMode:
-        """Return what becomes of a session's edits.
-
-        Parameters
-        ----------
-        of_session
-            What its agent token says, or the user's own credential; None to follow the policy.
-            It replaces the policy, but cannot apply what the operator forces to be proposed.
-        """
-        forced = cast("EditMode | None", self._forced.get("edits"))
-        if "propose" in (forced, of_session):
-            return "propose"
-        return forced or of_session or cast(EditMode, self.modes["edits"])
-
-    def model(self) -> ApprovalPolicy:
-        """Return the policy as a model."""
-        forced = [kind for kind in POLICY_KINDS if kind in self._forced]
-        modes: dict[str, Any] = {**self.modes}  # type: ignore[dict-item]
-        return ApprovalPolicy(**modes, forced=forced)
-
-    def with_set(self, request: SetPolicy, before: StoredPolicy) -> StoredPolicy:
-        """Return the users' policy with the changes of a request.
-
-        Raises
-        ------
-        InvalidRequest
-            The configuration forces another mode. The error names the field.
-        """
-        wanted = _modes(request)
-        for kind, mode in wanted.items():
-            forced = self._forced.get(kind, mode)
-            if mode != forced:
-                raise InvalidRequest(
-                    f"{kind}: the server's configuration forces {forced!r}.",
-                    field=kind,
-                    allowed=[forced],
-                )
-        return replace(before, **wanted)
-
-    def with_defaults(self, stored: StoredPolicy) -> Modes:
-        """Return the modes in force if this is what users have set."""
-        return {**self._configured, **_modes(stored), **self._forced}
-
-
-def _modes(policy: SetPolicy | StoredPolicy) -> Modes:
-    """Return the modes that a user has set."""
-    return {kind: mode for kind in POLICY_KINDS if (mode := getattr(policy, kind)) is not None}
-
-
-def _or(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
-
 
 END_WAIT = 5.0
 """Seconds that the response to a rejection waits until the rejection is recorded. It then waits up
@@ -188,25 +53,20 @@ class Approvals:
         self,
         sessions: AgentSessions,
         history: History,
-        decisions: SharedDecisions,
-        policy: Policy,
         rules: Rules,
         activity: Activity,
     ) -> None:
         self._sessions = sessions
         self._history = history
-        self._decisions = decisions
-        self._policy = policy
         self._rules = rules
         self._activity = activity
-        decisions.changed = self._changed
 
     # -- read --------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> ApprovalPolicy:
         """The current approval policy."""
-        return self._policy.model()
+        return self._rules.model()
 
     @property
     def paused(self) -> Pause | None:
@@ -303,14 +163,14 @@ class Approvals:
         by = caller.by()
 
         def change(before: StoredPolicy) -> StoredPolicy:
-            wanted = self._policy.with_set(request, before)
+            wanted = self._rules.with_set(request, before)
             if wanted != before:
-                modes = self._policy.with_defaults(wanted)
+                modes = self._rules.with_defaults(wanted)
                 entry = PolicySet(at=timestamp(), by=by, policy=modes)
                 self._history.note(entry)
             return wanted
 
-        await self._decisions.change_policy(change)
+        await self._rules.decisions.change_policy(change)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
         """Pause or resume all agents, on all servers of the history. What runs continues.
@@ -321,7 +181,7 @@ class Approvals:
             It cannot be saved. A pause holds on this server all the same; a resume changed nothing.
         """
         make = AgentsPaused if paused else AgentsResumed
-        await self._decisions.set_pause(make(at=timestamp(), by=caller.by()))
+        await self._rules.decisions.set_pause(make(at=timestamp(), by=caller.by()))
 
     def _granted(self, session: LiveSession) -> list[LiveSession]:
         """Return the open sessions in which the same grant holds as in one."""
@@ -333,7 +193,7 @@ class Approvals:
         for session in sessions:
             self._activity.publish("session", session)
 
-    async def _changed(self, pause: PauseEntry | None) -> None:
+    async def changed(self, pause: PauseEntry | None) -> None:
         """Apply what a user decided, on this server or another.
 
         Parameters
@@ -343,7 +203,6 @@ class Approvals:
         """
         self._activity.publish("approvals", None)
         if pause is not None:
-            self._rules.pause_changed()
             sessions = self._sessions.all_open()
             await asyncio.gather(*(session.pause_changed(pause) for session in sessions))
 

@@ -10,20 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol, cast
+from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
-from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest, Paused
+from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest
 from ..models import (
     AlsoApproved,
     Approval,
     Approve,
-    Pause,
-    ScratchTarget,
     Session,
-    Target,
     WaitingFor,
 )
 from ..records import (
@@ -46,20 +42,18 @@ from ..types import (
     ExecutionId,
     NextApproval,
     Status,
-    TargetKind,
     is_made_up,
 )
 from .execution import LiveExecution, LiveExecutions
-from .grants import Agent, Grant, Grants
 from .incarnations import Incarnations
 from .limits import ServerResources
 from .observer import Place
+from .permits import Permit
 from .previews import Previews, shown_payload
 from .recorder import Recorder
+from .rules import Agent, Grant
 from .spec import ExecutionSpec
 from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
-
-_MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
@@ -75,143 +69,6 @@ REDACTED: Final = (
     "source: it has [redacted: …] where a secret was replaced, so it is not what the agent wrote. "
     "Approve the code as it is, or take that part out."
 )
-
-
-class Policy(Protocol):
-    """The approval policy, and the pause of all agents."""
-
-    @property
-    def paused(self) -> Pause | None:
-        """The pause; None if agents are not paused."""
-
-    async def refresh(self) -> None:
-        """Read what users decided on other servers of the history."""
-
-    def mode(self, kind: TargetKind) -> ApprovalMode:
-        """Return the approval that sessions with this kind of target need."""
-
-    def edit_mode(self, of_session: EditMode | None) -> EditMode:
-        """Return what becomes of a session's edits; `of_session` as in `Permit.edits`."""
-
-    def forced_mode(self, kind: TargetKind) -> ApprovalMode | None:
-        """Return the approval that the operator forces for this kind of target, if any."""
-
-
-class Permit(Protocol):
-    """Whether a session may run code.
-
-    Its agent token may be revoked or expire, or may no longer cover the notebook.
-    """
-
-    @property
-    def approval(self) -> ApprovalMode | None:
-        """The approval that the token demands; None to follow the policy."""
-
-    @property
-    def edits(self) -> EditMode | None:
-        """What becomes of its edits of the notebook; None to follow the policy."""
-
-    def refusal(self, path: str | None, *, looks: bool) -> str | None:
-        """Return why the session may send nothing more to its kernel; None if it may.
-
-        Parameters
-        ----------
-        path
-            Current contents path of the session's notebook; None if its target is not a notebook.
-        looks
-            Whether it is about a trial.
-        """
-
-    async def look(self) -> None:
-        """Load the current state from Jupyter and other servers; `refusal` answers from it."""
-
-
-class Unlimited:
-    """The permit of a session that a user opened with their own credential: it allows all."""
-
-    approval: ApprovalMode | None = None
-    edits: EditMode | None = "apply"
-
-    def refusal(self, path: str | None, *, looks: bool) -> str | None:
-        """Return None."""
-
-    async def look(self) -> None:
-        """Do nothing."""
-
-
-class Rules:
-    """The approval policy, the approval timeout, and the pause of all agents.
-
-    Parameters
-    ----------
-    approval_timeout
-        Seconds after which an execution that awaits approval is rejected.
-    """
-
-    def __init__(self, policy: Policy, approval_timeout: float) -> None:
-        self.policy = policy
-        self.approval_timeout = approval_timeout
-        self.grants = Grants()
-        self._pause_changes: asyncio.Future[None] | None = None
-
-    @property
-    def paused(self) -> Pause | None:
-        """The pause of all agents; None if they are not paused."""
-        return self.policy.paused
-
-    def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
-        """Return the approval that a session with this target needs.
-
-        An isolated kernel in a folder of its own can do no harm: it needs none, unless the operator
-        forces it.
-
-        Parameters
-        ----------
-        of_token
-            The approval that the session's agent token demands; None if it demands none. It
-            replaces the policy, but cannot demand less than the operator forces.
-        """
-        kind = cast(TargetKind, target.__struct_config__.tag)
-        forced = self.policy.forced_mode(kind) or "none"
-        if isinstance(target, ScratchTarget) and target.isolated and target.cwd is None:
-            return forced
-        if of_token is None:
-            return self.policy.mode(kind)
-        return max(of_token, forced, key=_MILDEST_FIRST.index)
-
-    @property
-    def pausing(self) -> WaitingFor | None:
-        """What executions wait for while agents are paused."""
-        if self.paused is None:
-            return None
-        return WaitingFor(who="pause", agent=None, execution_id=None, since=self.paused.at)
-
-    def check_not_paused(self, what: str) -> None:
-        """Raise Paused while all agents are paused.
-
-        Parameters
-        ----------
-        what
-            What the agent is about to do. It begins the error message.
-        """
-        pausing = self.pausing
-        if pausing is not None:
-            raise Paused(
-                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
-                waiting_for=msgspec.to_builtins(pausing),
-            )
-
-    def pause_changed(self) -> None:
-        """Let executions that wait for the end of a pause look again."""
-        if self._pause_changes is not None:
-            self._pause_changes.set_result(None)
-            self._pause_changes = None
-
-    def until_pause_changes(self) -> asyncio.Future[None]:
-        """Return a future that is done when agents are paused or resumed."""
-        if self._pause_changes is None:
-            self._pause_changes = asyncio.get_running_loop().create_future()
-        return self._pause_changes
 
 
 class ApprovalGate:
@@ -268,7 +125,7 @@ class ApprovalGate:
     @property
     def edit_mode(self) -> EditMode:
         """What becomes of the session's edits of its notebook."""
-        return self._rules.policy.edit_mode(self._permit.edits)
+        return self._rules.edit_mode(self._permit.edits)
 
     def proposes(self, spec: ExecutionSpec) -> bool:
         """Return whether an execution replaces a cell's source in a session that proposes edits."""
@@ -369,13 +226,9 @@ class ApprovalGate:
     def is_allowed(self, execution: LiveExecution) -> bool:
         """Return whether an execution may be sent now: it may run, and agents are not paused.
 
-        `refresh` first, if it has waited.
+        Refresh the shared decisions first, if it has waited.
         """
         return self._rules.paused is None and self.may_run(execution)
-
-    async def refresh(self) -> None:
-        """Read what users decided on other servers of the history."""
-        await self._rules.policy.refresh()
 
     async def wait_until_allowed(
         self, execution: LiveExecution, *gone: asyncio.Future[None]
@@ -397,7 +250,9 @@ class ApprovalGate:
             if not self.may_run(execution):
                 await self._until_decided(execution, *gone)
             else:
-                await first_of(self._rules.until_pause_changes(), execution.withdrawn, *gone)
+                await first_of(
+                    self._rules.decisions.until_pause_changes(), execution.withdrawn, *gone
+                )
         return False
 
     # -- accept ------------------------------------------------------------------------------------

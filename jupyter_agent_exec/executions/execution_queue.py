@@ -26,12 +26,13 @@ from ..models import Execute, Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
 from ..terminal import clean
-from .approval_gate import ApprovalGate, Permit
+from .approval_gate import ApprovalGate
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions, QueueTime
 from .incarnations import Incarnations, SessionNotebook
 from .limits import ServerResources, SessionLimits
 from .observer import ExecutionObserver
+from .permits import Permit
 from .recorder import Recorder
 from .runner import Runner
 from .spec import ExecutionSpec, check_python
@@ -76,6 +77,7 @@ class ExecutionQueue:
         self._first_sources = first_sources
         self._log = resources.log
         self._trials = resources.trials
+        self._rules = resources.rules
         self._turns = KernelQueue()
         self.tasks = Tasks(resources.log)
         """The tasks of the session; closing it waits for them."""
@@ -362,7 +364,7 @@ class ExecutionQueue:
             try:
                 granted = await self._until(turn, execution)
                 await self._permit.look()
-                await self.gate.refresh()
+                await self._rules.decisions.refresh()
                 is_right = only is not None or await self.incarnations.confirmed() is kernel
             except Exception:
                 kernel.turns.leave(turn)  # other sessions wait for the kernel too

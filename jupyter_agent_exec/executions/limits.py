@@ -17,8 +17,8 @@ from ..tasks import Tasks
 from ..types import RecordChanges
 
 if TYPE_CHECKING:
-    from .approval_gate import Rules
     from .observer import ExecutionObserver
+    from .rules import Rules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,8 +22,8 @@ from .incarnations import Incarnations
 from .state import MAY_HANG
 
 if TYPE_CHECKING:
-    from .approval_gate import Rules
     from .execution import LiveExecution
+    from .rules import Rules
 
 SECONDS = 20.0
 """How long the code may run, unless its own timeout is shorter."""
@@ -66,7 +66,7 @@ class Previews:
         asker = Requester(execution.executions.session.agent.name, execution.id)
         while not over.done():
             if self._rules.paused is not None:
-                await first_of(self._rules.until_pause_changes(), over)
+                await first_of(self._rules.decisions.until_pause_changes(), over)
                 continue
             if not kernel.turns.has_trial_room:
                 await first_of(kernel.turns.until_trial_ends(), over)

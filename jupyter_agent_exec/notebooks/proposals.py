@@ -13,8 +13,8 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..errors import CellBusy, DocumentUnwritable, InvalidRequest, NotebookNotFound
-from ..executions.approval_gate import Rules
 from ..executions.execution import LiveExecution
+from ..executions.rules import Rules
 from ..journal.history import History
 from ..journal.proposals import RecordedEdit, RecordedProposal
 from ..models import (

@@ -10,10 +10,13 @@ from typing import TypeVar
 import msgspec
 from ulid import ULID
 
+from ..auth.access import TargetAccess
 from ..auth.scopes import Caller
+from ..auth.tokens import Tokens
 from ..errors import InvalidRequest
 from ..executions.limits import ServerResources, SessionLimits, Settings
 from ..executions.observer import ExecutionCells
+from ..executions.permits import Permit, TokenPermit
 from ..executions.spec import check_python
 from ..journal.fold import opened
 from ..journal.history import History
@@ -25,7 +28,6 @@ from ..records import Opened, Payload, timestamp
 from ..types import SessionId
 from .activity import Activity
 from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
-from .permits import Permits
 from .preload import Preloaded, preloaded
 from .session import LiveSession
 
@@ -48,7 +50,8 @@ class SessionFactory:
         notebooks: NotebookKernels,
         settings: Settings,
         *,
-        permits: Permits,
+        targets: TargetAccess,
+        tokens: Tokens,
         make_cells: Callable[[LiveSession], ExecutionCells],
         activity: Activity,
         resources: ServerResources,
@@ -58,7 +61,8 @@ class SessionFactory:
         self._notebooks = notebooks
         self._make_cells = make_cells
         self._settings = settings
-        self._permits = permits
+        self._targets = targets
+        self._tokens = tokens
         self._activity = activity
         self._resources = resources
 
@@ -91,7 +95,7 @@ class SessionFactory:
         IsolationUnavailable
         """
         looks = request.init_source is None and not request.preload
-        await self._permits.targets.target(caller, request.target, looks=looks)
+        await self._targets.target(caller, request.target, looks=looks)
         if isinstance(request.target, NotebookTarget):
             return await self._notebooks.attach(request.target)
         if isinstance(request.target, KernelTarget):
@@ -126,7 +130,7 @@ class SessionFactory:
     def check_edit(self, caller: Caller, path: str | None) -> None:
         """Check that a caller may change the existing cells of a session's notebook."""
         if path is not None:
-            self._permits.targets.notebook(caller, "edit:notebook", path)
+            self._targets.notebook(caller, "edit:notebook", path)
 
     def bounds(self, limits: Limits, caller: Caller) -> SessionLimits:
         """Return a session's limits, with the defaults filled in; refuse too high ones."""
@@ -205,12 +209,16 @@ class SessionFactory:
         if request.init_source is not None:
             first["init_source"] = request.init_source
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
+        permit = Permit()
+        if caller.token is not None:
+            target = request.target
+            permit = TokenPermit(caller, caller.token.id, target, self._targets, self._tokens)
         return LiveSession(
             opened(entry, journal.head),
             journal,
             kernels,
             bounds=bounds,
-            permit=self._permits.of(caller, request.target),
+            permit=permit,
             first_sources=first,
             make_cells=self._make_cells,
             activity=self._activity,

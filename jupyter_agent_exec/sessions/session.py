@@ -16,11 +16,12 @@ from ..errors import (
     KernelNotOwned,
     SessionClosed,
 )
-from ..executions.approval_gate import ApprovalGate, Permit
+from ..executions.approval_gate import ApprovalGate
 from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue
 from ..executions.limits import ServerResources, SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
+from ..executions.permits import Permit
 from ..executions.spec import ExecutionSpec
 from ..executions.state import Ending
 from ..journal.journal import SessionJournal

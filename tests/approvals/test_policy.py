@@ -12,12 +12,11 @@ import pytest
 from msgspec.structs import replace
 from traitlets import TraitError
 
-from jupyter_agent_exec.approvals.manager import Modes, Policy, checked_modes
-from jupyter_agent_exec.approvals.shared_decisions import SharedDecisions
 from jupyter_agent_exec.auth.token_store import StoredToken
-from jupyter_agent_exec.executions.approval_gate import Rules
+from jupyter_agent_exec.executions.rules import Modes, Rules, checked_modes
+from jupyter_agent_exec.executions.shared_decisions import PauseEntry, SharedDecisions
 from jupyter_agent_exec.journal.fold import opened
-from jupyter_agent_exec.models import Chain, ScratchTarget
+from jupyter_agent_exec.models import Chain, NotebookTarget, ScratchTarget
 from jupyter_agent_exec.records import JOURNAL_ENTRY, Opened, current_mode
 from jupyter_agent_exec.types import ApprovalMode, Digest, TokenId
 from tests.journal.recorded import opened as recorded_opened
@@ -26,9 +25,14 @@ from tests.real_server import PROJECT
 LOG = logging.getLogger("policy")
 
 
-def policy_in(folder: Path, configured: Modes | None = None, forced: Modes | None = None) -> Policy:
+async def unheard(_: PauseEntry | None) -> None:
+    pass
+
+
+def rules_in(folder: Path, configured: Modes | None = None, forced: Modes | None = None) -> Rules:
     with ThreadPoolExecutor(1) as thread:
-        return Policy(SharedDecisions(folder, thread, LOG), configured or {}, forced or {})
+        decisions = SharedDecisions(folder, thread, LOG, changed=unheard)
+        return Rules(decisions, configured or {}, forced or {}, 1)
 
 
 @pytest.mark.parametrize("demanded", [None, "first", "always"])
@@ -49,10 +53,8 @@ def test_only_an_isolated_kernel_in_a_folder_of_its_own_does_not_ask(
     asks: bool,
     demanded: ApprovalMode | None,
 ) -> None:
-    policy = policy_in(
-        tmp_path, {"scratch": "always"}, {} if forced is None else {"scratch": forced}
-    )
-    mode = Rules(policy, 1).mode(target, demanded)
+    rules = rules_in(tmp_path, {"scratch": "always"}, {} if forced is None else {"scratch": forced})
+    mode = rules.mode(target, demanded)
     assert (mode != "none") == asks
     if forced is not None:
         assert mode == forced
@@ -69,8 +71,10 @@ def test_a_stored_policy_of_rules_is_first_and_the_log_says_so_once(
 ) -> None:
     stored = {"scratch": "rules", "notebook": "always", "allow": ["read"]}
     (tmp_path / "approval-policy.json").write_text(json.dumps(stored))
-    policy = policy_in(tmp_path)
-    assert (policy.mode("scratch"), policy.mode("notebook")) == ("first", "always")
+    rules = rules_in(tmp_path)
+    notebook = NotebookTarget(path="a.ipynb")
+    modes = (rules.mode(ScratchTarget(), None), rules.mode(notebook, None))
+    assert modes == ("first", "always")
     [told] = caplog.messages
     assert "for scratch is 'first' now, not 'rules'" in told
 

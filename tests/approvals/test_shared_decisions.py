@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.approvals.shared_decisions import (
+from jupyter_agent_exec.errors import HistoryUnavailable
+from jupyter_agent_exec.executions.shared_decisions import (
     PauseEntry,
     SharedDecisions,
     StoredPolicy,
 )
-from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.records import AgentsPaused, AgentsResumed, By, timestamp
 from jupyter_agent_exec.types import ApprovalMode
 
@@ -29,10 +29,9 @@ class Server(SharedDecisions):
     """The decisions as one server has them, and what it was told of them."""
 
     def __init__(self, folder: Path, thread: ThreadPoolExecutor) -> None:
-        super().__init__(folder, thread, logging.getLogger("test"))
+        super().__init__(folder, thread, logging.getLogger("test"), changed=self.hear)
         self.told: list[PauseEntry | None] = []
         self.hears = asyncio.Event()
-        self.changed = self.hear
 
     async def hear(self, pause: PauseEntry | None) -> None:
         self.told.append(pause)

@@ -8,27 +8,39 @@ from ..auth.access import TargetAccess
 from ..auth.scopes import Caller, NotebookScope
 from ..auth.tokens import Tokens
 from ..errors import AgentExecError
-from ..executions.approval_gate import Permit, Unlimited
 from ..models import KernelTarget, NotebookTarget, Target
 from ..types import ApprovalMode, EditMode, TokenId
 
 
-class Permits:
-    """Makes the permits of sessions."""
+class Permit:
+    """The permit of a session that a user opened with their own credential: it allows all."""
 
-    def __init__(self, targets: TargetAccess, tokens: Tokens) -> None:
-        self.targets = targets
-        self._tokens = tokens
+    approval: ApprovalMode | None = None
+    """The approval that the agent token demands; None to follow the policy."""
+    edits: EditMode | None = "apply"
+    """What becomes of the session's edits of the notebook; None to follow the policy."""
 
-    def of(self, caller: Caller, target: Target) -> Permit:
-        """Return the permit of a session that a caller opens."""
-        if caller.token is None:
-            return Unlimited()
-        return TokenPermit(caller, caller.token.id, target, self.targets, self._tokens)
+    def refusal(self, path: str | None, *, looks: bool) -> str | None:
+        """Return why the session may send nothing more to its kernel; None if it may.
+
+        Parameters
+        ----------
+        path
+            Current contents path of the session's notebook; None if its target is not a notebook.
+        looks
+            Whether it is about a trial.
+        """
+        return None
+
+    async def look(self) -> None:
+        """Load the current state from Jupyter and other servers; `refusal` answers from it."""
 
 
-class TokenPermit:
-    """The permit of a session that was opened with an agent token."""
+class TokenPermit(Permit):
+    """The permit of a session that was opened with an agent token.
+
+    The token may be revoked or expire, or may no longer cover the notebook.
+    """
 
     def __init__(
         self,
@@ -38,8 +50,7 @@ class TokenPermit:
         targets: TargetAccess,
         tokens: Tokens,
     ) -> None:
-        self.approval: ApprovalMode | None = caller.approval
-        self.edits: EditMode | None = caller.edits
+        self.approval, self.edits = caller.approval, caller.edits
         self._caller = caller
         self._token_id = token_id
         self._target = target
@@ -48,7 +59,7 @@ class TokenPermit:
         self._seen: dict[bool, str] = {}  # the refusals of the last check: of all code, of trials
 
     def refusal(self, path: str | None, *, looks: bool) -> str | None:
-        """Return why the session may run no more code; None if it may."""
+        """Return why the token does not allow it; None if it does."""
         refusal = self._tokens.ending(self._token_id) or self._seen.get(looks)
         if refusal is None and path is not None and isinstance(self._target, NotebookTarget):
             scope: NotebookScope = "look:notebook" if looks else "exec:notebook"

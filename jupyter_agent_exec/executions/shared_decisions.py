@@ -53,11 +53,22 @@ class SharedDecisions:
         The history's folder.
     thread
         An executor with one thread, for blocking work.
+    changed
+        Called after a change of the policy or of the pause. It gets the pause, or its end; None if
+        that has not changed.
     """
 
-    def __init__(self, folder: Path, thread: Executor, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        thread: Executor,
+        log: logging.Logger,
+        *,
+        changed: Callable[[PauseEntry | None], Awaitable[None]],
+    ) -> None:
         self._thread = thread
         self._log = log
+        self._changed = changed
         self._logged: set[str] = set()
         self._policy = SharedFile(
             folder / "approval-policy.json",
@@ -77,8 +88,7 @@ class SharedDecisions:
         self._tasks = Tasks(log)
         self._watching: asyncio.Task[None] | None = None
         self._is_stopped = False
-        self.changed: Callable[[PauseEntry | None], Awaitable[None]]
-        """Called after a change of the policy or of the pause, which is passed."""
+        self._pause_changes: asyncio.Future[None] | None = None
         self._read()
         self._applied = self._current
 
@@ -113,6 +123,12 @@ class SharedDecisions:
         await self._reads.fresh()
         if self._applied != self._current:
             self._tasks.start(self._apply(), "apply users' decisions")
+
+    def until_pause_changes(self) -> asyncio.Future[None]:
+        """Return a future that is done when agents are paused or resumed."""
+        if self._pause_changes is None:
+            self._pause_changes = asyncio.get_running_loop().create_future()
+        return self._pause_changes
 
     # -- change ------------------------------------------------------------------------------------
 
@@ -177,9 +193,13 @@ class SharedDecisions:
     async def _apply(self) -> None:
         """Tell what has changed, once."""
         (policy, pause), (_, last_pause) = self._current, self._applied
-        if self._applied != (policy, pause):
-            self._applied = policy, pause
-            await self.changed(pause if pause != last_pause else None)
+        if self._applied == (policy, pause):
+            return
+        self._applied = policy, pause
+        if pause != last_pause and self._pause_changes is not None:
+            self._pause_changes.set_result(None)
+            self._pause_changes = None
+        await self._changed(pause if pause != last_pause else None)
 
     async def _watch(self) -> None:
         while True:

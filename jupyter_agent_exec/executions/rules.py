@@ -1,0 +1,265 @@
+"""The rules about approval in force: the operator's configuration, and what users decided.
+
+Users decide about all agents (`shared_decisions.py`), or let one agent run code in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from weakref import WeakKeyDictionary, WeakSet
+
+import msgspec
+from msgspec.structs import replace
+from traitlets import TraitError
+
+from .. import models
+from ..errors import InvalidRequest, Paused
+from ..kernels.kernel import Kernel
+from ..models import ApprovalPolicy, Pause, ScratchTarget, SetPolicy, Target, WaitingFor
+from ..records import By, timestamp
+from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
+from .shared_decisions import NO_RULES, SharedDecisions, StoredPolicy
+
+if TYPE_CHECKING:
+    from .approval_gate import ApprovalGate
+
+_MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
+
+Modes = dict[PolicyKind, ApprovalMode | EditMode]
+
+POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
+APPROVAL_MODES: Final[tuple[ApprovalMode, ...]] = get_args(ApprovalMode)
+EDIT_MODES: Final[tuple[EditMode, ...]] = get_args(EditMode)
+DEFAULT_MODES: Final[Modes] = {
+    "scratch": "none",
+    "notebook": "first",
+    "kernel": "first",
+    "edits": "propose",
+}
+
+
+def checked_modes(name: str, modes: Mapping[str, Any]) -> Modes:
+    """Return a trait's modes by what they decide about; TraitError if it is invalid."""
+    for kind, mode in modes.items():
+        if kind not in POLICY_KINDS:
+            raise TraitError(f"{name}: {kind!r} is not a kind of target; {_or(POLICY_KINDS)}.")
+        allowed = EDIT_MODES if kind == "edits" else APPROVAL_MODES
+        if mode == "rules":
+            raise TraitError(f"{name}: {kind} cannot be 'rules' any more. {NO_RULES}")
+        if mode not in allowed:
+            raise TraitError(f"{name}: {kind} cannot be {mode!r}; {_or(allowed)}.")
+    return {kind: modes[kind] for kind in POLICY_KINDS if kind in modes}
+
+
+Agent = tuple[str, str]
+"""By what an agent is known: its token, or the user and the name that it gives."""
+
+HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A user's leave for one agent in one life of one kernel.
+
+    Parameters
+    ----------
+    until
+        When it ends, if the kernel does not end before; None if only that ends it.
+    of_first
+        Whether an approval in mode `first` made it. It then holds only in that mode.
+    """
+
+    by: str | None
+    at: datetime
+    until: datetime | None
+    of_first: bool = False
+
+    @classmethod
+    def of(cls, span: GrantSpan, by: By, *, of_first: bool = False) -> Grant:
+        """Return a grant that begins now."""
+        now = datetime.now(UTC)
+        until = now + HOUR if span == "hour" else None
+        return cls(by=by.named, at=now, until=until, of_first=of_first)
+
+    def holds(self, mode: ApprovalMode) -> bool:
+        """Return whether it lets code run now that needs approval as a mode says."""
+        if self.of_first and mode != "first":
+            return False
+        return self.until is None or datetime.now(UTC) < self.until
+
+    def model(self) -> models.Grant:
+        """Return it as a model."""
+        return models.Grant(
+            until=None if self.until is None else timestamp(self.until),
+            granted_by=self.by,
+            granted_at=timestamp(self.at),
+        )
+
+
+class Grants:
+    """The grants in force. They are kept in memory: a new server knows none of them."""
+
+    def __init__(self) -> None:
+        self._lives: WeakKeyDictionary[object, dict[Agent, Grant]] = WeakKeyDictionary()
+        self._gates: WeakSet[ApprovalGate] = WeakSet()
+
+    def join(self, gate: ApprovalGate) -> None:
+        """Have a session's gate told of new grants."""
+        self._gates.add(gate)
+
+    def get(self, kernel: Kernel, agent: Agent) -> Grant | None:
+        """Return the last grant of an agent in this life of a kernel."""
+        return self._lives.get(kernel.life, {}).get(agent)
+
+    def put(self, kernel: Kernel, agent: Agent, grant: Grant) -> None:
+        """Let an agent run code until this life of a kernel ends."""
+        self._lives.setdefault(kernel.life, {})[agent] = grant
+
+    def remove(self, kernel: Kernel, agent: Agent) -> Grant | None:
+        """End and return an agent's grant in this life of a kernel."""
+        return self._lives.get(kernel.life, {}).pop(agent, None)
+
+    def tell(self, by: By) -> None:
+        """Have all sessions approve what they ask for and need not ask for any more."""
+        for gate in list(self._gates):
+            gate.follow(by)
+
+
+class Rules:
+    """The approval policy, for executions by the kind of their target, and the pause.
+
+    Parameters
+    ----------
+    decisions
+        What users have set.
+    configured
+        The operator's defaults, which users may change.
+    forced
+        The operator's modes that nobody can change.
+    approval_timeout
+        Seconds after which an execution that awaits approval is rejected.
+    """
+
+    def __init__(
+        self,
+        decisions: SharedDecisions,
+        configured: Modes,
+        forced: Modes,
+        approval_timeout: float,
+    ) -> None:
+        self.decisions = decisions
+        self._configured = {**DEFAULT_MODES, **configured}
+        self._forced = forced
+        self.approval_timeout = approval_timeout
+        self.grants = Grants()
+
+    # -- the policy --------------------------------------------------------------------------------
+
+    @property
+    def modes(self) -> Modes:
+        """The modes in force."""
+        return self.with_defaults(self.decisions.policy)
+
+    def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
+        """Return the approval that a session with this target needs.
+
+        An isolated kernel in a folder of its own can do no harm: it needs none, unless the operator
+        forces it.
+
+        Parameters
+        ----------
+        of_token
+            The approval that the session's agent token demands; None if it demands none. It
+            replaces the policy, but cannot demand less than the operator forces.
+        """
+        kind = cast(TargetKind, target.__struct_config__.tag)
+        forced = cast(ApprovalMode, self._forced.get(kind, "none"))
+        if isinstance(target, ScratchTarget) and target.isolated and target.cwd is None:
+            return forced
+        if of_token is None:
+            return cast(ApprovalMode, self.modes[kind])
+        return max(of_token, forced, key=_MILDEST_FIRST.index)
+
+    def edit_mode(self, of_session: EditMode | None) -> EditMode:
+        """Return what becomes of a session's edits.
+
+        Parameters
+        ----------
+        of_session
+            What its agent token says, or the user's own credential; None to follow the policy.
+            It replaces the policy, but cannot apply what the operator forces to be proposed.
+        """
+        forced = cast("EditMode | None", self._forced.get("edits"))
+        if "propose" in (forced, of_session):
+            return "propose"
+        return forced or of_session or cast(EditMode, self.modes["edits"])
+
+    def model(self) -> ApprovalPolicy:
+        """Return the policy as a model."""
+        forced = [kind for kind in POLICY_KINDS if kind in self._forced]
+        modes: dict[str, Any] = {**self.modes}  # type: ignore[dict-item]
+        return ApprovalPolicy(**modes, forced=forced)
+
+    def with_set(self, request: SetPolicy, before: StoredPolicy) -> StoredPolicy:
+        """Return the users' policy with the changes of a request.
+
+        Raises
+        ------
+        InvalidRequest
+            The configuration forces another mode. The error names the field.
+        """
+        wanted = _modes(request)
+        for kind, mode in wanted.items():
+            forced = self._forced.get(kind, mode)
+            if mode != forced:
+                raise InvalidRequest(
+                    f"{kind}: the server's configuration forces {forced!r}.",
+                    field=kind,
+                    allowed=[forced],
+                )
+        return replace(before, **wanted)
+
+    def with_defaults(self, stored: StoredPolicy) -> Modes:
+        """Return the modes in force if this is what users have set."""
+        return {**self._configured, **_modes(stored), **self._forced}
+
+    # -- the pause ---------------------------------------------------------------------------------
+
+    @property
+    def paused(self) -> Pause | None:
+        """The pause of all agents; None if they are not paused."""
+        return self.decisions.paused
+
+    @property
+    def pausing(self) -> WaitingFor | None:
+        """What executions wait for while agents are paused."""
+        if self.paused is None:
+            return None
+        return WaitingFor(who="pause", agent=None, execution_id=None, since=self.paused.at)
+
+    def check_not_paused(self, what: str) -> None:
+        """Raise Paused while all agents are paused.
+
+        Parameters
+        ----------
+        what
+            What the agent is about to do. It begins the error message.
+        """
+        pausing = self.pausing
+        if pausing is not None:
+            raise Paused(
+                f"{what} has to wait: the user has paused all agents. Try again when they go on.",
+                waiting_for=msgspec.to_builtins(pausing),
+            )
+
+
+def _modes(policy: SetPolicy | StoredPolicy) -> Modes:
+    """Return the modes that a user has set."""
+    return {kind: mode for kind in POLICY_KINDS if (mode := getattr(policy, kind)) is not None}
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
