@@ -7,7 +7,7 @@ share. `runner.py` then runs it. All of this is on the event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -154,10 +154,12 @@ class ExecutionQueue:
             if stop_on_error:
                 stop = partial(_stop, number, executions[number:])
                 execution.finished.add_done_callback(stop)
-        if count == 1:
-            self._start(first, places[0], self._carry(first, places[0]))
-        else:
-            self.tasks.start(self._carry_all(executions, places), f"executions {first.id} ff")
+        accepting = None
+        if count > 1:
+            accepting = self.tasks.start(self._accept(executions), f"executions {first.id} ff")
+        for execution, place in zip(executions, places, strict=True):
+            carry = self._carry(execution, place, accepting=accepting)
+            self.tasks.start(carry, f"execution {execution.id}")
         return executions
 
     def _check_room(self, count: int) -> None:
@@ -234,9 +236,6 @@ class ExecutionQueue:
         execution = self.executions.add(spec, self.gate)
         try:
             await self._carry(execution, None, only=kernel)
-        except Exception as error:
-            await self._break_off(execution, error)
-            raise
         finally:
             self.gate.init_waits.clear()
         await execution.accepted  # or its error
@@ -250,24 +249,43 @@ class ExecutionQueue:
         execution.ahead = lambda: self._turns.ahead_of(place) or KERNEL
         return place
 
-    def _start(
-        self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
+    async def _carry(
+        self,
+        execution: LiveExecution,
+        place: Turn | None,
+        *,
+        only: Kernel | None = None,
+        accepting: asyncio.Task[None] | None = None,
     ) -> None:
-        self.tasks.start(self._carry_safely(execution, place, carry), f"execution {execution.id}")
+        """Accept an execution and run it to its end; if that fails, end it for the next to run.
 
-    async def _carry_safely(
-        self, execution: LiveExecution, place: Turn, carry: Coroutine[Any, Any, None]
-    ) -> None:
-        """Run `carry`; if it fails, end the execution so that the session's next can run."""
+        Parameters
+        ----------
+        place
+            Its place in the session's queue; None for one of the first sources, which has none.
+        only
+            The only kernel to use. By default, the execution waits for the next kernel if one ends.
+        accepting
+            Accepts it with other steps; None if it is to be accepted by itself.
+        """
         try:
-            await carry
+            if accepting is not None:
+                await asyncio.wait({accepting})
+            elif await self._run_at_once(execution, place, only):
+                return
+            else:
+                await self.gate.accept(execution)
+            if not execution.refused:
+                await self._carry_accepted(execution, place, only)
         except Exception as error:
             await self._break_off(execution, error)
-            raise  # the owner of the task logs it
+            if not (execution.refused and isinstance(error, HistoryUnavailable)):
+                raise  # the owner of the task logs it
         finally:
             if execution.queue_time is not None:
                 execution.queue_time.end()
-            self._turns.leave(place)
+            if place is not None:
+                self._turns.leave(place)
             self.executions.waits_changed()
 
     async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
@@ -282,47 +300,35 @@ class ExecutionQueue:
         execution.apply(InternalFailure(is_sent))
         await self.recorder.unrun(execution)
 
-    async def _carry_all(self, executions: Sequence[LiveExecution], places: Sequence[Turn]) -> None:
-        """Accept steps in one write, and run each to its end."""
+    async def _accept(self, executions: Sequence[LiveExecution]) -> None:
+        """Accept steps in one write, or none of them."""
         try:
             await self.gate.accept(*executions)
         except Exception as error:
-            for execution, place in zip(reversed(executions), reversed(places), strict=True):
-                self._turns.leave(place)
+            for execution in reversed(executions):
                 await self._break_off(execution, error)
-            if isinstance(error, HistoryUnavailable):
-                return
-            raise  # the owner of the task logs it
-        for execution, place in zip(executions, places, strict=True):
-            self._start(execution, place, self._carry_accepted(execution, place))
+            if not isinstance(error, HistoryUnavailable):
+                raise  # the owner of the task logs it
 
-    async def _carry(
-        self, execution: LiveExecution, place: Turn | None, only: Kernel | None = None
-    ) -> None:
-        """Accept an execution and run it to its end; in one write if nothing is ahead of it.
-
-        Parameters
-        ----------
-        place
-            Its place in the session's queue; None for one of the first sources, which has none.
-        only
-            The only kernel to use. By default, the execution waits for the next kernel if one ends.
-        """
+    async def _run_at_once(
+        self, execution: LiveExecution, place: Turn | None, only: Kernel | None
+    ) -> bool:
+        """Accept and dispatch an execution in one write, and run it; False if it has to wait."""
         kernel = only
         if place is not None and place.done():
             kernel = await self.incarnations.confirmed()
-        goes = self._goes(execution) and not execution.withdrawn.done()
-        turn = self._turn_at_once(execution, kernel if goes else None)
-        try:
-            if kernel is not None and turn is not None:
-                self._count_queue_time(execution)
-                await self.runner.run(execution, kernel, turn, accept=True)
-                return
-            await self.gate.accept(execution)
-        except HistoryUnavailable as error:
-            self.executions.forget(execution, error)
-            return
-        await self._carry_accepted(execution, place, only)
+        if kernel is None or not kernel.turns.free or not _has_room(execution, kernel):
+            return False
+        is_allowed = self.gate.is_allowed(execution) and self._refusal(execution) is None
+        if not is_allowed or execution.withdrawn.done() or self.environment.is_due(execution):
+            return False
+        turn = kernel.turns.ask(self._asker(execution))
+        if not turn.done() or turn.cancelled():
+            kernel.turns.leave(turn)
+            return False
+        self._count_queue_time(execution)
+        await self.runner.run(execution, kernel, turn, accept=True)
+        return True
 
     async def _carry_accepted(
         self, execution: LiveExecution, place: Turn | None, only: Kernel | None = None
@@ -389,21 +395,6 @@ class ExecutionQueue:
         """Return why an execution may not be sent to the session's kernel; None if it may."""
         path = None if self._notebook is None else self._notebook.path
         return self._permit.refusal(path, looks=execution.spec.trial)
-
-    def _goes(self, execution: LiveExecution) -> bool:
-        """Return whether an execution may be sent to the kernel at once."""
-        is_allowed = self.gate.is_allowed(execution) and self._refusal(execution) is None
-        return is_allowed and not self.environment.is_due(execution)
-
-    def _turn_at_once(self, execution: LiveExecution, kernel: Kernel | None) -> Turn | None:
-        """Return a turn on a kernel that is free now; None if the execution has to wait."""
-        if kernel is None or not kernel.turns.free or not _has_room(execution, kernel):
-            return None
-        turn = kernel.turns.ask(self._asker(execution))
-        if turn.done() and not turn.cancelled():
-            return turn
-        kernel.turns.leave(turn)
-        return None
 
     def _count_queue_time(self, execution: LiveExecution) -> None:
         """Start an execution's queue timer, if it has a queue timeout."""
