@@ -67,6 +67,7 @@ class LiveExecutions:
         """The session as it was opened; not updated."""
         self.journal = journal
         self._observers = observers
+        self._loop = asyncio.get_running_loop()
         self._live: dict[ExecutionId, LiveExecution] = {}
         self.accepted_count = 0
         """The number of accepted executions."""
@@ -106,6 +107,11 @@ class LiveExecutions:
         self._live[execution.id] = execution
         self.active()
         return execution
+
+    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
+        """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *args)
 
     def forget(self, execution: LiveExecution, error: Exception) -> None:
         """Remove an execution whose acceptance could not be recorded."""

@@ -6,10 +6,7 @@ record has them in order. A password is never recorded, not even its digest.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ..errors import InputNotAsked
 from ..kernels.execute_request import InputRequest
@@ -25,7 +22,6 @@ class Inputs:
     def __init__(self, executions: LiveExecutions, recorder: Recorder) -> None:
         self._executions = executions
         self._recorder = recorder
-        self._loop = asyncio.get_running_loop()
 
     def requested(self, execution: LiveExecution, request: InputRequest) -> None:
         """Record that code waits for input, and notify observers; call it in the drain thread."""
@@ -42,7 +38,7 @@ class Inputs:
         )
         self._recorder.note([entry], [prompt])
         input = Input(prompt=text.decode(), password=request.password, asked_at=entry.at)
-        self._on_loop(self._waits, execution, request, input)
+        self._executions.on_loop(self._waits, execution, request, input)
 
     async def give(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
         """Answer the input request of running code; only the first answer counts.
@@ -82,7 +78,7 @@ class Inputs:
             value=payloads[0].digest if payloads else None,
         )
         self._executions.journal.append([entry], payloads)
-        self._on_loop(self._has_input, execution, request)
+        self._executions.on_loop(self._has_input, execution, request)
 
     def _waits(self, execution: LiveExecution, request: InputRequest, input: Input) -> None:
         if not execution.finished.done():
@@ -93,10 +89,6 @@ class Inputs:
         if request is not None and execution.request is request:
             execution.set_input(None, None)
             self._executions.changed(execution)
-
-    def _on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
 
 
 def not_asked(execution: LiveExecution) -> InputNotAsked:

@@ -269,7 +269,7 @@ class Recorder:
             omitted=ran.omitted,
         )
         if self.note([entry], [source, *packed.payloads]):
-            self._on_loop(self._executions.person_ran)
+            self._executions.on_loop(self._executions.person_ran)
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
         """Write entries about past events; return False if they are only in memory for now."""
@@ -277,7 +277,7 @@ class Recorder:
             self._journal.append_final(entries, payloads)
         except HistoryUnavailable as error:
             self._log.error("%s", error.message)
-            self._on_loop(self._try_again)
+            self._executions.on_loop(self._try_again)
             return False
         return True
 
@@ -298,20 +298,20 @@ class Recorder:
         except HistoryUnavailable as error:
             self._log.error("%s", error.message)
             for execution, record in ended:
-                self._on_loop(self._try_again, execution, record)
+                self._executions.on_loop(self._try_again, execution, record)
             return
         head = self._journal.signed_head
         ends = (hash for entry, hash in zip(entries, hashes, strict=True) if _is_end(entry))
         for (execution, record), hash in zip(ended, ends, strict=True):
             final = replace(record, entry_hash=hash, chain=head)
-            self._on_loop(self._executions.finished, execution, final)
+            self._executions.on_loop(self._executions.finished, execution, final)
         self._notify_late([entry for entry in entries if isinstance(entry, DisplayUpdated)])
 
     def _notify_late(self, entries: Sequence[Entry]) -> None:
         """Notify which executions' outputs changed, also by display updates of later ones."""
         changed = (id for entry in entries for id in executions_of(entry))
         for execution_id in dict.fromkeys(changed):
-            self._on_loop(self._executions.late, execution_id)
+            self._executions.on_loop(self._executions.late, execution_id)
 
     def _try_again(
         self, execution: LiveExecution | None = None, record: ExecutionRecord | None = None
@@ -340,10 +340,6 @@ class Recorder:
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._disk, write)
-
-    def _on_loop(self, call: Callable[..., None], *args: object) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
 
     def _display_entries(
         self, execution_id: ExecutionId, updates: Sequence[DisplayUpdate]

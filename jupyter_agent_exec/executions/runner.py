@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from ..errors import HistoryUnavailable
 from ..kernels.channels import KernelDeath
@@ -95,12 +94,12 @@ class SentExecution(RequestObserver):
 
     def sent(self) -> None:
         """Notify the event loop."""
-        self._runner.on_loop(self._runner.was_sent, self._execution, self._kernel)
+        self._execution.executions.on_loop(self._runner.was_sent, self._execution, self._kernel)
 
     def begun(self) -> None:
         """Notify the event loop; in a kernel of the session's own, `sent` has done so already."""
         if not self._kernel.owned:
-            self._runner.on_loop(self._has_begun)
+            self._execution.executions.on_loop(self._has_begun)
 
     def input_requested(self, request: InputRequest) -> None:
         """Record that code waits for input."""
@@ -111,13 +110,13 @@ class SentExecution(RequestObserver):
         if self._execution.left_behind:
             return
         if outcome.exits:
-            self._runner.on_loop(self._runner.exits, self._execution, outcome)
+            self._execution.executions.on_loop(self._runner.exits, self._execution, outcome)
         else:
             self._runner.recorder.ended(self._execution, outcome)
 
     def failed(self, error: Exception) -> None:
         """Pass the error to those who wait for the execution's end."""
-        self._runner.on_loop(self._execution.fail, error)
+        self._execution.executions.on_loop(self._execution.fail, error)
 
     def outputs_changed(self) -> None:
         """Notify the observers of the execution."""
@@ -501,8 +500,3 @@ class Runner:
 
     def _turns_changed(self, _: None) -> None:
         self._executions.waits_changed()
-
-    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
