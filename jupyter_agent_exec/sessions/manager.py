@@ -298,7 +298,7 @@ class AgentSessions:
             version=self._version,
             history_available=await self.in_thread(self._journals.look),
             open_sessions=len(sessions),
-            kernels=sum(session.has_kernel for session in sessions),
+            kernels=sum(session.kernel is not None for session in sessions),
             running=sum(session.running is not None for session in sessions),
             queued=sum(session.queued for session in sessions),
             ledger=self._journals.ledger_head,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -16,7 +16,6 @@ from ..errors import (
     KernelNotOwned,
     SessionClosed,
 )
-from ..executions.approval_gate import ApprovalGate
 from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue
 from ..executions.limits import ServerResources, SessionLimits
@@ -81,7 +80,7 @@ def find_execution(
 ) -> tuple[LiveSession, LiveExecution] | None:
     """Return an unfinished execution with its session; None if no session has it."""
     for session in sessions:
-        execution = session.live(ExecutionId(id))
+        execution = session.unfinished.get(ExecutionId(id))
         if execution is not None:
             return session, execution
     return None
@@ -157,6 +156,13 @@ class LiveSession(ExecutionObserver):
             resources=resources,
         )
         self._tasks = self._queue.tasks
+        self._recorder = self._queue.recorder
+        self._incarnations = self._queue.incarnations
+        self._runner = self._queue.runner
+        self.gate: Final = self._queue.gate
+        """Decides which of its executions need approval."""
+        self.unfinished: Final = self._queue.executions
+        """The executions that wait or run."""
 
     # -- state -------------------------------------------------------------------------------------
 
@@ -166,11 +172,6 @@ class LiveSession(ExecutionObserver):
         return None if self._notebook is None else self._notebook.path
 
     @property
-    def unfinished(self) -> Collection[LiveExecution]:
-        """The executions that wait or run, in order."""
-        return self._queue.executions
-
-    @property
     def is_open(self) -> bool:
         """Whether it accepts new work: it is neither closed nor about to close."""
         return not self._closing
@@ -178,22 +179,12 @@ class LiveSession(ExecutionObserver):
     @property
     def kernel(self) -> Kernel | None:
         """The current kernel; None while there is none."""
-        return self._queue.incarnations.current
-
-    @property
-    def has_kernel(self) -> bool:
-        """Whether it has a kernel now."""
-        return self.kernel is not None
+        return self._incarnations.current
 
     @property
     def running(self) -> LiveExecution | None:
         """The execution that runs in the kernel."""
         return self._queue.running
-
-    @property
-    def gate(self) -> ApprovalGate:
-        """Decides which of its executions need approval."""
-        return self._queue.gate
 
     @property
     def queued(self) -> int:
@@ -205,8 +196,8 @@ class LiveSession(ExecutionObserver):
         return replace(
             self._record,
             path=self.path,
-            kernel=self._queue.incarnations.model(),
-            executions=self._queue.executions.accepted_count,
+            kernel=self._incarnations.model(),
+            executions=self.unfinished.accepted_count,
             last_activity_at=timestamp(self._active_at),
             approval=self.gate.mode,
             next_approval=self.gate.next_approval,
@@ -221,19 +212,19 @@ class LiveSession(ExecutionObserver):
     @property
     def folder(self) -> WorkingFolder | None:
         """The working folder of its kernels; None if it is unknown or on another machine."""
-        return self._queue.incarnations.folder
+        return self._incarnations.folder
 
     @property
     def is_kernel_elsewhere(self) -> bool:
         """Whether its kernel may run on another machine."""
-        return self._queue.incarnations.are_elsewhere
+        return self._incarnations.are_elsewhere
 
     @property
     def finished_up_to(self) -> int:
         """The `seq` up to which all executions have finished; 0 for none."""
         return min(
-            (each.seq - 1 for each in self._queue.executions),
-            default=self._queue.executions.last_seq,
+            (each.seq - 1 for each in self.unfinished),
+            default=self.unfinished.last_seq,
         )
 
     @property
@@ -245,15 +236,6 @@ class LiveSession(ExecutionObserver):
         """Return what became of its proposed edits since the last call."""
         decided, self.decided_edits = self.decided_edits, []
         return decided
-
-    @property
-    def last_rejected(self) -> ExecutionRecord | None:
-        """Its last execution, if it was rejected."""
-        return self._queue.executions.last_rejected
-
-    def live(self, id: ExecutionId) -> LiveExecution | None:
-        """Return an execution that is not finished yet."""
-        return self._queue.executions.get(id)
 
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
         """Return the current state of an execution."""
@@ -323,7 +305,7 @@ class LiveSession(ExecutionObserver):
             observer.opened()
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
-            await self._queue.recorder.record(created)
+            await self._recorder.record(created)
         await self._queue.begin(kernel)
         self.active()
 
@@ -340,7 +322,7 @@ class LiveSession(ExecutionObserver):
         InputNotAsked, HistoryUnavailable
             Nothing was answered.
         """
-        await self._queue.runner.inputs.give(execution, given, by)
+        await self._runner.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By) -> None:
         """Interrupt the running execution, and cancel those that await approval.
@@ -350,21 +332,17 @@ class LiveSession(ExecutionObserver):
         """
         self._check_open()
         reason = f"Interrupted by {self._named(by)}."
-        for execution in self._queue.executions:
+        for execution in self.unfinished:
             if execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
         if self.running is not None:
-            await self._queue.runner.interrupt(
-                self.running, Ending("interrupted", reason), "asked", by
-            )
+            await self._runner.interrupt(self.running, Ending("interrupted", reason), "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {self._named(by)}."
         if execution is self.running:
-            await self._queue.runner.interrupt(
-                execution, Ending("interrupted", reason), "cancelled", by
-            )
+            await self._runner.interrupt(execution, Ending("interrupted", reason), "cancelled", by)
         elif not execution.finished.done():
             execution.withdraw("cancelled", reason)
         else:
@@ -387,9 +365,7 @@ class LiveSession(ExecutionObserver):
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {self._named(by)}."
-        await self._queue.runner.end_kernel(
-            KernelDeath("restarted", why), Ending("interrupted", why), by
-        )
+        await self._runner.end_kernel(KernelDeath("restarted", why), Ending("interrupted", why), by)
         await self._queue.begin_anew()
         self.active()
 
@@ -401,12 +377,12 @@ class LiveSession(ExecutionObserver):
         SessionClosed, KernelNotFound, KernelUnavailable, HistoryUnavailable, InitFailed
         """
         self._check_open()
-        return await self._queue.incarnations.fresh()
+        return await self._incarnations.fresh()
 
     async def run_out(self, why: str) -> None:
         """Cancel waiting executions, and wait for the end of the running one."""
         running = self.running
-        for execution in self._queue.executions:
+        for execution in self.unfinished:
             execution.withdraw("cancelled", f"It was not run: {why}")
         if running is not None:
             await asyncio.wait({running.finished})
@@ -416,7 +392,7 @@ class LiveSession(ExecutionObserver):
         if not self._closing:
             self._closing = True
             why = CLOSE_REASONS[reason]
-            for execution in self._queue.executions:
+            for execution in self.unfinished:
                 execution.withdraw("cancelled", why)
             self._tasks.start(self._close(reason, why, by), f"close {self.id}")
         await asyncio.shield(self._closed)
@@ -434,18 +410,18 @@ class LiveSession(ExecutionObserver):
 
     async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
         self.active()
-        queue, grace = self._queue, self.bounds.interrupt_grace
-        if (running := queue.running) is not None and not running.is_behind:
-            await queue.runner.interrupt(running, ending, "closing", by)
+        grace = self.bounds.interrupt_grace
+        if (running := self.running) is not None and not running.is_behind:
+            await self._runner.interrupt(running, ending, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
-        await queue.environment.settled()
-        await queue.runner.leave_kernel(ending, by)
+        await self._queue.environment.settled()
+        await self._runner.leave_kernel(ending, by)
         await self._tasks.end(timeout=grace + END_TIMEOUT)
-        if queue.incarnations.current is not None:  # it had just been started
-            await queue.runner.leave_kernel(ending, by)
+        if self._incarnations.current is not None:  # it had just been started
+            await self._runner.leave_kernel(ending, by)
             await self._tasks.end(timeout=END_TIMEOUT)
         await self.cells.close()
-        await queue.incarnations.release()
+        await self._incarnations.release()
         notebook = self._notebook if self.is_unwanted else None
         is_removed = notebook is not None and await notebook.discard()
         closed = Closed(at=timestamp(), by=by, reason=reason, notebook_removed=is_removed)
@@ -453,7 +429,7 @@ class LiveSession(ExecutionObserver):
             await self._loop.run_in_executor(self._resources.disk, self._journal.close, closed)
         except HistoryUnavailable as error:
             self._resources.log.error("%s: its end is not recorded: %s", self.id, error.message)
-        queue.recorder.stop()
+        self._recorder.stop()
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -462,7 +438,7 @@ class LiveSession(ExecutionObserver):
         entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
 
         async def note() -> None:
-            await self._queue.recorder.record(entry)
+            await self._recorder.record(entry)
             self._activity.publish("notebook", self)
 
         if self.is_open:
@@ -478,31 +454,31 @@ class LiveSession(ExecutionObserver):
         A waiting or running execution keeps it open, and so does a kernel of its own. A kernel that
         others use too does not, because that kernel continues without the session.
         """
-        if self.is_kept or self._queue.executions or (self._is_scratch and self.has_kernel):
+        if self.is_kept or self.unfinished or (self._is_scratch and self.kernel is not None):
             return 0
         return self._loop.time() - self._last_used
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Record an event before it happens; raise HistoryUnavailable if that fails."""
-        await self._queue.recorder.write(entry, payloads)
+        await self._recorder.write(entry, payloads)
 
     async def pause_changed(self, entry: Entry) -> None:
         """Record that all agents were paused or resumed, and apply it."""
-        self._queue.executions.waits_changed()
+        self.unfinished.waits_changed()
         for execution in self.unfinished:
-            self._queue.executions.output_changed(execution)  # no cell is written in a pause
-        await self._queue.recorder.record(entry)
+            self.unfinished.output_changed(execution)  # no cell is written in a pause
+        await self._recorder.record(entry)
         self._activity.publish("session", self)
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Record a past event. If it cannot be written now, the entry is kept in memory."""
         self.cells.noted(entry)
-        await self._queue.recorder.record(entry, payloads)
+        await self._recorder.record(entry, payloads)
         self._activity.publish("notebook", self)
 
     def document_changed(self, execution_id: ExecutionId) -> None:
         """Publish that the `document` of an execution changed."""
-        execution = self._queue.executions.get(execution_id)
+        execution = self.unfinished.get(execution_id)
         if execution is None:
             self._activity.publish("execution", self, execution_id)
         else:
@@ -542,7 +518,7 @@ class LiveSession(ExecutionObserver):
 
         If it cannot be written now, the entry is kept in memory.
         """
-        await self._queue.recorder.record(entry, payloads)
+        await self._recorder.record(entry, payloads)
         self._activity.publish("person", self)
 
     def active(self) -> None:
@@ -552,15 +528,15 @@ class LiveSession(ExecutionObserver):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        may_idle = self._is_scratch and not self._queue.executions and self.is_open
+        may_idle = self._is_scratch and not self.unfinished and self.is_open
         if self.bounds.idle_timeout and may_idle:
             self._idle_timer = call_later_apart(self.bounds.idle_timeout, self._cull)
 
     def _cull(self) -> None:
-        if not self._queue.executions and self.has_kernel:
+        if not self.unfinished and self.kernel is not None:
             why = f"The kernel was shut down after {self.bounds.idle_timeout:g} idle seconds."
             self._tasks.start(
-                self._queue.runner.end_kernel(
+                self._runner.end_kernel(
                     KernelDeath("culled", why), Ending("interrupted", why), SERVER
                 ),
                 f"cull {self.id}",

@@ -267,7 +267,7 @@ class SessionHistory:
         if live is not None:
             records = [
                 live.execution_record(execution)
-                if (execution := live.live(record.id)) is not None
+                if (execution := live.unfinished.get(record.id)) is not None
                 else self._with_document(record)
                 for record in records
             ]

@@ -184,7 +184,7 @@ class Submission:
                 caller,
                 live.bounds,
                 place=place,
-                revision=revision_of(request, named_source, place, live.last_rejected),
+                revision=revision_of(request, named_source, place, live.unfinished.last_rejected),
                 restores=restores[index] if restores else None,
                 idempotency_key=None if index else key,
                 body_sha256=None if index else body,
@@ -235,7 +235,7 @@ async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str |
     if revises is None:
         return None
     try:
-        revised = live.live(revises) or await live.recorded(revises)
+        revised = live.unfinished.get(revises) or await live.recorded(revises)
     except ExecutionNotFound:
         revised = None
     if revised is None or revised.session_id != live.id:
