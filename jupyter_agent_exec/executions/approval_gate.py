@@ -48,10 +48,9 @@ from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
 from .limits import ServerResources
 from .observer import Place
-from .permits import Permit
 from .previews import Previews, shown_payload
 from .recorder import Recorder
-from .rules import Agent, Grant
+from .rules import Agent, Grant, Permit
 from .spec import ExecutionSpec
 from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
 

@@ -32,8 +32,8 @@ from .execution import LiveExecution, LiveExecutions, QueueTime
 from .incarnations import Incarnations, SessionNotebook
 from .limits import ServerResources, SessionLimits
 from .observer import ExecutionObserver
-from .permits import Permit
 from .recorder import Recorder
+from .rules import Permit
 from .runner import Runner
 from .spec import ExecutionSpec, check_python
 from .state import Ending, InternalFailure

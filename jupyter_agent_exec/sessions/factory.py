@@ -16,7 +16,7 @@ from ..auth.tokens import Tokens
 from ..errors import InvalidRequest
 from ..executions.limits import ServerResources, SessionLimits, Settings
 from ..executions.observer import ExecutionCells
-from ..executions.permits import Permit, TokenPermit
+from ..executions.rules import Permit, TokenPermit
 from ..executions.spec import check_python
 from ..journal.fold import opened
 from ..journal.history import History

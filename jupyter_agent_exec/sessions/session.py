@@ -20,7 +20,7 @@ from ..executions.execution import LiveExecution
 from ..executions.execution_queue import ExecutionQueue
 from ..executions.limits import ServerResources, SessionLimits
 from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
-from ..executions.permits import Permit
+from ..executions.rules import Permit
 from ..executions.spec import ExecutionSpec
 from ..executions.state import Ending
 from ..journal.journal import SessionJournal
