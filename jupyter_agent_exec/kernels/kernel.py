@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder
 from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import KernelQueue
-from .server_kernels import ServerKernels, is_elsewhere
+from .server_kernels import RemoteKernel, ServerKernels, is_elsewhere
 
 
 class WorkingFolder(NamedTuple):
@@ -36,42 +37,57 @@ class WorkingFolder(NamedTuple):
         return self.folder.path
 
 
-class Kernel(Protocol):
-    """One life of a running kernel. Its next life is another object."""
+class Kernel(ABC):
+    """One life of a running kernel. Its next life is another object.
 
-    id: str
-    name: str
-    """The name of its kernelspec."""
-    owned: bool
+    Parameters
+    ----------
+    turns
+        Its queue, which all sessions that hold it share.
+    """
+
+    owned: ClassVar[bool]
     """Whether the session owns it. Only then may the session replace, cull, or shut it down."""
-    is_elsewhere: bool
-    """Whether it may run on another machine, where this machine's files are not."""
-    life: object
-    """Stands for this life of the kernel, also for sessions that come when all others have left."""
-    is_isolated: bool
-    """Whether it is isolated from this server."""
-    connection: KernelConnection
-    turns: KernelQueue
-    """Its queue, which all sessions that hold it share."""
 
-    @property
-    def display_name(self) -> str:
+    def __init__(self, kernels: ServerKernels, life: KernelLife, turns: KernelQueue) -> None:
+        self._kernels = kernels
+        self._life = life
+        self.turns = turns
+        self.connection = life.connection
+        self.id = life.connection.kernel_id
+        self.name = life.connection.kernel_name
+        """The name of its kernelspec."""
+        self.display_name = life.display_name
         """The kernelspec's name for people."""
+        self.is_elsewhere = life.is_elsewhere
+        """Whether it may run on another machine, where this machine's files are not."""
+        self.is_isolated = life.is_isolated
+        """Whether it is isolated from this server."""
+        self.life = life.mark
+        """Stands for this life of the kernel, also for sessions that come when all others have
+        left."""
 
     @property
     def language_info(self) -> dict[str, Any]:
         """The `language_info` of its kernel info; empty until known."""
+        info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
+        return info
 
     @property
     def is_ending(self) -> bool:
         """Whether it has ended, or is being ended, so that code sent now may never run."""
+        return self._life.is_ending
 
     async def interrupt(self) -> None:
-        """Interrupt the code that runs in it."""
+        """Interrupt the code that runs in it, also if others run it."""
+        await self._kernels.interrupt_kernel(self.id)
+        self.connection.interrupted()
 
+    @abstractmethod
     async def death(self) -> KernelDeath:
         """Wait until this life ends, and return how."""
 
+    @abstractmethod
     async def let_go(self) -> None:
         """Release it: shut down a session's own kernel, leave a user's kernel running."""
 
@@ -124,11 +140,15 @@ class KernelLife:
     def __init__(self, kernels: ServerKernels, manager: Any, connection: KernelConnection) -> None:
         self._kernels = kernels
         self._manager = manager
-        self._connection = connection
+        self.connection = connection
+        self.display_name: str = manager.kernel_spec.display_name
         self.is_elsewhere = is_elsewhere(manager)
         self.is_isolated = isinstance(manager.provisioner, IsolatedProvisioner)
         self._ready = manager.ready
         """The manager makes a new one for each start and each shutdown."""
+        self.mark: object = self if isinstance(manager, RemoteKernel) else self._ready
+        """Stands for this life, also for who connects later. Nothing tells the lives of a kernel at
+        a gateway apart, so there each connection counts as a life."""
         self._process = manager.provisioner
         self._popen = None if self.is_elsewhere else self._process.process
         """The process of a local kernel. It keeps the exit code after the provisioner's cleanup."""
@@ -138,7 +158,7 @@ class KernelLife:
     @property
     def is_over(self) -> bool:
         """Whether it is known to have ended, without waiting."""
-        return self._connection.disconnected.done() or self._is_another()
+        return self.connection.disconnected.done() or self._is_another()
 
     @property
     def is_ending(self) -> bool:
@@ -146,7 +166,7 @@ class KernelLife:
 
         A shutdown begins with an interrupt, so that the kernel is idle for a moment before it ends.
         """
-        return self._connection.disconnected.done() or bool(self._manager.shutting_down)
+        return self.connection.disconnected.done() or bool(self._manager.shutting_down)
 
     def watch(self) -> None:
         """Watch the server's restarter for a death that the connection does not show."""
@@ -162,8 +182,8 @@ class KernelLife:
     async def death(self) -> KernelDeath:
         """Wait until it ends, and return how."""
         await self._disconnected()
-        if self._connection.death is not None:
-            return self._connection.death
+        if self.connection.death is not None:
+            return self.connection.death
         code = None
         for delay in EXIT_DELAYS:
             await asyncio.sleep(delay)
@@ -181,11 +201,11 @@ class KernelLife:
     async def _disconnected(self) -> None:
         """Wait until the kernel has disconnected, or its provisioner says that it has ended."""
         is_watched = self.is_elsewhere and self._process is not None
-        disconnected = self._connection.disconnected
+        disconnected = self.connection.disconnected
         while not disconnected.done():
             await asyncio.wait({disconnected}, timeout=LOOK_SECONDS if is_watched else None)
             if is_watched and not self._is_another() and not await self._is_alive():
-                self._connection.lost()
+                self.connection.lost()
 
     async def _by_somebody(self) -> KernelDeath | None:
         """Return how it was ended deliberately; None if it was not."""
@@ -196,7 +216,7 @@ class KernelLife:
             if self._manager.shutting_down:
                 return KernelDeath("shut_down", "A user shut the kernel down.")
             return KernelDeath("restarted", "A user restarted the kernel.")
-        if self._connection.kernel_id not in self._kernels:
+        if self.connection.kernel_id not in self._kernels:
             return KernelDeath("shut_down", "A user shut the kernel down.")
         if self._is_another():
             return KernelDeath("restarted", "A user restarted the kernel.")
@@ -220,7 +240,7 @@ class KernelLife:
     def _told_by_restarter(self, event: str) -> Callable[[], None]:
         def restarter_event() -> None:
             self._restarter = self._restarter or event  # type: ignore[assignment]
-            self._connection.lost()
+            self.connection.lost()
 
         return restarter_event
 

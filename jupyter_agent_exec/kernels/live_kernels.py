@@ -17,11 +17,11 @@ from ..types import KernelState
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .inspection import REQUESTS
-from .kernel import KernelLife, settled
+from .kernel import Kernel, KernelLife, settled
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .person_executions import NOTHING, PersonRecording
-from .server_kernels import ServerKernels, life_of, open_channels
+from .server_kernels import ServerKernels, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
 """Seconds to wait for the answer of an idle kernel. If the kernel has become busy meanwhile, the
@@ -86,7 +86,7 @@ class LiveKernels:
         manager, was_restarted = await self._come_to_life(kernel_id)
         found = "starting" if was_restarted else _state_of(manager)
         life = self._lives.get(kernel_id)
-        if life is None or life.is_over:
+        if life is None or life.life.is_over:
             life = self._lives[kernel_id] = _SharedLife(
                 self._kernels,
                 manager,
@@ -96,7 +96,7 @@ class LiveKernels:
                 self._redactor,
                 self._log,
             )
-        kernel = LiveKernel(self, life)
+        kernel = LiveKernel(self._kernels, self, life)
         try:
             if await self._answers(kernel, found):
                 return kernel
@@ -106,10 +106,6 @@ class LiveKernels:
             raise
         await kernel.let_go()
         return None
-
-    async def interrupt(self, kernel_id: str) -> None:
-        """Interrupt a kernel."""
-        await self._kernels.interrupt_kernel(kernel_id)
 
     async def stop(self) -> None:
         """Release all kernels, for all sessions that hold them."""
@@ -173,52 +169,25 @@ class LiveKernels:
         return True
 
 
-class LiveKernel:
+class LiveKernel(Kernel):
     """A user's kernel, in one life, held by one session."""
 
     owned = False
 
-    def __init__(self, kernels: LiveKernels, life: _SharedLife) -> None:
-        self.id = life.connection.kernel_id
-        self.name = life.connection.kernel_name
-        self.connection = life.connection
-        self.life = life.life
-        self.turns = life.turns
-        self.is_elsewhere = life.is_elsewhere
-        self.is_isolated = life.is_isolated
-        self._kernels = kernels
-        self._life = life
-        life.holders.add(self)
-
-    @property
-    def display_name(self) -> str:
-        """The kernelspec's name for people."""
-        return self._life.display_name
-
-    @property
-    def language_info(self) -> dict[str, Any]:
-        """The `language_info` of its kernel info; empty if it has been busy since its adoption."""
-        info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
-        return info
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether it has ended, or is being ended."""
-        return self._life.is_ending
-
-    async def interrupt(self) -> None:
-        """Interrupt the code that runs in it, also if others run it."""
-        await self._kernels.interrupt(self.id)
-        self.connection.interrupted()
+    def __init__(self, kernels: ServerKernels, live: LiveKernels, shared: _SharedLife) -> None:
+        super().__init__(kernels, shared.life, shared.turns)
+        self._live = live
+        self._shared = shared
+        shared.holders.add(self)
 
     async def death(self) -> KernelDeath:
         """Wait until this life ends, and return how."""
-        return await asyncio.shield(self._life.ending)
+        return await asyncio.shield(self._shared.ending)
 
     async def let_go(self) -> None:
         """Release it. The kernel continues unchanged."""
-        self._life.holders.discard(self)
-        await self._kernels.leave(self._life)
+        self._shared.holders.discard(self)
+        await self._live.leave(self._shared)
 
 
 class _SharedLife:
@@ -234,8 +203,6 @@ class _SharedLife:
         redactor: Redactor,
         log: logging.Logger,
     ) -> None:
-        self.display_name: str = manager.kernel_spec.display_name
-        self.life = life_of(manager)
         self.connection = KernelConnection(
             open_channels(manager, kernel_id, log),
             kernel_id=kernel_id,
@@ -248,25 +215,13 @@ class _SharedLife:
         self.connection.on_state = self.turns.kernel_is
         self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
         self.holders: set[LiveKernel] = set()
-        self._life = KernelLife(kernels, manager, self.connection)
-        self._life.watch()
-        self.is_elsewhere = self._life.is_elsewhere
-        self.is_isolated = self._life.is_isolated
-        self.ending = start_apart(self._life.death(), f"end of {kernel_id}")
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the kernel is known to have ended, without waiting."""
-        return self._life.is_over
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the kernel has ended, or is being ended."""
-        return self._life.is_ending
+        self.life = KernelLife(kernels, manager, self.connection)
+        self.life.watch()
+        self.ending = start_apart(self.life.death(), f"end of {kernel_id}")
 
     async def close(self) -> None:
         """Close the connection to the kernel, and cancel those who wait for its end."""
-        self._life.unwatch()
+        self.life.unwatch()
         self.ending.cancel()
         await asyncio.wait({self.ending})
         await self.connection.close()

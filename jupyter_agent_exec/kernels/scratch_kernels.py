@@ -31,7 +31,7 @@ from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
-from .kernel import KernelLife, WorkingFolder
+from .kernel import Kernel, KernelLife, WorkingFolder
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .provisioner import folder_provisioner
@@ -65,50 +65,14 @@ class EndedAtStart(Exception):
     """A kernel's process ended before it answered."""
 
 
-class ScratchKernel:
+class ScratchKernel(Kernel):
     """A running scratch kernel and the connection to it."""
 
     owned = True
 
-    def __init__(
-        self,
-        kernels: ServerKernels,
-        manager: Any,
-        connection: KernelConnection,
-        spec: Spec,
-    ) -> None:
-        self.id = connection.kernel_id
-        self.name = spec.kernel_name
-        self.connection = connection
-        self.life: object = self
-        self.turns = KernelQueue()
-        self._kernels = kernels
+    def __init__(self, kernels: ServerKernels, manager: Any, connection: KernelConnection) -> None:
+        super().__init__(kernels, KernelLife(kernels, manager, connection), KernelQueue())
         self._manager = manager
-        self._life = KernelLife(kernels, manager, connection)
-        self.is_elsewhere = self._life.is_elsewhere
-        self.is_isolated = self._life.is_isolated
-
-    @property
-    def language_info(self) -> dict[str, Any]:
-        """The `language_info` of its kernel info."""
-        info: dict[str, Any] = self.connection.kernel_info.get("language_info", {})
-        return info
-
-    @property
-    def display_name(self) -> str:
-        """The kernelspec's name for people."""
-        name: str = self._manager.kernel_spec.display_name
-        return name
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether it has ended, or is being ended."""
-        return self._life.is_ending
-
-    async def interrupt(self) -> None:
-        """Interrupt the code that runs in it."""
-        await self._kernels.interrupt_kernel(self.id)
-        self.connection.interrupted()
 
     async def death(self) -> KernelDeath:
         """Wait until it ends, and return how."""
@@ -506,7 +470,7 @@ class ScratchKernels:
                 raise
             self._log.warning("Kernel %r did not start", spec.kernel_name, exc_info=error)
             raise self._unavailable(spec) from error
-        kernel = ScratchKernel(self._kernels, manager, connection, spec)
+        kernel = ScratchKernel(self._kernels, manager, connection)
         connection.on_state = kernel.shows
         kernel.shows("idle")
         return kernel

@@ -100,15 +100,6 @@ def is_elsewhere(manager: Any) -> bool:
     return not isinstance(manager.provisioner, LocalProvisioner)
 
 
-def life_of(manager: Any) -> object:
-    """Return an object that stands for this life of a kernel, also for who connects later.
-
-    Jupyter makes a new `ready` at each start and restart. Nothing tells the lives of a kernel at a
-    gateway apart, so there each connection counts as a life.
-    """
-    return object() if isinstance(manager, RemoteKernel) else manager.ready
-
-
 def open_channels(manager: Any, kernel_id: str, log: logging.Logger) -> OpenChannels:
     """Return a callable that opens the channels of a kernel of the server.
 

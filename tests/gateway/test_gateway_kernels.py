@@ -189,6 +189,20 @@ def test_an_agent_waits_for_a_persons_cell_and_shares_its_variables(there: There
     assert kernel in {each["id"] for each in there.gateway.kernels()}, "a person's kernel stays"
 
 
+def test_an_approval_lets_an_agent_run_more_in_a_kernel_there(there: There) -> None:
+    there.server.ask("PUT", "approvals/policy", {"notebook": "first"})
+    try:
+        session = there.server.open(target={"kind": "notebook", "path": "shared.ipynb"})
+        asks = there.server.run(session, "approved = 1", wait=0).json()
+        assert asks["status"] == "awaiting_approval"
+        decision = {"source_sha256": asks["source_sha256"]}
+        there.server.ask("POST", f"executions/{asks['id']}/approve", decision)
+        assert there.server.get(f"executions/{asks['id']}?wait=60")["status"] == "ok"
+        assert ran(there, session, "print(approved)")["text"] == "1\n"
+    finally:
+        there.server.ask("PUT", "approvals/policy", {"notebook": "none"})
+
+
 def test_a_persons_restart_is_told_as_one(there: There) -> None:
     session = there.server.open(target={"kind": "notebook", "path": "shared.ipynb"})
     kernel = kernel_of(there, session)
