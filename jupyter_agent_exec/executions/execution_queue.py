@@ -29,7 +29,7 @@ from ..terminal import clean
 from .approval_gate import ApprovalGate
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions, QueueTime
-from .incarnations import Incarnations, SessionNotebook
+from .incarnations import Incarnations
 from .limits import ServerResources, SessionLimits
 from .observer import ExecutionObserver
 from .recorder import Recorder
@@ -50,8 +50,6 @@ class ExecutionQueue:
 
     Parameters
     ----------
-    notebook
-        The session's notebook; None if its target is not a notebook.
     first_sources
         Sources to run first in each kernel, in order. Keys are the request fields they came from.
     observers
@@ -64,7 +62,6 @@ class ExecutionQueue:
         journal: SessionJournal,
         kernels: KernelSource,
         *,
-        notebook: SessionNotebook | None,
         limits: SessionLimits,
         permit: Permit,
         first_sources: Mapping[str, str],
@@ -73,7 +70,6 @@ class ExecutionQueue:
     ) -> None:
         self._limits = limits
         self._permit = permit
-        self._notebook = notebook
         self._first_sources = first_sources
         self._log = resources.log
         self._trials = resources.trials
@@ -86,7 +82,6 @@ class ExecutionQueue:
         self.recorder = Recorder(self.executions, disk=resources.disk, log=resources.log)
         self.incarnations = Incarnations(
             kernels,
-            notebook=notebook,
             recorder=self.recorder,
             born=self._kernel_started,
             died=self._kernel_ended,
@@ -393,7 +388,7 @@ class ExecutionQueue:
 
     def _refusal(self, execution: LiveExecution) -> str | None:
         """Return why an execution may not be sent to the session's kernel; None if it may."""
-        path = None if self._notebook is None else self._notebook.path
+        path = self.incarnations.kernels.path
         return self._permit.refusal(path, looks=execution.spec.trial)
 
     def _count_queue_time(self, execution: LiveExecution) -> None:

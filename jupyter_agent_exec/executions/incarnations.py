@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
 
 from ..errors import AgentExecError
 from ..kernels.channels import KernelDeath
-from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
+from ..kernels.kernel import Kernel, KernelSource
 from ..models import SessionKernel
 from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
 from ..tasks import Tasks, first_of, start_apart
@@ -17,27 +16,11 @@ from ..types import RestartReason
 from .recorder import Recorder
 
 
-class SessionNotebook(Protocol):
-    """The notebook that is a session's target, and its kernel."""
-
-    @property
-    def path(self) -> str:
-        """The notebook's current contents path."""
-
-    async def parted(self, kernel: Kernel) -> KernelDeath | None:
-        """Return why the notebook no longer has this kernel; None if it still has it."""
-
-    async def explain(self, kernel: Kernel, death: KernelDeath) -> KernelDeath:
-        """Return how a kernel ended, with more detail if Jupyter has any."""
-
-
 class Incarnations:
     """Gives a session its kernel, and a new kernel when that one has ended.
 
     Parameters
     ----------
-    notebook
-        The session's notebook; None if its target is not a notebook.
     born
         Called with each new kernel before the session runs anything else in it.
     died
@@ -48,13 +31,11 @@ class Incarnations:
         self,
         kernels: KernelSource,
         *,
-        notebook: SessionNotebook | None,
         recorder: Recorder,
         born: Callable[[Kernel], Awaitable[None]],
         died: Callable[[Kernel, KernelDeath], Awaitable[None]],
     ) -> None:
-        self._kernels = kernels
-        self._notebook = notebook
+        self.kernels = kernels
         self._recorder = recorder
         self._born = born
         self._died = died
@@ -66,16 +47,6 @@ class Incarnations:
         """The number of the current incarnation; 1 for the first."""
         self.untold: RestartReason | None = None
         """Why the variables were lost; None once an execution has reported it."""
-
-    @property
-    def folder(self) -> WorkingFolder | None:
-        """The kernel's working folder; None if it is unknown or on another machine."""
-        return self._kernels.folder
-
-    @property
-    def are_elsewhere(self) -> bool:
-        """Whether the last kernel may run on another machine."""
-        return self._kernels.is_elsewhere
 
     @property
     def _usable(self) -> Kernel | None:
@@ -98,11 +69,11 @@ class Incarnations:
             await self._adopt(kernel)
 
     async def confirmed(self) -> Kernel | None:
-        """Check that the notebook still has the kernel; return the kernel if it can be used."""
+        """Check that the kernel is still the session's; return the kernel if it can be used."""
         kernel = self._usable
-        if kernel is None or self._notebook is None:
+        if kernel is None:
             return kernel
-        parted = await self._notebook.parted(kernel)
+        parted = await self.kernels.parted(kernel)
         if parted is not None and kernel is self.current:
             await self._died(kernel, parted)
         return self._usable
@@ -123,7 +94,7 @@ class Incarnations:
             if self._watch is not None and self._is_dying():
                 await asyncio.wait({self._watch})  # until the kernel's end is recorded
             if self.current is None:
-                await self._adopt(await self._kernels.take())
+                await self._adopt(await self.kernels.take())
             assert self.current is not None
             return self.current
 
@@ -171,10 +142,6 @@ class Incarnations:
         )
         return kernel
 
-    async def release(self) -> None:
-        """Free the other resources of the session's kernels after the session has ended."""
-        await self._kernels.release()
-
     def leave(self) -> None:
         """Detach from the kernel, which keeps running; the caller releases it."""
         self.current = None
@@ -220,8 +187,7 @@ class Incarnations:
     async def _watch_over(self, kernel: Kernel) -> None:
         death = await kernel.death()
         try:
-            if self._notebook is not None:
-                death = await self._notebook.explain(kernel, death)
+            death = await self.kernels.explain(kernel, death)
         finally:  # if `explain` fails too: others wait until the kernel's end is recorded
             if kernel is self.current:
                 await self._died(kernel, death)

@@ -494,7 +494,7 @@ class Runner:
         self._tasks.start(wait(), f"exit {execution.id}")
 
     def _look_for_files(self, execution: LiveExecution) -> None:
-        folder = self._incarnations.folder
+        folder = self._incarnations.kernels.folder
         if execution.run is not None and execution.run.looks and folder is not None:
             self._files.ended(execution, folder)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from .channels import KernelDeath
 from .connection import KernelConnection
@@ -92,17 +92,20 @@ class Kernel(ABC):
         """Release it: shut down a session's own kernel, leave a user's kernel running."""
 
 
-class KernelSource(Protocol):
+class KernelSource(ABC):
     """Provides a session's kernels."""
+
+    path: str | None = None
+    """Current contents path of the notebook that they are of; None if they are of none."""
+    is_elsewhere = False
+    """Whether the last kernel may run on another machine."""
 
     @property
     def folder(self) -> WorkingFolder | None:
         """Their working folder; None if unknown, or not on this machine."""
+        return None
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the last kernel may run on another machine."""
-
+    @abstractmethod
     async def take(self) -> Kernel:
         """Return the kernel for the next execution.
 
@@ -112,7 +115,15 @@ class KernelSource(Protocol):
             There is none.
         """
 
-    async def release(self) -> None:
+    async def parted(self, kernel: Kernel) -> KernelDeath | None:
+        """Return why a kernel is not the session's any more; None if it still is."""
+        return None
+
+    async def explain(self, kernel: Kernel, death: KernelDeath) -> KernelDeath:
+        """Return how a kernel ended, with more detail if Jupyter has any."""
+        return death
+
+    async def release(self) -> None:  # noqa: B027 -- not all have something to clean up
         """Clean up after all kernels have been released."""
 
 

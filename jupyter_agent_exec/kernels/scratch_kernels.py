@@ -31,7 +31,7 @@ from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
 from .isolation.isolation import Isolation
-from .kernel import Kernel, KernelLife, WorkingFolder
+from .kernel import Kernel, KernelLife, KernelSource, WorkingFolder
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .provisioner import folder_provisioner
@@ -110,7 +110,7 @@ async def _killed(provisioner: Any) -> None:
             await asyncio.to_thread(process.wait, KILL_TIMEOUT)
 
 
-class ScratchSource:
+class ScratchSource(KernelSource):
     """One session's scratch kernels, all started with the same options in the same folder.
 
     Parameters
@@ -139,8 +139,12 @@ class ScratchSource:
         self._isolated = isolated
         self._own: TemporaryDirectory[str] | None = None
         self._held: int | None = None
-        self.folder: WorkingFolder | None = None
+        self._folder: WorkingFolder | None = None
+
+    @property
+    def folder(self) -> WorkingFolder | None:
         """Their working folder; None before the first start, or if it is not on this machine."""
+        return self._folder
 
     async def take(self) -> ScratchKernel:
         """Return a kernel that has not run anything."""
@@ -151,7 +155,7 @@ class ScratchSource:
                 self._spec = self._spec._replace(folder=self._make_own())
             self._held = self._kernels.open_folder(self._spec, isolated=self._isolated)
             self._spec = self._spec._replace(folder=self._spec.folder.held(self._held))
-            self.folder = WorkingFolder(self._spec.folder)
+            self._folder = WorkingFolder(self._spec.folder)
         else:
             self._look_again()
         is_warm = not self._isolated and not self._own_folder

@@ -27,7 +27,7 @@ from ..models import KernelTarget, Limits, NotebookTarget, OpenSession, ScratchT
 from ..records import Opened, Payload, timestamp
 from ..types import SessionId
 from .activity import Activity
-from .notebook_kernels import AttachedNotebook, LiveKernel, NotebookKernels
+from .notebook_kernels import AttachedNotebook, LiveSource, NotebookKernels
 from .preload import Preloaded, preloaded
 from .session import LiveSession
 
@@ -101,7 +101,7 @@ class SessionFactory:
         if isinstance(request.target, KernelTarget):
             if self._kernels.has(request.target.kernel_id):  # it belongs to another session alone
                 raise not_running(request.target.kernel_id)
-            return LiveKernel(self._notebooks.live, request.target.kernel_id)
+            return LiveSource(self._notebooks.live, request.target.kernel_id)
         return await self._scratch(request.target)
 
     async def _scratch(self, target: ScratchTarget) -> ScratchSource:

@@ -15,7 +15,7 @@ from weakref import WeakSet
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
-from ..kernels.kernel import Kernel, WorkingFolder
+from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
@@ -101,21 +101,18 @@ def path_after_move(path: str, before: str, after: str) -> str:
     return path
 
 
-class AttachedNotebook:
+class AttachedNotebook(KernelSource):
     """The notebook of one session: gives its kernel, and follows its path.
 
     Made by `NotebookKernels.attach`.
     """
 
     def __init__(self, kernels: NotebookKernels, target: NotebookTarget, path: str) -> None:
-        self.path = path
-        """Its last known contents path."""
+        self.path: str = path
         self.created = False
         """Whether the notebook was created for the session."""
         self.on_moved: Callable[[str, str], None] | None = None
         """Called with the old and the new path when the notebook moves."""
-        self.is_elsewhere = False
-        """Whether its last kernel may run on another machine."""
         self._kernels = kernels
         self._target = target
         self._jupyter_session_id: str | None = None
@@ -347,24 +344,18 @@ class NotebookKernels:
             attached.moved(before, path)
 
 
-class LiveKernel:
-    """The kernel of a session whose target is a kernel id."""
+class LiveSource(KernelSource):
+    """The kernel of a session whose target is a kernel id; its folder is unknown."""
 
     def __init__(self, live: LiveKernels, kernel_id: str) -> None:
         self._live = live
         self._kernel_id = kernel_id
-        self.folder: WorkingFolder | None = None
-        """None, because the folder of a kernel without a notebook is unknown."""
-        self.is_elsewhere = False
 
     async def take(self) -> Kernel:
         """Return the kernel; KernelNotFound if it does not run."""
         kernel = await self._live.adopt(self._kernel_id)
         self.is_elsewhere = kernel.is_elsewhere
         return kernel
-
-    async def release(self) -> None:
-        """Do nothing: the kernel is not the session's own."""
 
 
 def normalised(path: str) -> str:

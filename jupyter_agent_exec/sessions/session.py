@@ -121,6 +121,7 @@ class LiveSession(ExecutionObserver):
         self._closing = False
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._kernels = kernels
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._active_at = datetime.now(UTC)
         self._last_used = self._loop.time()
@@ -148,7 +149,6 @@ class LiveSession(ExecutionObserver):
             record,
             journal,
             kernels,
-            notebook=self._notebook,
             limits=bounds,
             permit=permit,
             first_sources=first_sources,
@@ -169,7 +169,7 @@ class LiveSession(ExecutionObserver):
     @property
     def path(self) -> str | None:
         """The current contents path of its notebook; None if its target is not a notebook."""
-        return None if self._notebook is None else self._notebook.path
+        return self._kernels.path
 
     @property
     def is_open(self) -> bool:
@@ -212,12 +212,12 @@ class LiveSession(ExecutionObserver):
     @property
     def folder(self) -> WorkingFolder | None:
         """The working folder of its kernels; None if it is unknown or on another machine."""
-        return self._incarnations.folder
+        return self._kernels.folder
 
     @property
     def is_kernel_elsewhere(self) -> bool:
         """Whether its kernel may run on another machine."""
-        return self._incarnations.are_elsewhere
+        return self._kernels.is_elsewhere
 
     @property
     def finished_up_to(self) -> int:
@@ -421,7 +421,7 @@ class LiveSession(ExecutionObserver):
             await self._runner.leave_kernel(ending, by)
             await self._tasks.end(timeout=END_TIMEOUT)
         await self.cells.close()
-        await self._incarnations.release()
+        await self._kernels.release()
         notebook = self._notebook if self.is_unwanted else None
         is_removed = notebook is not None and await notebook.discard()
         closed = Closed(at=timestamp(), by=by, reason=reason, notebook_removed=is_removed)
