@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from ulid import ULID
 
 from ..auth.access import TargetAccess
@@ -32,6 +33,16 @@ from .preload import Preloaded, preloaded
 from .session import LiveSession
 
 T = TypeVar("T")
+
+
+class NewSession(NamedTuple):
+    """A session to open: what was asked, and what was found out before anything was made for it."""
+
+    request: OpenSession
+    """The request, with the operator's settings for all sessions applied."""
+    caller: Caller
+    bounds: SessionLimits
+    kernels: KernelSource
 
 
 class SessionFactory:
@@ -70,30 +81,23 @@ class SessionFactory:
         """Wait for the tasks that closed sessions have left; their kernels are gone."""
         await self._resources.leftovers.end()
 
-    def settled(self, request: OpenSession) -> OpenSession:
-        """Return a request with the operator's settings for all sessions applied.
-
-        Raises
-        ------
-        IsolationUnavailable
-            This server cannot open such a session.
-        """
-        target = request.target
-        if isinstance(target, ScratchTarget):
-            isolated = self._kernels.isolates(target.isolated)
-            return msgspec.structs.replace(
-                request, target=msgspec.structs.replace(target, isolated=isolated)
-            )
-        return request
-
-    async def source(self, request: OpenSession, caller: Caller) -> KernelSource:
-        """Return where the session's kernels will come from; nothing is created or started yet.
+    async def check(self, request: OpenSession, caller: Caller) -> NewSession:
+        """Check a request; nothing is created or started yet.
 
         Raises
         ------
         Forbidden, KernelNotFound, InvalidRequest, KernelSpecNotFound, NotebookNotFound,
         IsolationUnavailable
         """
+        target = request.target
+        if isinstance(target, ScratchTarget):
+            isolated = self._kernels.isolates(target.isolated)
+            request = replace(request, target=replace(target, isolated=isolated))
+        bounds = self._bounds(request.limits, caller)
+        return NewSession(request, caller, bounds, await self._source(request, caller))
+
+    async def _source(self, request: OpenSession, caller: Caller) -> KernelSource:
+        """Return where the session's kernels will come from."""
         looks = request.init_source is None and not request.preload
         await self._targets.target(caller, request.target, looks=looks)
         if isinstance(request.target, NotebookTarget):
@@ -132,7 +136,7 @@ class SessionFactory:
         if path is not None:
             self._targets.notebook(caller, "edit:notebook", path)
 
-    def bounds(self, limits: Limits, caller: Caller) -> SessionLimits:
+    def _bounds(self, limits: Limits, caller: Caller) -> SessionLimits:
         """Return a session's limits, with the defaults filled in; refuse too high ones."""
         settings = self._settings.within(caller.caps)
         settings.check_timeout(limits.timeout, "limits.timeout")
@@ -143,9 +147,7 @@ class SessionFactory:
             given["restart_if_interrupt_ignored"] = limits.restart_if_interrupt_ignored
         return SessionLimits(**{name: given.get(name, getattr(default, name)) for name in _BOUNDS})
 
-    async def open(
-        self, request: OpenSession, caller: Caller, bounds: SessionLimits, kernels: KernelSource
-    ) -> tuple[LiveSession, Kernel]:
+    async def open(self, new: NewSession) -> tuple[LiveSession, Kernel]:
         """Take a kernel and record the session that it is for.
 
         Raises
@@ -154,7 +156,8 @@ class SessionFactory:
         HistoryUnavailable, IsolationUnavailable
             Nothing was opened.
         """
-        loads = await self._in_disk_thread(partial(preloaded, request.preload))
+        kernels = new.kernels
+        loads = await self._in_disk_thread(partial(preloaded, new.request.preload))
         if not self._history.available:
             await self._in_disk_thread(self._history.check)
         if isinstance(kernels, AttachedNotebook):
@@ -166,7 +169,7 @@ class SessionFactory:
             kernel = await kernels.take()
             if loads is not None:
                 check_python(kernel, "preload")
-            return await self._record(request, caller, bounds, kernels, loads), kernel
+            return await self._record(new, loads), kernel
         except BaseException:
             if kernel is not None:
                 await kernel.let_go()
@@ -175,15 +178,9 @@ class SessionFactory:
             await kernels.release()
             raise
 
-    async def _record(
-        self,
-        request: OpenSession,
-        caller: Caller,
-        bounds: SessionLimits,
-        kernels: KernelSource,
-        loads: Preloaded | None,
-    ) -> LiveSession:
+    async def _record(self, new: NewSession, loads: Preloaded | None) -> LiveSession:
         """Write the session to disk."""
+        request, caller, bounds, kernels = new
         source = None if request.init_source is None else Payload.of(request.init_source.encode())
         scratch, redactor = isinstance(request.target, ScratchTarget), self._history.redactor
         entry = Opened(

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from ..auth.scopes import Caller
 from ..errors import IdempotencyConflict, InvalidRequest
 from ..executions.execution import LiveExecution
-from ..kernels.kernel import KernelSource
-from ..models import NotebookTarget, OpenSession, Session
+from ..models import Session
 from ..types import Digest, ExecutionId, SessionId, TokenId
-from .notebook_kernels import AttachedNotebook
+from .factory import NewSession
 from .session import LiveSession
 
 
@@ -105,20 +105,15 @@ class Clients:
     async def open(
         self,
         client_id: str,
-        token_id: TokenId | None,
-        request: OpenSession,
-        source: KernelSource,
+        asked: NewSession,
         new: Callable[[], Awaitable[LiveSession]],
     ) -> tuple[LiveSession, bool]:
         """Return a client's open session, and whether it is new.
 
         Parameters
         ----------
-        token_id
-            The id of the client's agent token. The same client id with another token is another
-            client.
-        source
-            The kernel source of the requested target.
+        client_id
+            The client's id. With another agent token, it is another client's.
         new
             Opens a session.
 
@@ -127,13 +122,13 @@ class Clients:
         InvalidRequest
             The client has an open session with another target.
         """
-        client = (token_id, client_id)
+        client = _client(client_id, asked.caller)
         async with self._locks.setdefault(client, asyncio.Lock()):
             session = self._sessions.get(client)
             if session is None or not session.is_open:
                 session = self._sessions[client] = await new()
                 return session, True
-            if not _is_same_target(session.record(), request, source):
+            if not _is_same_target(session.record(), asked):
                 raise InvalidRequest(
                     "client_id: it has an open session with another target; close that first.",
                     field="client_id",
@@ -141,9 +136,9 @@ class Clients:
                 )
             return session, False
 
-    def find(self, client_id: str, token_id: TokenId | None) -> LiveSession | None:
+    def find(self, client_id: str, caller: Caller) -> LiveSession | None:
         """Return a client's open session; None if it has none."""
-        session = self._sessions.get((token_id, client_id))
+        session = self._sessions.get(_client(client_id, caller))
         return session if session is not None and session.is_open else None
 
     def forget(self, session: LiveSession) -> None:
@@ -152,8 +147,12 @@ class Clients:
             del self._sessions[client]
 
 
-def _is_same_target(session: Session, request: OpenSession, source: KernelSource) -> bool:
+def _client(client_id: str, caller: Caller) -> _Client:
+    return None if caller.token is None else caller.token.id, client_id
+
+
+def _is_same_target(session: Session, asked: NewSession) -> bool:
     """Return whether an open session has the requested target, also after a rename."""
-    if isinstance(request.target, NotebookTarget) and isinstance(source, AttachedNotebook):
-        return session.path == source.path
-    return session.target == request.target
+    if asked.kernels.path is not None:
+        return session.path == asked.kernels.path
+    return session.target == asked.request.target

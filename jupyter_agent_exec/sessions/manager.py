@@ -20,15 +20,14 @@ from ..errors import (
     SessionClosed,
 )
 from ..executions.execution import LiveExecution, until_finished
-from ..executions.limits import SessionLimits, Settings
+from ..executions.limits import Settings
 from ..journal.history import History
-from ..kernels.kernel import KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
 from ..models import GiveInput, OpenSession, PeopleRecorded, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..types import CloseReason, SessionId, TokenId
-from .factory import SessionFactory
+from .factory import NewSession, SessionFactory
 from .idempotency import Clients, IdempotencyKeys
 from .lifetimes import SessionLifetimes
 from .quotas import Quotas
@@ -112,19 +111,11 @@ class AgentSessions:
             Nothing was opened.
         """
         await self.history.started()
-        request = self._factory.settled(request)
-        bounds = self._factory.bounds(request.limits, caller)
-        source = await self._factory.source(request, caller)
+        new = await self._factory.check(request, caller)
+        make = partial(self._new_session, new, counts=counts)
         if request.client_id is None:
-            live = await self._new_session(request, caller, bounds, source, counts=counts)
-            return live.record(), True
-        session, is_new = await self._clients.open(
-            request.client_id,
-            None if caller.token is None else caller.token.id,
-            request,
-            source,
-            partial(self._new_session, request, caller, bounds, source),
-        )
+            return (await make()).record(), True
+        session, is_new = await self._clients.open(request.client_id, new, make)
         return session.record(), is_new
 
     def all_open(self) -> list[LiveSession]:
@@ -137,7 +128,7 @@ class AgentSessions:
 
     def session_of_client(self, client_id: str, caller: Caller) -> LiveSession | None:
         """Return the session that a caller has open as a client; None if there is none."""
-        return self._clients.find(client_id, None if caller.token is None else caller.token.id)
+        return self._clients.find(client_id, caller)
 
     async def close(self, id: str, caller: Caller) -> Session:
         """Close a session; a closed session stays unchanged.
@@ -318,19 +309,12 @@ class AgentSessions:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    async def _new_session(
-        self,
-        request: OpenSession,
-        caller: Caller,
-        bounds: SessionLimits,
-        source: KernelSource,
-        *,
-        counts: bool = True,
-    ) -> LiveSession:
+    async def _new_session(self, new: NewSession, *, counts: bool) -> LiveSession:
+        request, caller = new.request, new.caller
         counted = [each for each in self._open.values() if each.counts]
         with self._quotas.opening(caller, counted) if counts else contextlib.nullcontext():
             self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
-            session, kernel = await self._factory.open(request, caller, bounds, source)
+            session, kernel = await self._factory.open(new)
             session.counts = counts
             self._open[session.id] = session
         self.lifetimes.watch_token(session)
