@@ -30,8 +30,7 @@ import type {
   ISessionList,
   ITarget,
   ITextRange,
-  StreamEvent,
-  Verdict
+  StreamEvent
 } from '../tokens';
 
 /** An approval that is asked for. */
@@ -490,12 +489,13 @@ export class FakeServer implements IAgentExecApi {
     return new Blob([url], { type: 'image/png' });
   }
 
-  async interrupt(sessionId: string): Promise<void> {
-    this._asked(`interrupt ${sessionId}`);
+  async request<T>(method: string, path: readonly string[]): Promise<T> {
+    this._asked(`${method} ${path.join('/')}`);
+    return { executions: this.executions } as T;
   }
 
-  async closeSession(id: string): Promise<void> {
-    this._asked(`close ${id}`);
+  async interrupt(sessionId: string): Promise<void> {
+    this._asked(`interrupt ${sessionId}`);
   }
 
   async runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
@@ -510,40 +510,6 @@ export class FakeServer implements IAgentExecApi {
     this._asked(`rerun ${id}`);
     const found = this.reruns.find(each => each.session_id === id);
     return found ?? this._missing(id);
-  }
-
-  async acceptOutputs(executionId: string): Promise<IExecution> {
-    this._asked(`accept ${executionId}`);
-    return this._executionNamed(executionId);
-  }
-
-  async acceptAllOutputs(
-    sessionId: string,
-    always: boolean | null = null
-  ): Promise<IExecutionList> {
-    const when = always === null ? '' : `, always: ${always}`;
-    this._asked(`accept all of ${sessionId}${when}`);
-    return { executions: this.executions, next_after: null };
-  }
-
-  async restoreOutputs(executionId: string): Promise<IExecution> {
-    this._asked(`restore ${executionId}`);
-    return this._executionNamed(executionId);
-  }
-
-  async discardCell(executionId: string): Promise<IExecution> {
-    this._asked(`discard the cell of ${executionId}`);
-    return this._executionNamed(executionId);
-  }
-
-  async restoreCell(executionId: string): Promise<IExecution> {
-    this._asked(`restore the cell of ${executionId}`);
-    return this._executionNamed(executionId);
-  }
-
-  async discardAllCells(sessionId: string): Promise<IExecutionList> {
-    this._asked(`discard all cells of ${sessionId}`);
-    return { executions: this.executions, next_after: null };
   }
 
   async listEvents(
@@ -641,24 +607,6 @@ export class FakeServer implements IAgentExecApi {
     const by = { by: 'ada', at: '2026-01-02T03:04:05.000Z' };
     this.approvals = { ...this.approvals, paused: paused ? by : null };
     return this.approvals;
-  }
-
-  async reviewExecution(
-    id: string,
-    verdict: Verdict | null,
-    comment: string | null
-  ): Promise<IExecution> {
-    this._asked(`review ${id}: ${verdict}, ${comment}`);
-    return this._executionNamed(id);
-  }
-
-  async reviewSession(
-    id: string,
-    verdict: Verdict | null,
-    comment: string | null
-  ): Promise<IAgentSession> {
-    this._asked(`review ${id}: ${verdict}, ${comment}`);
-    return this.sessions.find(each => each.id === id) ?? this._missing(id);
   }
 
   async erase({ dry_run, ...wanted }: Partial<IErase>): Promise<IErasure> {

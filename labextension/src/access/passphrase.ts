@@ -17,10 +17,14 @@ export function askPassphrase(
   trans: TranslationBundle
 ): Promise<boolean> {
   const id = `jp-AgentExecPassphrase-${UUID.uuid4()}`;
-  const dialog = element('dialog', 'jp-AgentExecPassphrase');
+  const dialog = element('dialog', 'jp-AgentExecPassphrase jp-Dialog-content');
   // Keys are for its field, not for the page.
   dialog.dataset.lmSuppressShortcuts = 'true';
-  const title = element('h2', '', trans.__('Passphrase Required'));
+  const title = element(
+    'h2',
+    'jp-Dialog-header',
+    trans.__('Passphrase Required')
+  );
   title.id = `${id}-title`;
   dialog.setAttribute('aria-labelledby', title.id);
   const why = element('p', '');
@@ -34,10 +38,10 @@ export function askPassphrase(
   field.autocomplete = 'off';
   field.required = true;
   field.maxLength = 1000;
-  const notice = element('div', 'jp-AgentExecPassphrase-notice');
+  const notice = element('div', '');
   notice.id = `${id}-notice`;
   notice.setAttribute('role', 'alert');
-  const note = element('p', 'jp-AgentExecPassphrase-note');
+  const note = element('p', '');
   note.id = `${id}-note`;
   note.textContent = trans.__(
     'It stays valid on this page for 10 minutes. Do not save it in the browser: code that runs as you could read it there.'

@@ -23,8 +23,7 @@ import type {
   ISessionList,
   ITextRange,
   IUnlocked,
-  StreamEvent,
-  Verdict
+  StreamEvent
 } from '../wire';
 
 /** More than any session's number of executions. */
@@ -65,16 +64,41 @@ export class AgentExecApi {
     return this._clockOffset;
   }
 
+  /**
+   * Send a request to a route, and give what it answers.
+   *
+   * @param data - The body, or with GET the query.
+   */
+  async request<T>(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: readonly string[],
+    data: object = {},
+    signal?: AbortSignal
+  ): Promise<T> {
+    const response = await (method === 'GET'
+      ? this._respond(path, data as Query, { method, signal })
+      : this._respond(
+          path,
+          {},
+          { method, body: JSON.stringify(data), signal }
+        ));
+    return (response.status === 204 ? undefined : await response.json()) as T;
+  }
+
   listSessions(
     after: string | null,
     limit: number,
     filter: { status?: IAgentSession['status']; rerun_of?: string } = {}
   ): Promise<ISessionList> {
-    return this._getJSON(['sessions'], { after, limit, ...filter });
+    return this.request('GET', ['sessions'], {
+      after,
+      limit,
+      ...filter
+    });
   }
 
   getSession(id: string): Promise<IAgentSession> {
-    return this._getJSON(['sessions', id]);
+    return this.request('GET', ['sessions', id]);
   }
 
   listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
@@ -87,20 +111,23 @@ export class AgentExecApi {
       limit,
       outputs: brief ? 'brief' : undefined
     };
-    return this._getJSON(['sessions', id, 'executions'], query);
+    return this.request('GET', ['sessions', id, 'executions'], query);
   }
 
   /** @param inert - Whether to answer with an inert copy of its outputs. */
   getExecution(id: string, inert?: boolean): Promise<IExecution> {
-    return this._getJSON(['executions', id], { inert });
+    return this.request('GET', ['executions', id], { inert });
   }
 
   getText(id: string, offset: number, limit: number): Promise<ITextRange> {
-    return this._getJSON(['executions', id, 'text'], { offset, limit });
+    return this.request('GET', ['executions', id, 'text'], {
+      offset,
+      limit
+    });
   }
 
   async getNotebook(sessionId: string): Promise<Blob> {
-    const response = await this._request(['sessions', sessionId, 'notebook']);
+    const response = await this._respond(['sessions', sessionId, 'notebook']);
     return response.blob();
   }
 
@@ -116,47 +143,21 @@ export class AgentExecApi {
   }
 
   async interrupt(sessionId: string): Promise<void> {
-    await this._postJSON(['sessions', sessionId, 'interrupt']);
-  }
-
-  async closeSession(id: string): Promise<void> {
-    await this._postJSON(['sessions', id, 'close']);
+    await this.request('POST', ['sessions', sessionId, 'interrupt']);
   }
 
   /** Run a session's code again in a session of its own, and compare. */
   runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
-    return this._postJSON(['reruns'], { session_id: sessionId, isolated });
+    return this.request('POST', ['reruns'], {
+      session_id: sessionId,
+      isolated
+    });
   }
 
   /** How code that runs again compares, once there are more cells than `seen`. */
   getRerun(id: string, seen?: number, signal?: AbortSignal): Promise<IRerun> {
     const query = { after: seen, wait: seen === undefined ? 0 : WAIT };
-    return this._getJSON(['reruns', id], query, { signal });
-  }
-
-  /** Bring an execution's original outputs into its notebook. */
-  acceptOutputs(executionId: string): Promise<IExecution> {
-    return this._postJSON(['executions', executionId, 'accept']);
-  }
-
-  /** Take back what was decided about an execution's outputs. */
-  restoreOutputs(executionId: string): Promise<IExecution> {
-    return this._postJSON(['executions', executionId, 'restore']);
-  }
-
-  /** Take an execution's cell out of its notebook. */
-  discardCell(executionId: string): Promise<IExecution> {
-    return this._postJSON(['executions', executionId, 'cell', 'discard']);
-  }
-
-  /** Put a cell that was discarded back to where it was. */
-  restoreCell(executionId: string): Promise<IExecution> {
-    return this._postJSON(['executions', executionId, 'cell', 'restore']);
-  }
-
-  /** Take all cells of a session out of its notebook. */
-  discardAllCells(sessionId: string): Promise<IExecutionList> {
-    return this._postJSON(['sessions', sessionId, 'cells', 'discard']);
+    return this.request('GET', ['reruns', id], query, signal);
   }
 
   /** The edits that agents propose: open ones of a notebook, or all of a session. */
@@ -164,7 +165,7 @@ export class AgentExecApi {
     path: string | null,
     session_id?: string
   ): Promise<IProposalList> {
-    return this._getJSON(['proposals'], { path, session_id });
+    return this.request('GET', ['proposals'], { path, session_id });
   }
 
   /** Keep or reject proposed edits, or undo that. */
@@ -173,7 +174,9 @@ export class AgentExecApi {
     sessionId: string,
     ids: readonly string[]
   ): Promise<IProposalList> {
-    return this._postJSON(['sessions', sessionId, 'proposals', what], { ids });
+    return this.request('POST', ['sessions', sessionId, 'proposals', what], {
+      ids
+    });
   }
 
   /** Entries between a session's cells, after a position in its journal. */
@@ -182,21 +185,24 @@ export class AgentExecApi {
     after: number | null,
     limit: number
   ): Promise<IJournalEventList> {
-    return this._getJSON(['sessions', id, 'events'], { after, limit });
+    return this.request('GET', ['sessions', id, 'events'], {
+      after,
+      limit
+    });
   }
 
   /** The newest cells with words in source, output or error. */
   search(q: string, limit: number): Promise<ISearchResults> {
-    return this._getJSON(['search'], { q, limit });
+    return this.request('GET', ['search'], { q, limit });
   }
 
   getApprovals(): Promise<IApprovalList> {
-    return this._getJSON(['approvals']);
+    return this.request('GET', ['approvals']);
   }
 
   /** What a trial of an execution that needs approval showed. */
   getPreview(id: string): Promise<IPreview> {
-    return this._getJSON(['executions', id, 'preview']);
+    return this.request('GET', ['executions', id, 'preview']);
   }
 
   /** Let it run; `grant` lets its agent run more, `source` runs instead. */
@@ -207,11 +213,11 @@ export class AgentExecApi {
     grant?: GrantSpan
   ): Promise<IExecution> {
     const body = { source_sha256: sha256, source, grant };
-    return this._postJSON(['executions', id, 'approve'], body);
+    return this.request('POST', ['executions', id, 'approve'], body);
   }
 
   reject(id: string, reason: string | null): Promise<IExecution> {
-    return this._postJSON(['executions', id, 'reject'], { reason });
+    return this.request('POST', ['executions', id, 'reject'], { reason });
   }
 
   /**
@@ -221,73 +227,47 @@ export class AgentExecApi {
    */
   giveInput(id: string, value: string, askedAt: string): Promise<IExecution> {
     const body = { value, asked_at: askedAt };
-    return this._postJSON(['executions', id, 'input'], body);
+    return this.request('POST', ['executions', id, 'input'], body);
   }
 
   /** Give a token what its agent asks for. */
   async allow({ scope, token }: IAccessRequest): Promise<void> {
     const body = { scopes: [scope] };
-    await this._postJSON(['tokens', token.id, 'scopes'], body);
+    await this.request('POST', ['tokens', token.id, 'scopes'], body);
   }
 
   /** Take a request for access from the list, for good. */
   async dismiss({ id }: IAccessRequest): Promise<void> {
-    await this._request(['access-requests', id], {}, { method: 'DELETE' });
+    await this.request('DELETE', ['access-requests', id]);
   }
 
   /** Let a session's agent ask again before it runs code in that kernel. */
   withdrawGrant(sessionId: string): Promise<IAgentSession> {
     const path = ['sessions', sessionId, 'grant'];
-    return this._getJSON(path, {}, { method: 'DELETE' });
+    return this.request('DELETE', path);
   }
 
   setPolicy(
     policy: Partial<Omit<IApprovalPolicy, 'forced'>>
   ): Promise<IApprovalList> {
-    return this._putJSON(['approvals', 'policy'], policy);
+    return this.request('PUT', ['approvals', 'policy'], policy);
   }
 
   setPaused(paused: boolean): Promise<IApprovalList> {
-    return this._putJSON(['approvals', 'pause'], { paused });
-  }
-
-  reviewExecution(
-    id: string,
-    verdict: Verdict | null,
-    comment: string | null
-  ): Promise<IExecution> {
-    return this._putJSON(['executions', id, 'review'], { verdict, comment });
-  }
-
-  reviewSession(
-    id: string,
-    verdict: Verdict | null,
-    comment: string | null
-  ): Promise<IAgentSession> {
-    return this._putJSON(['sessions', id, 'review'], { verdict, comment });
+    return this.request('PUT', ['approvals', 'pause'], { paused });
   }
 
   /** Erase from the record, or say what would go. */
   erase(wanted: Partial<IErase>): Promise<IErasure> {
-    return this._postJSON(['erasures'], wanted);
-  }
-
-  /**
-   * Accept what is held back of all that ran in a session.
-   *
-   * @param always - True: also of what will run; false: only not that any more.
-   */
-  acceptAllOutputs(
-    sessionId: string,
-    always: boolean | null = null
-  ): Promise<IExecutionList> {
-    return this._postJSON(['sessions', sessionId, 'accept'], { always });
+    return this.request('POST', ['erasures'], wanted);
   }
 
   /** Show the server's passphrase; decisions are taken for some minutes then. */
   async unlock(passphrase: string): Promise<void> {
     const body = { passphrase };
-    this.#unlock = (await this._postJSON<IUnlocked>(['unlock'], body)).unlock;
+    this.#unlock = (
+      await this.request<IUnlocked>('POST', ['unlock'], body)
+    ).unlock;
   }
 
   /**
@@ -311,27 +291,8 @@ export class AgentExecApi {
     return followStream(open, signal);
   }
 
-  private async _postJSON<T>(path: string[], body: object = {}): Promise<T> {
-    const init = { method: 'POST', body: JSON.stringify(body) };
-    return this._getJSON(path, {}, init);
-  }
-
-  private _putJSON<T>(path: string[], body: object): Promise<T> {
-    const init = { method: 'PUT', body: JSON.stringify(body) };
-    return this._getJSON(path, {}, init);
-  }
-
-  private async _getJSON<T>(
-    path: string[],
-    query: Query = {},
-    init: RequestInit = {}
-  ): Promise<T> {
-    const response = await this._request(path, query, init);
-    return (await response.json()) as T;
-  }
-
-  private async _request(
-    path: string[],
+  private async _respond(
+    path: readonly string[],
     query: Query = {},
     init: RequestInit = {}
   ): Promise<Response> {
@@ -359,7 +320,7 @@ export class AgentExecApi {
   }
 
   private _fetch(
-    path: string[],
+    path: readonly string[],
     query: Query,
     init: RequestInit
   ): Promise<Response> {
@@ -376,7 +337,7 @@ export class AgentExecApi {
         API_NAMESPACE,
         ...path.map(encodeURIComponent)
       ) + (search && `?${search}`);
-    if (this.#unlock === null || init.method === undefined) {
+    if (this.#unlock === null || (init.method ?? 'GET') === 'GET') {
       return this._send(url, init);
     }
     const headers = { ...init.headers, [UNLOCK_HEADER]: this.#unlock };

@@ -12,7 +12,7 @@ import {
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { CommandIDs } from '../tokens';
-import type { IActivityModel, IExecution } from '../tokens';
+import type { IActivityModel, IExecution, IExecutionList } from '../tokens';
 import { plainName } from '../ui/wording';
 import { reporter, takes, watchSelected } from '../ui/commands';
 
@@ -28,7 +28,7 @@ interface IDecision {
   /** The name where it is about a whole session. */
   labelForAll: string;
   one: (executionId: string) => Promise<IExecution>;
-  all: (sessionId: string) => Promise<{ executions: IExecution[] }>;
+  all: (sessionId: string) => Promise<IExecutionList>;
   undo: (executionId: string) => Promise<IExecution>;
   /** What was done to a number of cells. */
   done: (cells: number) => string;
@@ -147,7 +147,9 @@ function addAlwaysShow(
         return;
       }
     }
-    await model.api.acceptAllOutputs(sessionId, always);
+    await model.api.request('POST', ['sessions', sessionId, 'accept'], {
+      always
+    });
   };
   commands.addCommand(command, {
     label: trans.__('Always Show Outputs From This Agent'),
@@ -177,15 +179,19 @@ export function addDecisions(
   palette: ICommandPalette | null
 ): void {
   const { api } = model;
+  const cell = (id: string, ...what: string[]) =>
+    api.request<IExecution>('POST', ['executions', id, ...what]);
+  const all = (id: string, ...what: string[]) =>
+    api.request<IExecutionList>('POST', ['sessions', id, ...what]);
   addAlwaysShow(app.commands, model, trans);
   const decisions = new Decisions(app, model, trans, palette);
   decisions.add(CommandIDs.keep, {
     label: trans.__('Keep'),
     icon: checkIcon,
     labelForAll: trans.__('Keep All Cells of This Agent Session'),
-    one: id => api.acceptOutputs(id),
-    all: id => api.acceptAllOutputs(id),
-    undo: id => api.restoreOutputs(id),
+    one: id => cell(id, 'accept'),
+    all: id => all(id, 'accept'),
+    undo: id => cell(id, 'restore'),
     done: cells =>
       trans._n('Outputs of %1 cell shown', 'Outputs of %1 cells shown', cells),
     tells: false
@@ -194,9 +200,9 @@ export function addDecisions(
     label: trans.__('Discard'),
     icon: deleteIcon,
     labelForAll: trans.__('Discard All Cells of This Agent Session'),
-    one: id => api.discardCell(id),
-    all: id => api.discardAllCells(id),
-    undo: id => api.restoreCell(id),
+    one: id => cell(id, 'cell', 'discard'),
+    all: id => all(id, 'cells', 'discard'),
+    undo: id => cell(id, 'cell', 'restore'),
     done: cells => trans._n('%1 cell discarded', '%1 cells discarded', cells),
     tells: true
   });
@@ -209,8 +215,8 @@ export function addDecisions(
         const id = String(execution_id);
         const { document } = await api.getExecution(id);
         await (document?.status === 'discarded'
-          ? api.restoreCell(id)
-          : api.restoreOutputs(id));
+          ? cell(id, 'cell', 'restore')
+          : cell(id, 'restore'));
       } catch (error) {
         reporter(trans)(error);
       }

@@ -240,7 +240,9 @@ class Head extends ReactWidget {
               type="button"
               className="jp-mod-styled jp-mod-warn"
               onClick={() =>
-                void api.closeSession(rerun.session_id).catch(onError)
+                void api
+                  .request('POST', ['sessions', rerun.session_id, 'close'])
+                  .catch(onError)
               }
             >
               {trans.__('Stop')}

@@ -5,12 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type {
-  IActivityModel,
-  IAgentExecApi,
-  IReview,
-  Verdict
-} from '../tokens';
+import type { IActivityModel, IReview } from '../tokens';
 import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
 import { labelled, reporter, takes } from '../ui/commands';
@@ -21,31 +16,24 @@ type Args = ReadonlyPartialJSONObject;
 /** What is reviewed, and what was said of just that. */
 interface ISubject {
   review: IReview | null;
-  save: (verdict: Verdict | null, comment: string | null) => Promise<unknown>;
+  save: (said: Pick<IReview, 'verdict' | 'comment'>) => Promise<unknown>;
 }
 
 async function subjectOf(
-  model: IActivityModel,
-  { execution_id, session_id }: Args
+  { api, selected }: IActivityModel,
+  { execution_id, session_id = selected?.id }: Args
 ): Promise<ISubject | null> {
-  const { api } = model;
-  if (typeof execution_id === 'string') {
-    const { review } = await api.getExecution(execution_id);
-    return {
-      review: review?.whole_session ? null : review,
-      save: (...said) => api.reviewExecution(execution_id, ...said)
-    };
+  const isCell = typeof execution_id === 'string';
+  const id = isCell ? execution_id : session_id;
+  if (typeof id !== 'string') {
+    return null;
   }
-  const id = typeof session_id === 'string' ? session_id : model.selected?.id;
-  return id === undefined ? null : sessionSubject(api, id);
-}
-
-async function sessionSubject(
-  api: IAgentExecApi,
-  id: string
-): Promise<ISubject> {
-  const { review } = await api.getSession(id);
-  return { review, save: (...said) => api.reviewSession(id, ...said) };
+  const { review } = await (isCell ? api.getExecution(id) : api.getSession(id));
+  const path = [isCell ? 'executions' : 'sessions', id, 'review'];
+  return {
+    review: isCell && review?.whole_session ? null : review,
+    save: said => api.request('PUT', path, said)
+  };
 }
 
 /** Ask for a comment; null if it was not given after all. */
@@ -79,7 +67,7 @@ async function review(model: IActivityModel, args: Args): Promise<void> {
   const subject = await subjectOf(model, args);
   const { comment = subject?.review?.comment ?? null } = args;
   const { verdict = subject?.review?.verdict ?? null } = args;
-  await subject?.save(verdict as Verdict | null, comment as string | null);
+  await subject?.save({ verdict, comment } as IReview);
 }
 
 async function comment(
@@ -91,7 +79,10 @@ async function comment(
   const said =
     subject && (await askComment(subject.review?.comment ?? '', trans));
   if (subject && said !== null) {
-    await subject.save(subject.review?.verdict ?? null, said || null);
+    await subject.save({
+      verdict: subject.review?.verdict ?? null,
+      comment: said || null
+    });
   }
 }
 

@@ -202,30 +202,12 @@ describe('AgentExecApi', () => {
     await api.runAgain('s_1', true);
     await api.getRerun('s_2');
     await api.getRerun('s_2', 3);
-    await api.closeSession('s_2');
+    await api.request('POST', ['sessions', 's_2', 'close']);
     expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
       ['reruns', 'POST'],
       ['reruns/s_2?wait=0', 'GET'],
       ['reruns/s_2?after=3&wait=30', 'GET'],
       ['sessions/s_2/close', 'POST']
-    ]);
-  });
-
-  it('keeps and discards cells with a POST', async () => {
-    const { api, asked } = server();
-    await api.acceptOutputs('x_1');
-    await api.restoreOutputs('x_1');
-    await api.acceptAllOutputs('s_1');
-    await api.discardCell('x_1');
-    await api.restoreCell('x_1');
-    await api.discardAllCells('s_1');
-    expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
-      ['executions/x_1/accept', 'POST'],
-      ['executions/x_1/restore', 'POST'],
-      ['sessions/s_1/accept', 'POST'],
-      ['executions/x_1/cell/discard', 'POST'],
-      ['executions/x_1/cell/restore', 'POST'],
-      ['sessions/s_1/cells/discard', 'POST']
     ]);
   });
 

@@ -18,7 +18,8 @@ function agent(
 ): IAgentAtWork {
   return {
     session: session({ agent: { name, version: null, model: null } }),
-    pending: [{ id: 'x', seq, status }]
+    pending: [{ id: 'x', session_id: 's_1', seq, status, execution: null }],
+    current: null
   };
 }
 
