@@ -27,7 +27,7 @@ from ..records import (
 from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
 from .journal import Journal
-from .ledger import Ledger, ledger_paths, sessions_in
+from .ledger import Ledger, ledger_paths
 from .lines import lines
 
 _CANCELLED = "The server died before this was sent to a kernel; it was not run."
@@ -74,7 +74,6 @@ class Recovery:
             ledger = self._take(path)
             if ledger is None:
                 others_live = True
-                listed.update(sessions_in(path))
                 continue
             listed.update(ledger.sessions)
             if own is None:
