@@ -11,6 +11,7 @@ import pytest
 
 from jupyter_agent_exec.executions import previews
 from jupyter_agent_exec.journal.lines import lines
+from jupyter_agent_exec.kernels.kernel_queue import MOST_TRIALS
 from jupyter_agent_exec.records import Approved, Dispatched, Entry, Rejected
 from tests.approvals.person_deciding import approvals, approve, asks, reject, set_paused
 from tests.asking import Agent
@@ -103,6 +104,14 @@ async def test_a_trial_that_hangs_ends_by_its_time(
     assert (told["status"], told["outputs"][0]["text"]) == ("timed_out", "begun\n")
     assert "Polars" in told["reason"]
     await reject(agent, asked)
+
+
+async def test_a_trial_that_has_ended_leaves_room_for_others(agent: Agent, desk: Desk) -> None:
+    session = await opened(agent, desk)
+    for _ in range(MOST_TRIALS + 1):
+        asked = await asks(agent, session, "x")
+        assert (await previewed(agent, asked))["status"] == "ok"
+        await reject(agent, asked)
 
 
 async def test_a_trial_waits_for_the_code_before_it_and_sees_what_that_did(

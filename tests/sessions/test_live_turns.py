@@ -203,26 +203,36 @@ async def test_code_that_ignores_its_interrupt_is_waited_for_and_can_be_left(
 
 
 async def test_the_stream_tells_what_is_waited_for(
-    agent: Agent, desk: Desk, gate: Gate, jp_fetch: Any
+    agent: Agent, desk: Desk, gate: Gate, tmp_path: Path, jp_fetch: Any
 ) -> None:
     person, session = await together(agent, desk)
+    other = await agent.open(target=notebook_target(), title="other")
+    (tmp_path / "other").mkdir()
+    others_gate = Gate(tmp_path / "other")
     cell = person.runs(gate.source)
     await at_persons_cell(agent, session, gate)
+    first = await started(agent, other, others_gate.source)
     waiting = await started(agent, session, "1")
     await until_it_waits_for(agent, waiting, "person")
     told = bytearray()
-    waits = asyncio.Event()
+    waits = {"person": asyncio.Event(), "agent": asyncio.Event()}
 
     def tell(chunk: bytes) -> None:
         told.extend(chunk)
-        if b'"waiting_for":{"who":"person"' in told:
-            waits.set()
+        for who, event in waits.items():
+            if b'"waiting_for":{"who":"%s"' % who.encode() in told:
+                event.set()
 
     path = f"{NAMESPACE}/executions/{waiting['id']}/stream"
     stream = asyncio.ensure_future(jp_fetch(*path.split("/"), streaming_callback=tell))
-    await waits.wait()
-    assert b"event: finished" not in told
+    await waits["person"].wait()
+    assert not waits["agent"].is_set()
     gate.let_it_go_on()
+    await waits["agent"].wait()
+    assert first["id"].encode() in told
+    assert b"event: finished" not in told
+    await asyncio.to_thread(others_gate.wait_until_it_runs)
+    others_gate.let_it_go_on()
     await stream
     assert b"event: finished" in told
     await person.reply(cell)
