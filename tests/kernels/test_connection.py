@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyter_agent_exec.kernels.channels import Channel, MessageReceiver
@@ -29,6 +30,8 @@ class InMemoryChannels:
         self._receiver = receiver
         self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
+        self.loses_idle = False
+        """Whether the idle after code does not arrive."""
 
     def start(self) -> None:
         self._thread.start()
@@ -60,7 +63,8 @@ class InMemoryChannels:
                 self._publish("stream", parent, {"name": "stdout", "text": content["code"]})
             reply = Header("reply", msg_type.replace("_request", "_reply"), "kernel")
             self._receiver.shell_message(Message(reply, parent, ANSWERS[msg_type]))
-            self._publish("status", parent, {"execution_state": "idle"})
+            if msg_type != "execute_request" or not self.loses_idle:
+                self._publish("status", parent, {"execution_state": "idle"})
 
         self._commands.put(answer)
 
@@ -76,7 +80,8 @@ class InMemoryChannels:
             self._receiver.all_read()
 
 
-async def test_it_runs_code_over_any_channels_and_knows_when_they_end() -> None:
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[KernelConnection, InMemoryChannels]]:
     opened: list[InMemoryChannels] = []
 
     def open_channels(receiver: MessageReceiver) -> InMemoryChannels:
@@ -86,11 +91,30 @@ async def test_it_runs_code_over_any_channels_and_knows_when_they_end() -> None:
     connection = KernelConnection(open_channels, kernel_id="k", kernel_name="other")
     try:
         await asyncio.wait_for(connection.ready(), SOON)
+        yield connection, opened[0]
+    finally:
+        await connection.close()
+
+
+async def test_it_runs_code_over_any_channels_and_knows_when_they_end() -> None:
+    async with connected() as (connection, channels):
         ended = await asyncio.wait_for(AgentRun(1, "hello").go(connection), SOON)
         assert (ended.status, ended.execution_count, text(ended)) == ("ok", 7, "hello")
         assert connection.execution_state == "idle"
         assert not connection.is_host("proof")  # there is no key that a program could know
-        opened[0].end()
+        channels.end()
         await asyncio.wait_for(connection.disconnected, SOON)
-    finally:
-        await connection.close()
+
+
+async def test_code_that_is_ended_without_its_idle_is_told_to_who_waits_for_the_kernel() -> None:
+    async with connected() as (connection, channels):
+        channels.loses_idle = True
+        agent = AgentRun(1, "hello")
+        connection.start(agent.run)
+        while not agent.run.has_ended:
+            await asyncio.sleep(0)
+        free = asyncio.create_task(connection.free())
+        await asyncio.sleep(0)
+        assert not free.done()
+        connection.end_incomplete(agent.run)
+        await asyncio.wait_for(free, SOON)
