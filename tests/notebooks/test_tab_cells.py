@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+from jupyter_server.serverapp import ServerApp
+
+from jupyter_agent_exec.sessions import activity
 from tests.asking import Agent
 from tests.notebooks.tabs import Tab
 from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target
@@ -38,6 +42,25 @@ async def test_a_cell_is_unsaved_until_its_tab_is_saved(
         await agent.ask("POST", f"sessions/{session['id']}/close")
         await tab.save()
         assert await becomes(agent, done["id"], "written") == {**document, "status": "written"}
+
+
+async def test_a_cell_that_is_written_after_the_end_is_an_event_of_its_execution(
+    agent: Agent, desk: Desk, jp_serverapp: ServerApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity, "MERGE_DELAY", 0)
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    ended, written = asyncio.Event(), asyncio.Event()
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("status") == "ok":
+            ended.set()
+        elif ended.is_set() and data["action"] == "execution":
+            written.set()
+
+    jp_serverapp.event_logger.add_listener(schema_id=activity.EVENTS_SCHEMA_ID, listener=listen)
+    await agent.run(session, "1")
+    await asyncio.wait_for(written.wait(), 30)
 
 
 async def test_what_a_reload_lost_is_put_again_but_not_what_the_user_deleted(
