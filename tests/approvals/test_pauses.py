@@ -102,7 +102,10 @@ async def test_decisions_may_be_made_in_a_pause(agent: Agent) -> None:
     assert (await finished(agent, execution))["status"] == "ok"
 
 
-async def test_the_time_in_the_queue_begins_with_the_approval(agent: Agent, gate: Gate) -> None:
+@pytest.mark.parametrize("third_ends", ["ok", "cancelled"])
+async def test_the_time_in_the_queue_begins_with_the_approval(
+    agent: Agent, gate: Gate, third_ends: str
+) -> None:
     await set_policy(agent, scratch="always")
     session = await agent.open()
     first = await asks(agent, session, gate.source)
@@ -113,10 +116,13 @@ async def test_the_time_in_the_queue_begins_with_the_approval(agent: Agent, gate
     await approve(agent, second)
     looked = (await agent.get(f"executions/{second['id']}", wait=0.5)).json
     assert looked["status"] == "queued"  # one of its session asks
-    await approve(agent, third)
+    if third_ends == "ok":
+        await approve(agent, third)
+    else:
+        await agent.ask("POST", f"executions/{third['id']}/cancel")
     assert (await finished(agent, second))["status"] == "timed_out"
     await asyncio.to_thread(gate.let_it_go_on)
-    assert (await finished(agent, third))["status"] == "ok"
+    assert (await finished(agent, third))["status"] == third_ends
 
 
 async def test_everybody_hears_of_it(agent: Agent, jp_serverapp: Any) -> None:
