@@ -273,28 +273,23 @@ class AsyncAgentExecClient:
         status, agent, target, since, until, unreviewed
             Filters, as in `GET /sessions`. A session must pass all of them; None matches any.
         """
-        after: str | None = None
         seen: set[str] = set()
-        while True:
-            path = with_query(
-                "/sessions",
-                after=after,
-                status=status,
-                agent=agent,
-                target=target,
-                since=since,
-                until=until,
-                unreviewed=unreviewed,
-            )
-            page = await self._connection.get(path, _sessions)
+        pages = self._connection.pages(
+            "/sessions",
+            _sessions,
+            status=status,
+            agent=agent,
+            target=target,
+            since=since,
+            until=until,
+            unreviewed=unreviewed,
+        )
+        async for page in pages:
             self._indexing = page.indexing
             for info in page.sessions:
                 if info.id not in seen:  # a session closed after the last page would come twice
                     seen.add(info.id)
                     yield AsyncSession(self._connection, info)
-            after = page.next_after
-            if after is None:
-                return
 
     async def execution(self, execution_id: str) -> Result:
         """Return the current state of an execution."""

@@ -29,8 +29,8 @@ import msgspec
 
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
+from ..models import ExecutionList, ServerStatus, SessionFileList, SessionList
 from ..models import Request as RequestModel
-from ..models import ServerStatus
 from .errors import (
     CannotConnect,
     ClientError,
@@ -40,10 +40,11 @@ from .errors import (
     UnexpectedAnswer,
 )
 from .replies import Reply, check, read
-from .requests import API
+from .requests import API, with_query
 from .servers import URL_VARIABLE, Server, found, named
 
 M = TypeVar("M")
+Page = TypeVar("Page", ExecutionList, SessionFileList, SessionList)
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -254,6 +255,18 @@ class Connection(ABC):
         """GET `path` below `API`. The request may be repeated."""
         request = Request("GET", f"{API}{path}", read_timeout=read_timeout)
         return read(await self.send_persistently(request), decoder)
+
+    async def pages(
+        self, path: str, decoder: msgspec.json.Decoder[Page], /, **query: str | float | None
+    ) -> AsyncGenerator[Page, None]:
+        """Yield the pages of a list below `API`."""
+        after: str | int | None = None
+        while True:
+            page = await self.get(with_query(path, after=after, **query), decoder)
+            yield page
+            after = page.next_after
+            if after is None:
+                return
 
     async def send_model(
         self,

@@ -549,15 +549,9 @@ class AsyncSession:
 
     async def executions(self) -> AsyncGenerator[Result, None]:
         """Yield the session's executions in order."""
-        after: int | None = None
-        while True:
-            path = with_query(f"{self._path}/executions", after=after)
-            page = await self._connection.get(path, _executions)
+        async for page in self._connection.pages(f"{self._path}/executions", _executions):
             for each in page.executions:
                 yield Result(each)
-            after = page.next_after
-            if after is None:
-                return
 
     async def withdraw_grant(self) -> models.Session:
         """Withdraw the agent's grant in the session's kernel, as a user."""
@@ -699,17 +693,11 @@ class AsyncSession:
         recursive
             Include the content of subfolders.
         """
-        after: str | None = None
-        while True:
-            query = with_query(
-                f"{self._path}/files", path=path or None, recursive=recursive or None, after=after
-            )
-            page = await self._connection.get(query, _files)
+        route, below = f"{self._path}/files", path or None
+        pages = self._connection.pages(route, _files, path=below, recursive=recursive or None)
+        async for page in pages:
             for each in page.files:
                 yield each
-            after = page.next_after
-            if after is None:
-                return
 
     async def upload(
         self,
