@@ -38,6 +38,7 @@ from ..types import TokenId
 from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .access_requests import AccessRequests
+from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .operations import Operation, operations
 from .refusals import Refusal
@@ -45,10 +46,6 @@ from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope, in_trace
 from .tokens import (
     TokenRefused,
     Tokens,
-    is_misplaced,
-    shown_token,
-    tokens_in,
-    without_tokens,
 )
 from .unlocks import UNLOCK_HEADER, Unlocks
 

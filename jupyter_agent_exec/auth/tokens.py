@@ -1,10 +1,8 @@
 """Agent tokens: people mint and revoke them, agents send them, and they expire.
 
-A token is `jaex_<id>_<secret>`. Only a hash of the secret is kept, beside the history and
-in the ledger, which records what was minted and revoked.
-
-A client that signed in has a refresh token too, `jaer_<id>_<secret>`. The token's own secret is
-derived from it and from the client's id, so that the one kept hash checks both.
+Only a hash of the secret is kept, beside the history and in the ledger, which records what was
+minted and revoked. If a client signed in, the secret is derived from its refresh token and its id,
+so that the one kept hash checks both.
 """
 
 from __future__ import annotations
@@ -13,14 +11,12 @@ import asyncio
 import hashlib
 import hmac
 import logging
-import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
-from urllib.parse import unquote_plus
 
 from msgspec.structs import replace
 from ulid import ULID
@@ -40,6 +36,7 @@ from ..records import (
 from ..shared_file import SharedReads
 from ..tasks import Tasks
 from ..types import Digest, TokenId
+from .credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_PREFIX, REFRESH_TOKEN
 from .scopes import Caller, Grants
 from .token_store import StoredToken, TokenStore
 
@@ -53,21 +50,9 @@ KEEP_DELAY: Final = 60.0
 KEPT_DAYS: Final = 90
 """How long an ended token is still listed."""
 
-AGENT_PREFIX: Final = "jaex_"
-"""The beginning of all agent tokens, which distinguishes them from Jupyter's own credentials."""
-
-REFRESH_PREFIX: Final = "jaer_"
 SECRET_SECONDS: Final = 3600.0
 """How long a secret is valid that its client can renew."""
 
-_IN_HEADER: Final = re.compile(rf"\s*(?:\S+\s+)?(?P<token>{AGENT_PREFIX}.*?)\s*", re.DOTALL)
-_ANYWHERE: Final = re.compile(rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_\w*")
-ACCESS_TOKEN: Final = re.compile(
-    rf"{AGENT_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})"
-)
-REFRESH_TOKEN: Final = re.compile(
-    rf"{REFRESH_PREFIX}(?P<id>t_[0-9A-Z]{{26}})_(?P<secret>[0-9a-f]{{64}})"
-)
 _NOBODYS: Final = digest_of(b"")
 
 
@@ -514,40 +499,3 @@ def _forget_old(tokens: dict[TokenId, StoredToken]) -> None:
     for token in list(tokens.values()):
         if (token.revoked_at or token.expires_at) < long_ago:
             del tokens[token.id]
-
-
-def shown_token(headers: Mapping[str, str]) -> str | None:
-    """Return the agent token in a request's `Authorization` header, with any scheme.
-
-    Jupyter's identity provider must not handle such a request, because it sets cookies that give
-    full access.
-    """
-    found = _IN_HEADER.fullmatch(headers.get("Authorization", ""))
-    return None if found is None else found["token"]
-
-
-def is_misplaced(uri: str, arguments: Mapping[str, Sequence[bytes]]) -> bool:
-    """Return whether a request's address or form contains an agent token.
-
-    Parameters
-    ----------
-    uri
-        The request's URI, with its query.
-    arguments
-        The arguments of its query, and of its body if that is a form.
-    """
-    prefix = AGENT_PREFIX.encode()
-    as_credential = any(token.strip().startswith(prefix) for token in arguments.get("token", ()))
-    return as_credential or tokens_in(uri) != []
-
-
-def tokens_in(uri: str) -> list[str]:
-    """Return the ids of the agent tokens in an address."""
-    return [found["id"] for found in _ANYWHERE.finditer(unquote_plus(uri))]
-
-
-def without_tokens(uri: str) -> str:
-    """Return an address for a log, without secrets."""
-    if not tokens_in(uri):
-        return uri
-    return _ANYWHERE.sub(f"{AGENT_PREFIX}[secret]", unquote_plus(uri))

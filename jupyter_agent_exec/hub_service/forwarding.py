@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from ..auth.credentials import is_misplaced, shown_token
 from ..auth.handler import deliver
-from ..auth.tokens import TokenRefused, is_misplaced, shown_token
+from ..auth.tokens import TokenRefused
 from ..errors import (
     AgentExecError,
     Forbidden,

@@ -22,11 +22,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from cryptography.fernet import Fernet
 
+from ..auth.credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_TOKEN
 from ..auth.scopes import Caller
 from ..auth.tokens import (
-    ACCESS_TOKEN,
-    AGENT_PREFIX,
-    REFRESH_TOKEN,
     SECRET_BYTES,
     SECRET_SECONDS,
     SignedIn,

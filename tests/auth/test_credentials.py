@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tornado.httputil import HTTPHeaders
 
-from jupyter_agent_exec.auth.tokens import (
+from jupyter_agent_exec.auth.credentials import (
     is_misplaced,
     shown_token,
     tokens_in,
