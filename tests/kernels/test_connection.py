@@ -106,7 +106,7 @@ async def test_it_runs_code_over_any_channels_and_knows_when_they_end() -> None:
         await asyncio.wait_for(connection.disconnected, SOON)
 
 
-async def test_code_that_is_ended_without_its_idle_is_told_to_who_waits_for_the_kernel() -> None:
+async def test_the_end_of_code_without_its_idle_frees_the_kernel() -> None:
     async with connected() as (connection, channels):
         channels.loses_idle = True
         agent = AgentRun(1, "hello")
