@@ -178,7 +178,7 @@ async def test_ten_clients_at_once(server: RealServer, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", LATEST])
-async def test_what_is_printed_without_end_is_answered_in_less_than_a_mebibyte(
+async def test_the_answer_to_endless_output_is_below_a_mebibyte(
     server: RealServer, mode: str
 ) -> None:
     source = "for number in range(400_000): print(number, '<\\u00e9\\u2028\"\\\\>')"

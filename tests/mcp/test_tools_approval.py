@@ -118,7 +118,7 @@ async def test_what_is_no_clear_yes_decides_nothing(bench: Bench, answer: Elicit
         "\u0440assword",
     ],
 )
-async def test_what_nobody_would_see_whole_is_not_approved_through_the_client(
+async def test_the_client_is_not_asked_about_code_that_it_would_show_in_part(
     bench: Bench, source: str
 ) -> None:
     answers(bench, RUN)

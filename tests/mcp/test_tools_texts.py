@@ -104,7 +104,7 @@ async def test_a_hit_shows_what_was_searched_for(bench: Bench) -> None:
     assert "gnu" in line.partition(": ")[2]
 
 
-async def test_what_leads_to_nothing_is_not_offered_for_an_image_over_the_limit(
+async def test_the_note_about_an_image_over_the_limit_names_a_way_that_works(
     bench: Bench,
 ) -> None:
     session = await bench.open()
