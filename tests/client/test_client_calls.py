@@ -78,7 +78,7 @@ def test_run_waits_until_the_status_is_final() -> None:
         ("queued", "pause", "`jupyter agent-exec resume`"),
     ],
 )
-def test_what_a_person_has_to_do_first_is_said_on_standard_error_once(
+def test_a_needed_decision_is_printed_once_on_standard_error(
     status: str, who: Any, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     behind = WaitingFor(who=who, agent=None, execution_id=None, since=None)
@@ -325,7 +325,7 @@ def test_a_server_that_does_not_answer_gives_way_to_the_next() -> None:
     assert script.tried == ["http://127.0.0.1:1", "http://127.0.0.1:2/base"]
 
 
-def test_when_nobody_answers_the_error_says_who_was_asked_and_what_to_do() -> None:
+def test_the_error_without_a_server_names_those_that_were_tried() -> None:
     servers = [Server.at("http://127.0.0.1:1/?token=secret"), Server.at("http://127.0.0.1:2/")]
     script = Script(REFUSED, reply(b"", 404), servers=servers)
     with pytest.raises(NoServerFound) as caught:

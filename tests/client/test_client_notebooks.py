@@ -63,7 +63,7 @@ def target(**given: Any) -> models.Target:
     return session_target(**{**nothing, "create": False, **given})
 
 
-def test_where_code_runs_is_scratch_unless_a_notebook_or_a_kernel_is_named() -> None:
+def test_the_default_target_is_a_scratch_kernel() -> None:
     assert target() == models.ScratchTarget()
     assert target(cwd="work", env={"A": "b"}) == models.ScratchTarget(cwd="work", env={"A": "b"})
     assert target(notebook="a.ipynb", create=True, kernel_name="ir") == models.NotebookTarget(

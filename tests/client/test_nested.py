@@ -165,7 +165,7 @@ def test_code_that_waits_for_its_own_kernel_is_refused(
         assert session.run("1").ok
 
 
-def test_who_cannot_read_the_connection_file_waits_for_the_kernel_as_others_do(
+def test_code_that_does_not_prove_its_kernel_waits_for_it_as_others_do(
     kernel: Kernel, client: AgentExecClient
 ) -> None:
     session = client.open_session("tester", notebook=PATH)
