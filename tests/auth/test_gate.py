@@ -149,7 +149,7 @@ async def test_no_code_gets_through_before_approval(
     assert (await bench.goes(COMPLETE)).json["static"] is False
 
 
-async def test_where_each_execution_is_approved_the_rest_passes_only_while_all_is(
+async def test_with_always_a_change_needs_a_grant_and_one_approval_is_not_enough(
     agent: Agent, ask: Send, desk: Desk
 ) -> None:
     bench = Bench(agent, ask, desk, approval="always")
@@ -305,7 +305,7 @@ async def test_no_agent_edits_a_cell_in_which_an_execution_waits(
 
 
 @pytest.mark.parametrize("source", ["1 + 1", "3 + 3", None])
-async def test_what_came_of_approved_code_never_stands_under_another_source(
+async def test_outputs_of_approved_code_never_stand_under_another_source(
     agent: Agent, ask: Send, desk: Desk, source: str | None
 ) -> None:
     bench = Bench(agent, ask, desk, approval="always")

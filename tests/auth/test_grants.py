@@ -103,7 +103,7 @@ def test_slashes_at_the_ends_do_not_count() -> None:
     assert plain_path("/reports/a.ipynb/") == "reports/a.ipynb"
 
 
-def test_no_pattern_matches_what_it_does_not_contain_whatever_the_path() -> None:
+def test_patterns_match_exactly_what_their_definition_says() -> None:
     """All paths of up to four parts of a small alphabet, against a definition by recursion."""
 
     def defined(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:

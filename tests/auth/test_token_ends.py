@@ -298,7 +298,7 @@ async def test_a_tokens_approval_overrides_all_but_the_forced_policy(
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"allow_full_access": False}])
-async def test_where_full_access_is_refused_programs_need_a_token_of_their_own(
+async def test_without_full_access_programs_need_an_agent_token(
     agent: Agent, ask: Send, log_in: Any, jp_serverapp: Any
 ) -> None:
     asked = {"agent": {"name": "a"}}

@@ -49,7 +49,7 @@ def test_what_is_left_empty_is_the_servers() -> None:
     assert sent(approval=[""], edits=[""], **{"caps.kernels": [" "]}) == sent()
 
 
-def test_a_ticked_notebook_is_for_work_and_the_others_for_what_is_chosen() -> None:
+def test_a_ticked_notebook_gives_all_rights_and_a_pattern_the_chosen_ones() -> None:
     asked = sent(notebook=["a.ipynb"], patterns=["b/*\n\n a.ipynb \n"], rights=["exec"])
     assert asked.scopes == [
         "files",

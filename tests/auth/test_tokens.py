@@ -300,7 +300,7 @@ DETOURS = (
 )
 
 
-async def test_notebooks_outside_of_the_pattern_are_not_there_by_any_detour(
+async def test_a_token_reaches_no_notebook_outside_its_pattern(
     agent: Agent, ask: Send, notebooks: Path
 ) -> None:
     mine = TokenAgent(ask, (await mint(agent, "exec:notebook:reports/*"))[1])

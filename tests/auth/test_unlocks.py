@@ -51,7 +51,7 @@ async def unlocked(agent: Agent) -> dict[str, str]:
     return {UNLOCK_HEADER: answered.json["unlock"]}
 
 
-def test_all_that_is_for_people_needs_the_passphrase_but_what_stops_agents() -> None:
+def test_decisions_need_the_passphrase_except_those_that_stop_agents() -> None:
     free = [
         (verb.upper(), path.lstrip("/"))
         for path, handler in AgentExecApp.routes
@@ -106,7 +106,7 @@ async def test_a_token_is_minted_with_and_revoked_without_the_passphrase(agent: 
     assert (await agent.ask("DELETE", f"tokens/{id}")).json["status"] == "revoked"
 
 
-async def test_wrong_passphrases_are_recorded_and_slowed_down_and_nowhere_to_be_found(
+async def test_wrong_passphrases_are_recorded_without_their_text_and_slowed_down(
     agent: Agent, history_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = "a-wrong-passphrase-of-the-tests"
