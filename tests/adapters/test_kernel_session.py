@@ -134,7 +134,7 @@ def test_cancelling_the_task_stops_the_code(place: KernelSession, server: RealSe
     assert statuses(server, "cancelled") == [["interrupted", "cancelled", "ok"]]
 
 
-def test_a_loop_that_ends_right_after_the_cancelling_stops_the_code_too(
+def test_cancelled_code_stops_though_the_event_loop_ends_at_once(
     place: KernelSession, server: RealServer
 ) -> None:
     async def left() -> None:
@@ -152,7 +152,7 @@ def test_a_loop_that_ends_right_after_the_cancelling_stops_the_code_too(
     assert statuses(server, "left") == [["interrupted", "ok"]]
 
 
-def test_cancelling_while_the_opening_fails_is_that_and_opens_nothing_again(
+def test_cancelling_while_a_session_fails_to_open_does_not_open_another(
     server: RealServer, tmp_path: Path
 ) -> None:
     async def cancelled(here: Opening) -> None:
@@ -168,7 +168,7 @@ def test_cancelling_while_the_opening_fails_is_that_and_opens_nothing_again(
     assert here.attempts.read_bytes() == b"."
 
 
-def test_ctrl_c_while_the_opening_fails_is_that_and_opens_nothing_again(
+def test_ctrl_c_while_a_session_fails_to_open_does_not_open_another(
     server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opening(server, tmp_path, "fails", "1 / 0") as here:

@@ -25,7 +25,7 @@ def test_of_what_was_left_out_only_that_is_said(omitted: Omitted, said: str) -> 
     assert more == f"{note} What it printed last may be missing."
 
 
-def test_outputs_that_were_lost_with_their_kernel_are_not_said_to_be_kept() -> None:
+def test_the_note_about_a_dead_kernel_promises_no_outputs() -> None:
     note = omitted_note(Result(execution("kernel_died", outputs_complete=False)))
     assert note == "What it printed last may be missing."
 
