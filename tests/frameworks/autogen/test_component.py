@@ -73,7 +73,7 @@ def test_a_token_is_kept_in_the_process_and_leaves_it_never(url: str, tmp_path: 
     assert "token" not in JupyterCodeExecutor.load_component(stored).dump_component().config
 
 
-def test_what_is_loaded_without_its_token_finds_it_in_the_environment(
+def test_a_component_loaded_without_its_token_reads_it_from_the_environment(
     server: RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = JupyterCodeExecutor(

@@ -132,7 +132,7 @@ def test_clients_and_chats_share_nothing(toolset: PythonInterpreterToolSet) -> N
     assert asyncio.run(talk()) == [*(f"{c}\n" for c in contexts), "False\n"]
 
 
-def test_what_another_tool_was_called_with_is_not_taken_for_the_client(
+def test_the_context_of_another_tools_call_does_not_name_the_client(
     toolset: PythonInterpreterToolSet,
 ) -> None:
     class Outer(ToolSet):
