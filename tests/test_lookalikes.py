@@ -28,7 +28,7 @@ def test_what_python_reads_as_an_ascii_name_is_found() -> None:
         assert lookalikes(name)
 
 
-def test_words_of_several_texts_are_told_with_what_their_letters_look_like() -> None:
+def test_each_lookalike_letter_is_named_with_the_letter_that_it_looks_like() -> None:
     deceiving = "\u0440assword = input()  # \u0440\u0443\u0441"
     assert lookalike_words(deceiving, None, "plain", "os.\uff45val(\u0440assword)") == {
         "\u0440assword": {"\u0440": "p"},

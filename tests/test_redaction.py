@@ -336,7 +336,7 @@ def test_a_pattern_that_takes_too_long_hides_the_text_once_and_for_all() -> None
     assert Redactor([slow]).text("a" * 200) == ("[redacted: slow took too long]", 1)
 
 
-def test_a_source_is_compared_with_its_record_around_what_was_replaced() -> None:
+def test_a_source_fits_its_record_if_only_replaced_secrets_differ() -> None:
     recorded = "a = '[redacted: agent token]'\nb = '[redacted: X]'\n"
     assert may_be(f"a = '{TOKEN}'\nb = 'x'\n", recorded)
     assert may_be(recorded, recorded)
