@@ -247,7 +247,7 @@ class SessionFiles:
         HistoryUnavailable
             The caller must drop the upload. The file at the path was not changed.
         """
-        path, by = "/".join(upload.parts), request.caller.by()
+        path, by = request.path, request.caller.by()
         change = await self._change(request, _UPLOAD)
 
         def standing() -> os.stat_result | None:
