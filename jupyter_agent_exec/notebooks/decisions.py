@@ -6,8 +6,7 @@ A decision is recorded before the notebook is changed. Later updates of the cell
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -26,18 +25,16 @@ from ..records import (
     SERVER,
     By,
     CellWritten,
-    Entry,
     ExecutionRecord,
     OutputsAccepted,
     OutputsDiscarded,
     OutputsRestored,
     OutputsShown,
-    Payload,
     timestamp,
 )
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, ExecutionId, SessionId
+from ..types import FINAL_STATUSES, ExecutionId
 from .execution_cells import NotebookWriter
 from .finished_cells import cell_to_decide_on, finished_cell
 
@@ -94,11 +91,6 @@ class DecisionsBase:
             and concerned(record.document)
         ]
 
-    async def _record(
-        self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
-    ) -> None:
-        await self._sessions.in_thread(partial(self._history.decide, session_id, entries, payloads))
-
     async def _tell(self, record: ExecutionRecord, document: Document) -> None:
         """Record and publish the state of a cell."""
         cells = self._writer.of(record.session_id)
@@ -110,7 +102,7 @@ class DecisionsBase:
                     at=timestamp(), by=SERVER, execution_id=record.id, document=document
                 )
                 self._writer.settle(document.path, document.via)
-                await self._record(record.session_id, [entry])
+                await self._sessions.decide(record.session_id, [entry])
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         session = await self._sessions.session(record.session_id)
@@ -161,7 +153,9 @@ class OutputDecisions(DecisionsBase):
                 session_id=session.id,
             )
         by = caller.by()
-        await self._record(session.id, [OutputsShown(at=timestamp(), by=by, always=always)])
+        await self._sessions.decide(
+            session.id, [OutputsShown(at=timestamp(), by=by, always=always)]
+        )
         cells.owner.shows_outputs = by if always else None
         self._activity.publish("session", session)
 
@@ -208,7 +202,7 @@ class OutputDecisions(DecisionsBase):
             _, notebook = await self._writer.documents.read(session.path)
             cell_to_decide_on(notebook, record)
             entry = kind(at=timestamp(), by=by, execution_id=record.id)
-            await self._record(session.id, [entry])
+            await self._sessions.decide(session.id, [entry])
             record = await self._sessions.execution(id)
             shown = await finished_cell(record)
             handle = await self._writer.documents.revise(

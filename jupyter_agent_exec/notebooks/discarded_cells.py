@@ -143,7 +143,7 @@ class CellDecisions(DecisionsBase):
             entries, payloads = await asyncio.to_thread(
                 _recorded, session.path, standing, caller.by()
             )
-            await self._record(session.id, entries, payloads)
+            await self._sessions.decide(session.id, entries, payloads)
             taken: list[_AgentCell] = []
             via: Via | None = None
 
@@ -174,7 +174,7 @@ class CellDecisions(DecisionsBase):
             record = each.record
             entry = CellRestored(at=timestamp(), by=SERVER, execution_id=record.id, path=path)
             try:
-                await self._record(record.session_id, [entry])
+                await self._sessions.decide(record.session_id, [entry])
             except HistoryUnavailable as error:
                 self._log.warning("That a cell is left is not recorded: %s", error.message)
                 continue
@@ -195,7 +195,7 @@ class CellDecisions(DecisionsBase):
         if _is_there(document) and kept.entry.cell_id in order_of(notebook.cells):
             return
         entry = CellRestored(at=timestamp(), by=caller.by(), execution_id=record.id, path=path)
-        await self._record(record.session_id, [entry])
+        await self._sessions.decide(record.session_id, [entry])
 
         def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
             order = order_of(notebook.cells)

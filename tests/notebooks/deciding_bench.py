@@ -39,8 +39,12 @@ INERT = display({"text/plain": "<it>"})
 class Sessions:
     """The history, asked as the manager is."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, writable: Any) -> None:
         self.history = history
+        self.writable = writable
+
+    async def decide(self, *asked: Any) -> None:
+        self.writable.decide(*asked)
 
     async def session(self, id: str) -> Any:
         return self.history.session(id)
@@ -68,9 +72,6 @@ class Full:
             raise HistoryUnavailable("The disk is full.")
         self._room -= 1
         self._history.decide(session_id, entries, payloads)
-
-    def discarded_cells(self, *asked: Any) -> Any:
-        return self._history.discarded_cells(*asked)
 
 
 class Decisions(NamedTuple):
@@ -115,7 +116,12 @@ class Bench:
         def publish(action: str, session: Published, id: str | None = None, **told: Any) -> None:
             self.published.append((action, id))
 
-        asked = (Sessions(history), writable, self.placing, SimpleNamespace(publish=publish))
+        asked = (
+            Sessions(history, writable),
+            history,
+            self.placing,
+            SimpleNamespace(publish=publish),
+        )
         log = logging.getLogger(__name__)
         return Decisions(OutputDecisions(*asked, log=log), CellDecisions(*asked, log=log))
 
