@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 _MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
 
+Agent = tuple[str, str]
+"""By what an agent is known: its token, or the user and the name that it gives."""
+
+HOUR: Final = timedelta(hours=1)
+
 Modes = dict[PolicyKind, ApprovalMode | EditMode]
 
 POLICY_KINDS: Final[tuple[PolicyKind, ...]] = get_args(PolicyKind)
@@ -137,12 +142,6 @@ class TokenPermit(Permit):
     def _now(self) -> Caller:
         """Return the caller with what the token allows now: it may have got more scopes."""
         return replace(self._caller, grants=self._tokens.grants(self._token_id))
-
-
-Agent = tuple[str, str]
-"""By what an agent is known: its token, or the user and the name that it gives."""
-
-HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
