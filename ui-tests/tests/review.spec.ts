@@ -102,9 +102,8 @@ panelTest(
     await expect(status).toHaveText('3 same · 1 differs');
     await expect(cell(1)).toHaveText(/^1 · same.*Outputs before and now$/);
     await expect(cell(2)).toContainText('printed to stdout differs');
-    await expect(cell(2).locator('pre')).toContainText(
-      /^-.*<b>at<\/b> U\+202E/m
-    );
+    const diff = cell(2).getByRole('group', { name: 'printed to stdout' });
+    await expect(diff).toContainText(/^-.*<b>at<\/b> U\+202E/m);
     const images = cell(2).getByRole('img', { name: 'Image output' });
     await expect(images).toHaveCount(2);
     const [before, now] = await images.all();

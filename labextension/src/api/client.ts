@@ -75,13 +75,12 @@ export class AgentExecApi {
     data: object = {},
     signal?: AbortSignal
   ): Promise<T> {
-    const response = await (method === 'GET'
-      ? this._respond(path, data as Query, { method, signal })
-      : this._respond(
-          path,
-          {},
-          { method, body: JSON.stringify(data), signal }
-        ));
+    const isRead = method === 'GET';
+    const response = await this._respond(path, isRead ? (data as Query) : {}, {
+      method,
+      body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data),
+      signal
+    });
     return (response.status === 204 ? undefined : await response.json()) as T;
   }
 

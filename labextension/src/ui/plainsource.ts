@@ -15,12 +15,10 @@ export function summaryText(
   lines: readonly ISourceLine[],
   trans: TranslationBundle
 ): string {
-  const count = lines.length;
   const marked = lines.filter(({ mark }) => mark !== null).length;
   const all = lines.flatMap(({ pieces }) => pieces);
   const hidden = all.filter(({ kind }) => kind === 'hidden').length;
   return [
-    trans._n('%1 line', '%1 lines', count, count),
     marked > 0
       ? trans._n(
           '%1 line is a shell command or a magic',
