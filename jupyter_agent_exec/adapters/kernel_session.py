@@ -111,25 +111,16 @@ class KernelSession:
         self._submissions: dict[str, Submission] = {}
         """Submissions of `ask_async` that `run_async` does not wait for yet, by key."""
 
-    def run(
-        self,
-        sources: Iterable[str | Step],
-        *,
-        timeout: float | None = None,
-        stop_on_error: bool = True,
-    ) -> list[Result]:
+    def run(self, sources: Iterable[str | Step]) -> list[Result]:
         """Run sources in order and wait for them. No other code of the session runs in between.
 
-        An exception that interrupts the wait, such as Ctrl-C, also stops the code.
+        The sources after one that does not end as ``ok`` are cancelled. An exception that
+        interrupts the wait, such as Ctrl-C, also stops the code.
 
         Parameters
         ----------
         sources
             At least one. Each becomes an execution.
-        timeout
-            Seconds that each source may run; the session's limit when None.
-        stop_on_error
-            Cancel the remaining sources after one that does not end as ``ok``.
 
         Raises
         ------
@@ -138,7 +129,7 @@ class KernelSession:
         ServerUnreachable
             The server cannot be reached or started.
         """
-        asked = Submission(list(sources), timeout, stop_on_error)
+        asked = Submission(sources)
         place = self._opened()
         future = place.submit(asked)
         try:
@@ -147,15 +138,10 @@ class KernelSession:
             if not future.done():
                 place.give_up(asked).result()
             raise
-        return self._with_losses_told(results)
+        return list(map(self._with_loss_told, results))
 
     async def run_async(
-        self,
-        sources: Iterable[str | Step],
-        *,
-        timeout: float | None = None,
-        stop_on_error: bool = True,
-        key: str | None = None,
+        self, sources: Iterable[str | Step], *, key: str | None = None
     ) -> list[Result]:
         """Run sources in order, as `run` does; cancelling the task stops the code first.
 
@@ -166,18 +152,12 @@ class KernelSession:
         """
         asked = None if key is None else self._submissions.pop(key, None)
         if asked is None:
-            asked = Submission(list(sources), timeout, stop_on_error, key)
+            asked = Submission(sources, key)
         place = self._opened()
-        return self._with_losses_told(await self._awaited(place, asked, place.submit(asked)))
+        results = await self._awaited(place, asked, place.submit(asked))
+        return list(map(self._with_loss_told, results))
 
-    async def ask_async(
-        self,
-        sources: Iterable[str | Step],
-        *,
-        timeout: float | None = None,
-        stop_on_error: bool = True,
-        key: str,
-    ) -> Result | None:
+    async def ask_async(self, sources: Iterable[str | Step], *, key: str) -> Result | None:
         """Submit sources, and wait until a user has approved or rejected the first one.
 
         An approved source starts to run. `run_async` with the same key waits for its end, and
@@ -188,7 +168,7 @@ class KernelSession:
         The current result of the first source. None if the session needs no approval; then nothing
         was submitted.
         """
-        asked = Submission(list(sources), timeout, stop_on_error, key)
+        asked = Submission(sources, key)
         place = self._opened()
         first = await self._awaited(place, asked, place.begin(asked.decided))
         if first is not None and (first.ok or first.status not in FINAL_STATUSES):
@@ -273,11 +253,8 @@ class KernelSession:
                 self._open = OpenSession(self.target, self.options)
             return self._open
 
-    def _with_losses_told(self, results: list[Result]) -> list[Result]:
-        """Return results. The first in a new session becomes a `ResultInNewSession`."""
-        return [self._with_loss_told(each) for each in results]
-
     def _with_loss_told(self, result: Result) -> Result:
+        """Return a result; the first one in a new session as a `ResultInNewSession`."""
         kernel = result.execution.kernel
         if kernel is None:
             return result
@@ -473,24 +450,12 @@ class Submission:
     ----------
     sources
         Each becomes an execution.
-    timeout
-        Seconds that each source may run; the session's limit when None.
-    stop_on_error
-        Cancel the remaining sources after one that does not end as ``ok``.
     key
         The idempotency key; a new one when None.
     """
 
-    def __init__(
-        self,
-        sources: list[str | Step],
-        timeout: float | None,
-        stop_on_error: bool,
-        key: str | None = None,
-    ) -> None:
-        self._sources = sources
-        self._timeout = timeout
-        self._stop_on_error = stop_on_error
+    def __init__(self, sources: Iterable[str | Step], key: str | None = None) -> None:
+        self._sources = list(sources)
         self._key = key or uuid4().hex
         self._lock = threading.Lock()
         self._wanted = True
@@ -523,12 +488,7 @@ class Submission:
         self._waits_for_answer = True
         self.sending.set()
         try:
-            results = session.run_steps(
-                self._sources,
-                stop_on_error=self._stop_on_error,
-                timeout=self._timeout,
-                idempotency_key=self._key,
-            )
+            results = session.run_steps(self._sources, idempotency_key=self._key)
         except SessionClosed:
             if self._wanted:
                 raise
@@ -575,12 +535,7 @@ class Submission:
                     client.cancel(each.id)
 
     def _accepted(self, session: Session) -> list[Result]:
-        return session.submit_steps(
-            self._sources,
-            stop_on_error=self._stop_on_error,
-            timeout=self._timeout,
-            idempotency_key=self._key,
-        )
+        return session.submit_steps(self._sources, idempotency_key=self._key)
 
 
 def _is_decided(event: Event) -> bool:

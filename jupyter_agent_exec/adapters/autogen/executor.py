@@ -242,7 +242,7 @@ $functions"""
         if not sources:
             return response(False, NOTHING_TO_RUN)
         with load_errors():
-            first = await self._place.ask_async(sources, timeout=self.timeout, key=key)
+            first = await self._place.ask_async(sources, key=key)
         decided = decision(first)
         if decided.approved:
             self._approved.add(sources, key)
@@ -328,9 +328,7 @@ $functions"""
         key = self._approved.take(sources)
         try:
             with load_errors():
-                return await _linked(
-                    self._place.run_async(sources, timeout=self.timeout, key=key), token
-                )
+                return await _linked(self._place.run_async(sources, key=key), token)
         except asyncio.CancelledError:
             # Approved code already runs. The call may be cancelled before it waits for that code.
             if key is not None:

@@ -284,8 +284,8 @@ def workplace(target: Target, agent: str | None, change_folder: str) -> KernelSe
     return KernelSession(target, SessionOptions(agent=agent or "lagent", init_source=init_source))
 
 
-def reset_source(place: KernelSession, change_folder: str) -> str:
-    """Return code that deletes all variables and runs `START_CODE` again.
+def reset_step(place: KernelSession, change_folder: str, timeout: float) -> Step:
+    """Return the step that deletes all variables and runs `START_CODE` again.
 
     Raises
     ------
@@ -297,8 +297,8 @@ def reset_source(place: KernelSession, change_folder: str) -> str:
             "The kernel is a person's, with their variables: it is not reset. "
             "Delete by name what your code has made."
         )
-    reset = "get_ipython().run_line_magic('reset', '-f')\n"
-    return reset + START_CODE.format(change_folder)
+    source = "get_ipython().run_line_magic('reset', '-f')\n" + START_CODE.format(change_folder)
+    return Step(source=source, timeout=timeout)
 
 
 def restarted(session: Session) -> None:

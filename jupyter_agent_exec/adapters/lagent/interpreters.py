@@ -26,7 +26,7 @@ from .action_returns import (
     folder_code,
     named_as_its_class,
     refused,
-    reset_source,
+    reset_step,
     restarted,
     step,
     told,
@@ -115,9 +115,7 @@ class IPythonInterpreter(BaseAction):
         KernelNotOwned
             The kernel belongs to a user.
         """
-        (result,) = self._place.run(
-            [reset_source(self._place, self.user_data_dir)], timeout=self.timeout
-        )
+        (result,) = self._place.run([reset_step(self._place, self.user_data_dir, self.timeout)])
         if not result.ok:
             self._place.do(restarted)
 
@@ -228,8 +226,7 @@ class AsyncIPythonInterpreter(BaseAction):
         place = self._kernels.known(str(session_id))
         if place is None:
             return
-        source = reset_source(place, self.user_data_dir)
-        (result,) = await place.run_async([source], timeout=self.timeout)
+        (result,) = await place.run_async([reset_step(place, self.user_data_dir, self.timeout)])
         if not result.ok:
             await place.do_async(restarted)
 
