@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from ... import models
-from ...client import Agent, Preloadable, Session
+from ...client import Agent, Preloadable
 from ...errors import KernelSpecNotFound
 from ...guide import DATA, about_kernel, about_preloaded
 from ..kernel_session import SCRATCH, KernelSession, SessionOptions, Target
@@ -157,7 +156,7 @@ class KernelCodeExecutor:
             ),
         )
         try:
-            self._place.do(_info)
+            self._place.open()
         except BaseException as error:
             self._place.close()
             if isinstance(error, KernelSpecNotFound):
@@ -174,7 +173,7 @@ class KernelCodeExecutor:
         """The capability that instructs an agent how to use this executor."""
         if self._system_message_update is not None:
             return Capability(self._system_message_update)
-        return Capability.of(self._opened().do(_info), self._timeout)
+        return Capability.of(self._opened().do(lambda session: session.info), self._timeout)
 
     def execute_code_blocks(self, code_blocks: list[CodeBlock]) -> IPythonCodeResult:
         """Run blocks in order, up to the first that fails.
@@ -222,12 +221,7 @@ class KernelCodeExecutor:
     def __enter__(self: Self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _opened(self) -> KernelSession:
@@ -237,10 +231,6 @@ class KernelCodeExecutor:
 
     def _not_installed(self, kernel_name: str) -> str:
         return f"Kernel {kernel_name} is not installed."
-
-
-def _info(session: Session) -> models.Session:
-    return session.info
 
 
 class JupyterCodeExecutor(KernelCodeExecutor):

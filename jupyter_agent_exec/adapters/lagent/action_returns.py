@@ -18,7 +18,7 @@ from lagent.actions.base_action import BaseAction
 from lagent.actions.parser import BaseParser, ParseError
 from lagent.schema import ActionReturn, ActionStatusCode
 
-from ...client import Result, Session, Step
+from ...client import Result, Step
 from ...errors import InvalidRequest, KernelNotOwned
 from ...terminal import clean
 from ..kernel_session import KernelSession, SessionOptions, Target
@@ -299,8 +299,3 @@ def reset_step(place: KernelSession, change_folder: str, timeout: float) -> Step
         )
     source = "get_ipython().run_line_magic('reset', '-f')\n" + START_CODE.format(change_folder)
     return Step(source=source, timeout=timeout)
-
-
-def restarted(session: Session) -> None:
-    """Restart the kernel, which runs `START_CODE` again."""
-    session.restart()

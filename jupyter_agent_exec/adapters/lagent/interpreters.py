@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, overload
 
 from jupyter_client.blocking.client import BlockingKernelClient
@@ -17,7 +16,7 @@ from lagent.actions.base_action import BaseAction, tool_api
 from lagent.actions.parser import BaseParser, JsonParser
 from lagent.schema import ActionReturn
 
-from ...client import ClientError
+from ...client import ClientError, Session
 from ...errors import AgentExecError
 from ..kernel_session import SCRATCH, KernelSession, Target
 from .action_returns import (
@@ -27,7 +26,6 @@ from .action_returns import (
     named_as_its_class,
     refused,
     reset_step,
-    restarted,
     step,
     told,
     workplace,
@@ -82,12 +80,7 @@ class IPythonInterpreter(BaseAction):
     def __enter__(self) -> IPythonInterpreter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __call__(self, inputs: str | dict[str, Any], name: str = "run") -> ActionReturn:
@@ -117,7 +110,7 @@ class IPythonInterpreter(BaseAction):
         """
         (result,) = self._place.run([reset_step(self._place, self.user_data_dir, self.timeout)])
         if not result.ok:
-            self._place.do(restarted)
+            self._place.do(Session.restart)  # it runs `START_CODE` again
 
     @tool_api
     def run(self, command: str, timeout: int | None = None) -> ActionReturn:
@@ -143,7 +136,7 @@ class IPythonInterpreter(BaseAction):
 
     def interrupt(self) -> None:
         """Stop the running code."""
-        self._place.do(lambda session: session.interrupt())
+        self._place.do(Session.interrupt)
 
     def close(self) -> None:
         """Shut down the interpreter's own kernel. The next `run` starts another."""
@@ -197,12 +190,7 @@ class AsyncIPythonInterpreter(BaseAction):
     async def __aenter__(self) -> AsyncIPythonInterpreter:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def __call__(self, inputs: str | dict[str, Any], name: str = "run") -> ActionReturn:
@@ -228,7 +216,7 @@ class AsyncIPythonInterpreter(BaseAction):
             return
         (result,) = await place.run_async([reset_step(place, self.user_data_dir, self.timeout)])
         if not result.ok:
-            await place.do_async(restarted)
+            await place.do_async(Session.restart)
 
     @tool_api
     async def run(
@@ -296,12 +284,7 @@ class BatchIPythonInterpreter(BaseAction):
     def __enter__(self) -> BatchIPythonInterpreter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @overload
