@@ -170,7 +170,7 @@ describe('ApprovalSlot', () => {
     expect(page.find('dl').textContent).toBe('Kernelpython3Notebooka.ipynb');
     expect(page.lines).toEqual(['<b>x</b>U+202E', '!lsshell']);
     expect(page.editor.state.readOnly).toBe(true);
-    expect(page.text).toContain('2 lines · 1 line is a shell command');
+    expect(page.text).toContain('1 line is a shell command');
     expect(page.find('.jp-AgentExecPlain-mark').textContent).toBe('shell');
   });
 
