@@ -145,7 +145,9 @@ def test_the_context_of_another_tools_call_does_not_name_the_client(
         outer = Outer("outer")
         asked = [
             await outer.ask("who = 'within'", context_variables={"client_id": "outer"}),
-            await toolset.run_python_code("'who' in dir()", context_variables={"client_id": "x"}),
+            await toolset.run_python_code(
+                "'who' in dir()\nwho = 'x'", context_variables={"client_id": "x"}
+            ),
             await toolset.run_python_code("'who' in dir()"),
             await outer.ask("who", context_variables={"client_id": "outer"}),
         ]
