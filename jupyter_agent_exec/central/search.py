@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .archive import Archive, ArchivedJournal
+from .archive import Archive, ArchivedJournal, Span, parsed
 
 _PAYLOADS = ("source", "values", "outputs", "text")
 
@@ -28,27 +28,41 @@ class Hit:
     """The first line of its source, or of what was found; empty if only facts have arrived."""
 
 
-def search_archive(archive: Archive, words: str) -> list[Hit]:
-    """Return the executions whose facts, sources or outputs contain `words`; the newest first."""
+def search_archive(archive: Archive, words: str, span: Span | None = None) -> list[Hit]:
+    """Return the executions whose facts, sources or outputs contain `words`; the newest first.
+
+    Parameters
+    ----------
+    archive
+        What has arrived.
+    words
+        To search for; upper and lower case are the same.
+    span
+        Only executions of which something was recorded in this time, and what was; None: all.
+    """
+    words = words.casefold()
     hits = [
         hit
-        for name in archive.names()
-        if not name.startswith("ledger-")
-        for hit in _hits(archive.journal(name), words.casefold())
+        for arrived in archive.journals(span)
+        if not arrived.name.startswith("ledger-")
+        for hit in _hits(arrived, words)
     ]
     return sorted(hits, key=lambda hit: hit.accepted_at, reverse=True)
 
 
 def _hits(arrived: ArchivedJournal, words: str) -> Iterator[Hit]:
-    opened: dict[str, Any] = {}
+    opening = arrived.opening or next(iter(arrived.lines), None)
+    opened = {} if opening is None else parsed(opening)
+    if opened.get("type") != "opened":
+        opened = {}
+    about = json.dumps([arrived.server, opened], ensure_ascii=False)
+    if not _may_have(arrived, about, words):
+        return
     executions: dict[str, list[dict[str, Any]]] = {}
     for line in arrived.lines:
-        entry = json.loads(line.canonical)
-        if entry.get("type") == "opened":
-            opened = entry
-        if isinstance(entry.get("execution_id"), str):
+        entry = parsed(line)
+        if line.n >= (arrived.first or 0) and isinstance(entry.get("execution_id"), str):
             executions.setdefault(entry["execution_id"], []).append(entry)
-    about = json.dumps([arrived.server, opened], ensure_ascii=False)
     for execution_id, entries in executions.items():
         texts = [
             arrived.payloads[entry[field]].decode("utf-8", "replace")
@@ -75,3 +89,12 @@ def _hits(arrived: ArchivedJournal, words: str) -> Iterator[Hit]:
                 shown.partition("\n")[0],
             ),
         )
+
+
+def _may_have(arrived: ArchivedJournal, about: str, words: str) -> bool:
+    """Return whether the words are anywhere: most journals need not be understood."""
+    texts = (
+        each.decode("utf-8", "replace")
+        for each in (*(line.canonical for line in arrived.lines), *arrived.payloads.values())
+    )
+    return words in about.casefold() or any(words in text.casefold() for text in texts)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser, Namespace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..central.archive import Archive, open_archive
+from ..central.archive import Archive, Span, open_archive
 from ..central.search import search_archive
 from ..central.verify import verify_archive
 from ..central.witness import witnessed
 from ..client.display import quoted
 from ..counts import counted
+from ..errors import InvalidRequest
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
+from ..journal.query import moment
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
 from . import exit_codes
 from .command import command
@@ -38,10 +41,15 @@ _SAID = {
     Outcome.MISSING: "MISSING: something that the record names is not there.",
 }
 
+_ARRIVED_WHOLE = "Whole: every line is as it was written, and none is missing"
+"""Payloads need not be sent."""
+
 
 def _lacks(report: Report) -> str:
     """Return the end of the sentence that a history is whole."""
-    return ", except what was erased or removed, as listed above." if report.erased else "."
+    lacks = ["what was erased or removed"] if report.erased else []
+    lacks += ["what was not checked"] if report.unchecked else []
+    return f", except {' and '.join(lacks)}, as listed above." if lacks else "."
 
 
 _EPILOG = """\
@@ -54,7 +62,9 @@ examples:
   jupyter agent-exec verify s_01…                a session, and its entries in the ledger
   jupyter agent-exec verify s_01….ipynb          an export, against its journal in the history
   jupyter agent-exec verify journal.jsonl --head 9f86d0…
-  jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent"""
+  jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent
+  jupyter agent-exec verify --from postgresql://audit.example.org/audit --since 2026-11-21
+                                                 what they sent of that day and later"""
 
 
 def _options(parser: ArgumentParser) -> None:
@@ -78,6 +88,16 @@ def _options(parser: ArgumentParser) -> None:
         dest="origin",
         metavar="SINK",
         help="check what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="with --from: only entries since this time, such as 2026-11-21",
+    )
+    parser.add_argument(
+        "--until",
+        metavar="TIME",
+        help="with --from: only entries until this time; a date means its whole day",
     )
     parser.add_argument(
         "--head",
@@ -130,7 +150,10 @@ def verify(arguments: Namespace, console: Console) -> int:
         console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
     for told in report.erased:
         console.line(f"erased  {told}")
-    console.line(_SAID[outcome] + (_lacks(report) if outcome is Outcome.WHOLE else ""))
+    for told in report.unchecked:
+        console.line(f"not checked  {told}")
+    whole = _SAID[outcome] if arguments.origin is None else _ARRIVED_WHOLE
+    console.line(whole + _lacks(report) if outcome is Outcome.WHOLE else _SAID[outcome])
     if held is not None:
         console.line(held.paragraph())
     console.note(f"{counted(report.journals, 'chain')}, {counted(report.entries, 'entry')} checked")
@@ -151,10 +174,31 @@ def archive_at(place: str, option: str = "--from") -> Archive:
         raise UsageError(f"{option}: {error}") from error
 
 
+def _span(arguments: Namespace) -> Span | None:
+    """Return the time that the arguments name; None if they name none."""
+    if arguments.since is None and arguments.until is None:
+        return None
+    try:
+        since = arguments.since and datetime.fromisoformat(moment(arguments.since, "--since")[0])
+        until = arguments.until and datetime.fromisoformat(moment(arguments.until, "--until")[1])
+    except InvalidRequest as error:
+        raise UsageError(str(error)) from error
+    return Span(since or None, until + timedelta(milliseconds=1) if until else None)
+
+
 def search_central(arguments: Namespace, console: Console) -> int:
     """Search what the servers of a site have sent to a sink."""
+    for name in ("target", "has_image", "review"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name.replace('_', '-')}: not with --from.")
+    wanted = {"agent": arguments.agent, "status": arguments.status, "session_id": arguments.session}
     with archive_at(arguments.origin) as archive:
-        hits = search_archive(archive, arguments.query)[: arguments.limit]
+        hits = search_archive(archive, arguments.query, _span(arguments))
+    hits = [
+        hit
+        for hit in hits
+        if all(value in (None, getattr(hit, name)) for name, value in wanted.items())
+    ][: arguments.limit]
     if arguments.json:
         console.json(hits)
         return exit_codes.OK
@@ -185,7 +229,9 @@ def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[R
     """Check what the arguments name; with --from, nobody else says anything of it."""
     if arguments.origin is not None:
         with archive_at(arguments.origin) as archive:
-            return verify_archive(archive), None
+            return verify_archive(archive, _span(arguments)), None
+    if arguments.since is not None or arguments.until is not None:
+        raise UsageError("--since and --until need --from: a history is verified as a whole.")
     try:
         path = Path(arguments.what or "")
         if path.suffix == ".ipynb" and path.is_file():
@@ -295,6 +341,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "chains": report.journals,
         "entries": report.entries,
         "erased": report.erased,
+        "unchecked": report.unchecked,
         "findings": [
             {
                 "outcome": finding.outcome.name.lower(),

@@ -150,9 +150,9 @@ def bounds(wanted: Filters, column: str, since: str | None, until: str | None) -
         If a bound is neither a date nor a time.
     """
     if since is not None:
-        wanted.add(f"{column} >= ?", _moment(since, "since")[0])
+        wanted.add(f"{column} >= ?", moment(since, "since")[0])
     if until is not None:
-        wanted.add(f"{column} <= ?", _moment(until, "until")[1])
+        wanted.add(f"{column} <= ?", moment(until, "until")[1])
 
 
 def find(
@@ -256,7 +256,7 @@ def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filter
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
 
 
-def _moment(text: str, field: str) -> tuple[str, str]:
+def moment(text: str, field: str) -> tuple[str, str]:
     """Return the first and the last moment of `text`, in the format that entries use for times."""
     try:
         if _DATE.fullmatch(text):

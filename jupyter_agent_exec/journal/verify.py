@@ -98,6 +98,8 @@ class Report:
     """The number of lines checked."""
     erased: list[str] = field(default_factory=list)
     """What users have erased, in sentences."""
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be checked."""
     chains: dict[Path, ReadChain] = field(default_factory=dict)
     """The chains that were read, by their files."""
 
@@ -497,7 +499,7 @@ def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Rep
     until = time.monotonic() + patience
     while unsaid:
         now = _read_ledgers(folder, Report()).sessions
-        unsaid = [each for each in unsaid if not _is_said(each, now)]
+        unsaid = [each for each in unsaid if not is_said(each, now)]
         if time.monotonic() >= until:
             break
         time.sleep(min(patience, 0.02))
@@ -505,7 +507,8 @@ def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Rep
         report.add(Outcome.MISSING, each.path, each.length or None, each.message)
 
 
-def _is_said(unsaid: Unsaid, sessions: dict[str, End | None]) -> bool:
+def is_said(unsaid: Unsaid, sessions: dict[str, End | None]) -> bool:
+    """Return whether ledgers list now what they lacked."""
     end = sessions.get(unsaid.session_id)
     return unsaid.session_id in sessions and (end.length if end else 0) >= unsaid.length
 

@@ -26,6 +26,7 @@ CREATE TABLE {schema}.agent_exec_entries (
 );
 CREATE INDEX ON {schema}.agent_exec_entries (journal, n);
 CREATE INDEX ON {schema}.agent_exec_entries (at);
+CREATE INDEX ON {schema}.agent_exec_entries (type, at) WHERE execution_id IS NULL;
 CREATE TABLE {schema}.agent_exec_payloads (
     journal text NOT NULL,
     digest text NOT NULL,
@@ -44,6 +45,10 @@ CREATE TABLE {schema}.agent_exec_rewinds (
 """
 """`entry` has the canonical bytes, which the hashes are of; a rewind is where a journal ended that
 no longer held what had been sent of it."""
+
+ENTRY: Final = "journal, n, hash, entry, server, type, at, execution_id"
+PAYLOAD: Final = "journal, digest, data, salt"
+"""The columns of `rows`."""
 
 _LOCK: Final = 0x6A616578
 _CONNECT: Final[dict[str, Any]] = {
@@ -83,32 +88,12 @@ class PostgreSQLSink(Sink):
     def deliver(self, batch: Batch) -> None:
         """Insert a batch in one transaction."""
         connection = self._connection or self._connect()
-        server = self.settings.server
-        entries = [
-            (
-                batch.journal,
-                entry.n,
-                entry.hash,
-                entry.canonical.decode("utf-8"),
-                server,
-                entry.type,
-                entry.at,
-                entry.execution_id,
-            )
-            for entry in batch.entries
-        ]
-        payloads = [
-            (batch.journal, digest, data, entry.salts.get(digest))
-            for entry in batch.entries
-            for digest, data in entry.payloads.items()
-        ]
+        entries, payloads = rows(batch, server := self.settings.server)
         with connection.transaction(), connection.cursor() as cursor:
             if payloads:
-                names = "journal, digest, data, salt"
-                cursor.executemany(self._insert("agent_exec_payloads", names), payloads)
+                cursor.executemany(self._insert("agent_exec_payloads", PAYLOAD), payloads)
             if entries:
-                names = "journal, n, hash, entry, server, type, at, execution_id"
-                cursor.executemany(self._insert("agent_exec_entries", names), entries)
+                cursor.executemany(self._insert("agent_exec_entries", ENTRY), entries)
             if batch.rewound:
                 last = batch.entries[-1] if batch.entries else None
                 end = (0, "") if last is None else (last.n + 1, last.hash)
@@ -162,3 +147,29 @@ class PostgreSQLSink(Sink):
             raise
         self._connection = connection
         return connection
+
+
+Row = tuple[object, ...]
+
+
+def rows(batch: Batch, server: str) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a batch's entries, and of their payloads."""
+    entries: list[Row] = [
+        (
+            batch.journal,
+            entry.n,
+            entry.hash,
+            entry.canonical.decode("utf-8"),
+            server,
+            entry.type,
+            entry.at,
+            entry.execution_id,
+        )
+        for entry in batch.entries
+    ]
+    payloads: list[Row] = [
+        (batch.journal, digest, data, entry.salts.get(digest))
+        for entry in batch.entries
+        for digest, data in entry.payloads.items()
+    ]
+    return entries, payloads

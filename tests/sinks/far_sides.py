@@ -34,15 +34,18 @@ POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
 class PostgreSQL:
-    """A cluster of our own, which listens on a socket in its folder."""
+    """A cluster of our own, which listens on a socket in its folder.
 
-    def __init__(self, folder: Path, user: str) -> None:
+    Without other settings, it does not sync.
+    """
+
+    def __init__(self, folder: Path, user: str, settings: str = "-c fsync=off") -> None:
         self._bin = POSTGRESQL[-1].parent
         self._user = user
         self._data = folder / "data"
         self.address = f"postgresql:///postgres?host={folder}&user={user}"
         self._run("initdb", "--auth=trust", "--no-sync", f"--username={user}", f"-D{self._data}")
-        settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        settings += f" -c listen_addresses='' -c unix_socket_directories={folder}"
         self._options = ("-w", f"-D{self._data}", f"-l{folder / 'log'}", f"-o{settings}")
 
     def _run(self, command: str, *options: str) -> None:
@@ -74,7 +77,7 @@ class PostgreSQL:
 
 
 @contextmanager
-def postgresql() -> Iterator[PostgreSQL]:
+def postgresql(**settings: str) -> Iterator[PostgreSQL]:
     """Start a cluster; skip the test where there is no PostgreSQL."""
     if not POSTGRESQL:
         pytest.skip("there is no PostgreSQL here: scripts/apt-install postgresql")
@@ -85,7 +88,7 @@ def postgresql() -> Iterator[PostgreSQL]:
     try:
         if os.getuid() == 0:
             shutil.chown(folder, user)
-        cluster = PostgreSQL(folder, user)
+        cluster = PostgreSQL(folder, user, **settings)
         cluster.start()
         try:
             yield cluster
