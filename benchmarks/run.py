@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from types import FrameType
 
+import central
 import execution
 import flood
 import history
@@ -38,7 +39,7 @@ BENCHMARKS = {
         trials,
     )
 }
-SCALE = {module.NAME: module.run for module in (history, hub, kills)}
+SCALE = {module.NAME: module.run for module in (central, history, hub, kills)}
 DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 
 
