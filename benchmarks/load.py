@@ -21,12 +21,13 @@ import zmq.asyncio
 from jupyter_client.manager import KernelManager
 from jupyter_client.session import Session
 from kernels import QUIET
-from measures import Goal, Measurement, Result, summary
+from measures import Goal, Measurement, Result, percentile, summary
 from servers import Server, server
 
 NAME = "load"
 AGENTS = 100
 BY_MCP = 30
+BY_TRIALS = 10
 KERNELS = (10, 50)
 SUBMIT_P95_MS = {10: 150.0, 50: 300.0}
 MOST_RAW = 1 / 0.8
@@ -93,6 +94,8 @@ class Found:
     """When the round began."""
     first_submits: list[float] = field(default_factory=list)
     """The same as `submits`, just after a round began with all agents at once."""
+    lags: list[float] = field(default_factory=list)
+    """Seconds by which the server's loop was late."""
 
     def submitted(self, at: float) -> None:
         """Take note that a submit was answered that was sent at a time."""
@@ -101,20 +104,21 @@ class Found:
 
 
 class RestAgent:
-    """Submits, and then waits for the end in another request."""
+    """Submits, and then waits for the end in another request; in trials, if `trial` is set."""
 
     def __init__(self, connection: Connection, session_id: str, found: Found) -> None:
         self._connection = connection
         self._session_id = session_id
-        self._found = found
+        self.found = found
+        self.trial = False
 
     async def run(self, source: str) -> bool:
         """Run a source; tell whether it succeeded."""
         begin = time.perf_counter()
         path = f"{API}/sessions/{self._session_id}/executions"
-        asked = {"source": source, "wait": 0, "placement": "none"}
+        asked = {"source": source, "wait": 0, "placement": "none", "trial": self.trial}
         status, told = await self._connection.ask("POST", path, asked)
-        self._found.submitted(begin)
+        self.found.submitted(begin)
         if status not in (201, 202):
             return False
         while told["status"] in ("queued", "running"):
@@ -238,9 +242,9 @@ def raw_kernels(folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
 
 async def _measure(
     running: Server, infos: list[dict[str, Any]], rounds: int, seconds: float
-) -> tuple[Found, Found, list[float]]:
-    """Let the server and bare kernels take turns; what was found of each, and the loop's lags."""
-    ours, raw, lags = Found(), Found(), list[float]()
+) -> tuple[Found, Found, Found]:
+    """Let the server and bare kernels take turns, then the server with trials; what was found."""
+    ours, raw, mixed = Found(), Found(), Found()
     context = zmq.asyncio.Context(io_threads=1)
     context.max_sockets = 4096
     async with AsyncExitStack() as stack:
@@ -259,16 +263,25 @@ async def _measure(
             agents.append(await _agent(stack, person, running, kernel_id, index, ours))
         await asyncio.gather(*(each.run("1") for each in agents))
         ours.submits.clear()
-        await person.ask("GET", "/benchmark/loop-lag")
+        await _lags(person)
         for number in range(rounds):
             ways: list[tuple[Sequence[Agent], Found]] = [(agents, ours), (raws, raw)]
             for chosen, found in ways if number % 2 == 0 else reversed(ways):
                 await _round(chosen, found, seconds)
-                _, told = await person.ask("GET", "/benchmark/loop-lag")
-                if found is ours:
-                    lags += told["seconds"]
+                found.lags += await _lags(person)
+        for index, agent in enumerate(agents):
+            if isinstance(agent, RestAgent):
+                agent.found, agent.trial = mixed, index < BY_TRIALS
+        for _ in range(rounds):
+            await _round(agents, mixed, seconds)
+            mixed.lags += await _lags(person)
     context.destroy()
-    return ours, raw, lags
+    return ours, raw, mixed
+
+
+async def _lags(person: Connection) -> list[float]:
+    _, told = await person.ask("GET", "/benchmark/loop-lag")
+    return list(told["seconds"])
 
 
 async def _agent(
@@ -317,31 +330,44 @@ async def _round(agents: Sequence[Agent], found: Found, seconds: float) -> None:
     found.per_second.append(ended / seconds)
 
 
-def _result(measured: dict[int, tuple[Found, Found, list[float]]]) -> Result:
+def _result(measured: dict[int, tuple[Found, Found, Found]]) -> Result:
     goals, measurements = [], []
-    for kernels, (ours, raw, lags) in measured.items():
+    for kernels, (ours, raw, mixed) in measured.items():
         on = f"on {kernels} kernels"
         pairs = zip(raw.per_second, ours.per_second, strict=True)
-        submits = summary([1000 * seconds for seconds in ours.submits])
         what = f"{on}: raw ZMQ ÷ this server, executions a second"
         goals += [
-            Goal(
-                what=f"{on}: a submit answered, p95",
-                unit="ms",
-                limit=SUBMIT_P95_MS[kernels],
-                value=submits.p95,
-            ),
             Goal.of_median(what, "×", MOST_RAW, [theirs / own for theirs, own in pairs]),
-            Goal(what=f"{on}: errors", unit="", limit=0, value=ours.errors + raw.errors),
+            Goal(
+                what=f"{on}: errors",
+                unit="",
+                limit=0,
+                value=ours.errors + raw.errors + mixed.errors,
+            ),
         ]
+        for found, how in ((ours, on), (mixed, f"{on}, with {BY_TRIALS} by trials")):
+            submits = summary([1000 * seconds for seconds in found.submits])
+            goals.append(
+                Goal(
+                    what=f"{how}: a submit answered, p95",
+                    unit="ms",
+                    limit=SUBMIT_P95_MS[kernels],
+                    value=submits.p95,
+                )
+            )
+            measurements += [
+                Measurement.of(f"{how}: executions a second", "", found.per_second),
+                Measurement.of_times(f"{how}: a submit answered", found.submits),
+                Measurement.of_times(f"{how}: a submit answered, all at once", found.first_submits),
+                Measurement.of_times(f"{how}: an execution", found.whole),
+                Measurement.of_times(f"{how}: the loop's lag", found.lags),
+                Measurement.of(
+                    f"{how}: the loop's lag, p99", "ms", [1000 * percentile(found.lags, 99)]
+                ),
+            ]
         measurements += [
-            Measurement.of(f"{on}: executions a second, this server", "", ours.per_second),
             Measurement.of(f"{on}: executions a second, raw ZMQ", "", raw.per_second),
-            Measurement.of_times(f"{on}: a submit answered", ours.submits),
-            Measurement.of_times(f"{on}: a submit answered, all at once", ours.first_submits),
-            Measurement.of_times(f"{on}: an execution, this server", ours.whole),
             Measurement.of_times(f"{on}: an execution, raw ZMQ", raw.whole),
-            Measurement.of_times(f"{on}: the loop's lag", lags),
         ]
     return Result(
         name=NAME,
@@ -352,8 +378,10 @@ def _result(measured: dict[int, tuple[Found, Found, list[float]]]) -> Result:
             "them use REST: they submit with `wait: 0` and wait for the end in another request. "
             f"{BY_MCP} call the MCP tool `execute`. In turns with them, {AGENTS} agents use as "
             "many other kernels directly over ZMQ, each with its own sockets and jupyter_client's "
-            "`Session`. Agents, server and kernels share the machine. Each turn begins with all "
-            "agents at once; submits of its first second are shown separately."
+            "`Session`. At last, the server has turns in which "
+            f"{BY_TRIALS} of the agents that use REST run trials. Agents, server and kernels share "
+            "the machine. Each turn begins with all agents at once; submits of its first second "
+            "are shown separately."
         ),
         goals=goals,
         measurements=measurements,

@@ -25,6 +25,7 @@ import notebooks
 import opening
 import report
 import trials
+import week
 from measures import Broken, Result
 from servers import set_apart
 
@@ -39,7 +40,7 @@ BENCHMARKS = {
         trials,
     )
 }
-SCALE = {module.NAME: module.run for module in (central, history, hub, kills)}
+SCALE = {module.NAME: module.run for module in (central, history, hub, kills, week)}
 DOCS = Path(__file__).parent.parent / "docs" / "explanation"
 
 

@@ -38,7 +38,8 @@ def test_a_quick_run_tells_what_it_measured_on_which_commit() -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("name", "size"), [("central", "0.01"), ("history", "0.01"), ("hub", "0.02"), ("kills", "0.1")]
+    ("name", "size"),
+    [("central", "0.01"), ("history", "0.01"), ("hub", "0.02"), ("kills", "0.1"), ("week", "0.01")],
 )
 def test_what_is_promised_at_scale_holds_at_a_small_size(name: str, size: str) -> None:
     """It ends with an error that names the promise, and the round in which it broke."""

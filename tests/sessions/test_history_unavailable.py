@@ -6,7 +6,6 @@ folders that are moved and deleted.
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import shutil
@@ -23,19 +22,7 @@ from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from tests.gateway.gateways import Person
 from tests.real_server import TOKEN
 from tests.server_process import Gate, ServerProcess, server_process
-
-OWN_MOUNTS = ("unshare", "--user", "--map-root-user", "--mount")
-MOUNT = 'mount -t tmpfs -o "$0" none "$1" && shift && exec "$@"'
-
-
-def mounting(options: str, folder: Path) -> tuple[str, ...]:
-    """Return what runs a command that alone sees a disk of its own at `folder`."""
-    return (*OWN_MOUNTS, "sh", "-c", MOUNT, options, str(folder))
-
-
-def as_seen_by(server: ServerProcess, path: Path) -> Path:
-    """Return where a path of the server's is for us."""
-    return Path(f"/proc/{server.process.pid}/root{path}")
+from tests.small_disk import as_seen_by, fill, mounting
 
 
 @pytest.fixture
@@ -78,27 +65,6 @@ def leaving(mark: Path) -> str:
 def is_unavailable(answered: httpx2.Response) -> bool:
     told = answered.json()
     return (answered.status_code, told.get("code")) == (503, "history_unavailable")
-
-
-def fill(server: ServerProcess, folder: Path) -> Path:
-    """Write until no byte fits any more.
-
-    The index has taken in everything before: where it fails, it gives room back.
-    """
-    server.get("search?q=everything")
-    filler = folder / "filler"
-    fd = os.open(filler, os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        for size in (1 << 16, 1 << 12, 1):
-            try:
-                while True:
-                    os.write(fd, bytes(size))
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
-    finally:
-        os.close(fd)
-    return filler
 
 
 def refuses_to_run(server: ServerProcess, session: str, mark: Path) -> None:
