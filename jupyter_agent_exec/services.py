@@ -458,6 +458,8 @@ class Services:
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
         await self.manager.stop()
+        await self._tab_cells.stop()
+        await self._tab_edits.stop()
         self._disk.shutdown()
         await self._writer.stop()
         if self._signer is not None:
@@ -469,8 +471,6 @@ class Services:
         await self._program_kernels.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()
-        await self._tab_cells.stop()
-        await self._tab_edits.stop()
         await self.tabs.stop()
         self.activity.stop()
         self._metrics.stop()
