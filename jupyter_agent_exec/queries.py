@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from .errors import InvalidRequest
 from .models import Request
 from .types import SessionId, SessionStatus, Status, TargetKind, Verdict
 
@@ -14,6 +17,7 @@ Match = Annotated[str, Meta(max_length=200)]
 """List only names that contain this text, ignoring case; all names if it is empty."""
 LARGEST = 2**63 - 1
 """The largest number that the index can hold."""
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class StreamQuery(Request, frozen=True, kw_only=True):
@@ -132,3 +136,23 @@ class PackagesQuery(Request, frozen=True, kw_only=True):
 
     match: Match = ""
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 500
+
+
+def moment(text: str, field: str) -> tuple[str, str]:
+    """Return the first and the last moment of `text`, in the format that entries use for times."""
+    try:
+        if _DATE.fullmatch(text):
+            start = datetime.combine(date.fromisoformat(text), time(), UTC)
+            return _stamp(start), _stamp(start + timedelta(days=1, milliseconds=-1))
+        parsed = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", text))
+        stamp = _stamp(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"{field} is a date (2026-11-21) or a time (2026-11-21T09:00:00Z).", field=field
+        ) from None
+    return stamp, stamp
+
+
+def _stamp(moment: datetime) -> str:
+    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return utc.replace("+00:00", "Z")

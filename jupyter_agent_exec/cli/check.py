@@ -19,8 +19,8 @@ from ..counts import counted
 from ..errors import InvalidRequest
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
-from ..journal.query import moment
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
+from ..queries import moment
 from . import exit_codes
 from .command import command
 from .console import Console

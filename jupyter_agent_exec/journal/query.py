@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple, get_args
 
 import msgspec
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from ..models import JournalEvent, SearchHit, Session
-from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
+from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery, moment
 from ..records import KeptImage
 from ..types import ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
@@ -54,7 +53,6 @@ _RERUN_OF: Final = (
 )
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INDEX: Final = re.compile("[0-9]{1,9}")
 
 
@@ -254,26 +252,6 @@ def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filter
             query.session_id,
         )
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
-
-
-def moment(text: str, field: str) -> tuple[str, str]:
-    """Return the first and the last moment of `text`, in the format that entries use for times."""
-    try:
-        if _DATE.fullmatch(text):
-            start = datetime.combine(date.fromisoformat(text), time(), UTC)
-            return _stamp(start), _stamp(start + timedelta(days=1, milliseconds=-1))
-        parsed = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", text))
-        stamp = _stamp(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
-        raise InvalidRequest(
-            f"{field} is a date (2026-11-21) or a time (2026-11-21T09:00:00Z).", field=field
-        ) from None
-    return stamp, stamp
-
-
-def _stamp(moment: datetime) -> str:
-    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return utc.replace("+00:00", "Z")
 
 
 _UNREVIEWED_OF: Final = (

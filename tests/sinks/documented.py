@@ -15,7 +15,7 @@ SESSION = "s_01K0000000000000000000000A"
 def blocks(heading: str) -> list[list[str]]:
     """Return the statements of each block of SQL under a heading."""
     section = PAGE.read_text().partition(f"### {heading}\n")[2].partition("\n### ")[0]
-    found = re.findall(r"^```sql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```postgresql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return [[each for each in re.split(r"(?<=;)\n", block) if each.strip()] for block in found]
 
 
