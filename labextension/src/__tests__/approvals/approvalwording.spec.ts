@@ -1,4 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import type { IApproval } from '../../tokens';
 import {
   askerText,
   expiryText,
