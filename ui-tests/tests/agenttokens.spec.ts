@@ -142,7 +142,9 @@ test('what an agent was refused is allowed with one click, or dismissed for good
   await line(path).getByRole('button', { name: 'Allow' }).click();
   await expect(line(path)).toHaveCount(0);
   expect(await opens(path)).toBe(201);
-  await line(other).getByRole('button', { name: 'Dismiss' }).press('Enter');
+  const dismiss = line(other).getByRole('button', { name: 'Dismiss' });
+  await expect(dismiss).toBeEnabled(); // the list has just changed
+  await dismiss.press('Enter');
   await expect(waits).toHaveCount(0);
   expect(await opens(other)).toBe(404);
   expect(await opens(`${tmpPath}/more.ipynb`)).toBe(404);
