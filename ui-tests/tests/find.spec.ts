@@ -91,8 +91,8 @@ test('a search finds what an old session printed, and leads to its cell', async 
       const hit = hits(panel).nth(1);
       await hit.scrollIntoViewIfNeeded();
       await expect(hit).toBeInViewport({ ratio: 1, timeout });
-      await panel.cell(3).scrollIntoViewIfNeeded();
       const output = panel.cell(3).getByText('quokka 3');
+      await output.scrollIntoViewIfNeeded();
       await expect(output).toBeInViewport({ timeout });
     }).toPass();
     const overlaps = () =>
