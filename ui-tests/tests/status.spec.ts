@@ -139,8 +139,11 @@ test('nothing stays at work after cells with plots and widgets, and lost events'
   isCut = true;
   await files.touch(`${tmpPath}/go`);
   await agent.read(slow, 60);
-  await sockets[sockets.length - 1].close();
+  const count = sockets.length;
+  await sockets[count - 1].close();
   isCut = false;
+  // Later, the page has no clock to connect again by.
+  await expect.poll(() => sockets.length).toBeGreaterThan(count);
   await isFree();
   // And the same, where nothing but a click makes the page look.
   await page.evaluate(() => {
