@@ -249,7 +249,7 @@ def _is_in(n: int, ranges: Iterable[Sequence[int]]) -> bool:
 
 
 def _remove_erased(path: Path) -> None:
-    """Write a journal anew without what its `erased` entries name; then remove unnamed blobs.
+    """Rewrite a journal without what its `erased` entries name; then remove unnamed blobs.
 
     What cannot be read stays.
     """
