@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +23,8 @@ from kernels import QUIET
 from measures import Goal, Measurement, Result, percentile, summary
 from servers import Server, server
 
+from tests.mcp.raw_mcp import LATEST, request
+
 NAME = "load"
 AGENTS = 100
 BY_MCP = 30
@@ -35,7 +36,6 @@ MOST_RAW = 1 / 0.8
 ALL_AT_ONCE_SECONDS = 1.0
 SOURCES = ("1+1", "n = 1\nfor i in range(20): n += i\nprint(n)", "import math\nmath.sqrt(2)")
 API = "/api/agent-exec"
-MCP_VERSION = "2026-07-28"
 WAIT = 30
 TIMEOUT = 120.0
 
@@ -135,30 +135,17 @@ class McpAgent:
     def __init__(self, connection: Connection, session_id: str) -> None:
         self._connection = connection
         self._session_id = session_id
-        self._ids = count(1)
 
     async def run(self, source: str) -> bool:
         """Run a source; tell whether it succeeded."""
         asked = {"session_id": self._session_id, "source": source, "wait": WAIT}
-        message = {
-            "jsonrpc": "2.0",
-            "id": next(self._ids),
-            "method": "tools/call",
-            "params": {
-                "name": "execute",
-                "arguments": asked,
-                "_meta": {
-                    "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
-                    "io.modelcontextprotocol/clientCapabilities": {},
-                },
-            },
-        }
+        message = request("tools/call", {"name": "execute", "arguments": asked}, modern=True)
         status, told = await self._connection.ask(
             "POST",
             f"{API}/mcp",
             message,
             Accept="application/json, text/event-stream",
-            MCP_Protocol_Version=MCP_VERSION,
+            MCP_Protocol_Version=LATEST,
             Mcp_Method="tools/call",
             Mcp_Name="execute",
         )

@@ -121,8 +121,8 @@ class Services:
             sinks=make_sinks(traits.sinks),
             redactor=traits.redactor(),
             retention=make_rules(traits.retention),
+            root_dir=serverapp.root_dir,
         )
-        self.history.root_dir = serverapp.root_dir
         self._signer = self._make_signer() if traits.sign_heads else None
         self._timestamper = self._make_timestamper() if traits.timestamp_authority else None
         self._make_backends()

@@ -100,6 +100,8 @@ class History(HistoryReader):
         Replaces secrets in what is recorded; by default, agent tokens.
     retention
         Which closed sessions go.
+    root_dir
+        The folder that this server serves.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class History(HistoryReader):
         sinks: Sequence[Sink] = (),
         redactor: Redactor | None = None,
         retention: Sequence[RetentionRule] = (),
+        root_dir: str | None = None,
     ) -> None:
         super().__init__(folder, Index(folder, log))
         self._version = version
@@ -119,8 +122,7 @@ class History(HistoryReader):
         self._retention = retention
         self.address: str | None = None
         """The address of this server; other servers on the same history show it to clients."""
-        self.root_dir: str | None = None
-        """The folder that this server serves."""
+        self._root_dir = root_dir
         self._reserve = Reserve(folder / "reserve")
         self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
@@ -589,7 +591,7 @@ class History(HistoryReader):
             ledger = Ledger.make(self.folder)
         try:
             self._settle(ledger)
-            ledger.opened(self._version, self.address, self.root_dir)
+            ledger.opened(self._version, self.address, self._root_dir)
             self._reserve.hold()
         except (OSError, HistoryUnavailable):
             ledger.close()

@@ -130,8 +130,8 @@ def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path
     nbformat.write(nbformat.v4.new_notebook(cells=[there]), notebook)
     os.utime(notebook, (0, 0))
     after = Placement(after=there.id)
-    history = History(tmp_path / "history", version="0", log=logging.getLogger())
-    history.root_dir = str(notebook.parent)
+    folder, log = tmp_path / "history", logging.getLogger()
+    history = History(folder, version="0", log=log, root_dir=str(notebook.parent))
     history.start()
     session = history.open_session(replace(opened(), target=NotebookTarget(path=notebook.name)))
     for seq, placement in enumerate(("end", "end", after, after), 1):
@@ -148,8 +148,7 @@ def test_cells_are_written_in_their_order_though_the_clock_was_set_back(tmp_path
 def test_cells_that_are_missing_are_found_without_the_index(tmp_path: Path) -> None:
     folder, log = tmp_path / "history", logging.getLogger()
     for number in range(3):  # the second and the third end the session of the one before
-        history = History(folder, version="0", log=log)
-        history.root_dir = str(tmp_path)
+        history = History(folder, version="0", log=log, root_dir=str(tmp_path))
         history.start()
         session = history.open_session(replace(opened(), target=NotebookTarget(path="a.ipynb")))
         ran = run(session, 1, f"# {number}", [], placement="end")
