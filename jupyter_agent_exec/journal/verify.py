@@ -18,6 +18,7 @@ import hmac
 import json
 import re
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +69,7 @@ class ReadChain:
     hashes: bytes
     """32 bytes of each entry: a history has millions of them. Zeros for one that is no entry."""
     times: bytes
-    """24 bytes of each entry: when it was written, as it says."""
+    """24 bytes of each entry, compressed: when it was written, as it says."""
     ledger: list[dict[str, Any]]
     """The entries of a ledger; empty for a session."""
     signatures: bytes | None
@@ -83,7 +84,7 @@ class ReadChain:
 
     def time(self, n: int) -> str:
         """Return when an entry was written; empty if there is no such entry."""
-        told = self.times[n * _TIME_BYTES : (n + 1) * _TIME_BYTES]
+        told = zlib.decompress(self.times)[n * _TIME_BYTES : (n + 1) * _TIME_BYTES]
         return told.decode("utf-8", "replace").rstrip()
 
 
@@ -328,7 +329,7 @@ def _read_chain(checked: Checked, signatures: bytes | None) -> ReadChain:
     return ReadChain(
         name=f"ledger-{first.get('instance')}" if is_ledger else str(first.get("session_id")),
         hashes=bytes.fromhex("".join(each or GENESIS for each in checked.hashes)),
-        times=b"".join(map(_time, entries)),
+        times=zlib.compress(b"".join(map(_time, entries)), 1),
         ledger=entries if is_ledger else [],
         signatures=signatures,
     )
