@@ -1,7 +1,7 @@
 /** An execution's stream: what happens to it, until it finishes. */
+import { createParser } from 'eventsource-parser';
+import type { EventSourceMessage } from 'eventsource-parser';
 import { ApiError, refusal } from './errors';
-import { EventStreamParser } from './sse';
-import type { IServerSentEvent } from './sse';
 import type {
   IExecution,
   IOutputChange,
@@ -39,7 +39,7 @@ export function pause(seconds: number, signal: AbortSignal): Promise<void> {
 }
 
 /** What an event means; null for one of a kind that is not known here. */
-export function interpret(event: IServerSentEvent): StreamEvent | null {
+export function interpret(event: EventSourceMessage): StreamEvent | null {
   const value = JSON.parse(event.data) as unknown;
   switch (event.event) {
     case 'accepted':
@@ -73,12 +73,12 @@ export async function* followStream(
   let attempts = 0;
   while (!signal.aborted) {
     attempts += 1;
-    const parser = new EventStreamParser();
+    let asked: number | undefined;
     try {
-      for await (const event of readEvents(
-        await open(lastEventId, signal),
-        parser
-      )) {
+      const response = await open(lastEventId, signal);
+      for await (const event of readEvents(response, retry => {
+        asked = retry / 1000;
+      })) {
         attempts = 0;
         lastEventId = event.id || lastEventId;
         const meaning = interpret(event);
@@ -100,15 +100,15 @@ export async function* followStream(
     if (attempts >= MAX_ATTEMPTS) {
       throw new ApiError('unreachable', 'The stream broke off.');
     }
-    await wait(parser.retrySeconds ?? Math.max(1, attempts), signal);
+    await wait(asked ?? Math.max(1, attempts), signal);
   }
 }
 
-/** The events of one response. */
+/** The events of one response, and in how many milliseconds it asks to come back. */
 async function* readEvents(
   response: Response,
-  parser: EventStreamParser
-): AsyncGenerator<IServerSentEvent> {
+  onRetry: (milliseconds: number) => void
+): AsyncGenerator<EventSourceMessage> {
   if (!response.ok) {
     throw await refusal(response);
   }
@@ -117,15 +117,19 @@ async function* readEvents(
   }
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
+  const events: EventSourceMessage[] = [];
+  const parser = createParser({
+    onEvent: event => events.push(event),
+    onRetry
+  });
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) {
         return;
       }
-      for (const event of parser.push(
-        decoder.decode(value, { stream: true })
-      )) {
+      parser.feed(decoder.decode(value, { stream: true }));
+      for (const event of events.splice(0)) {
         yield event;
       }
     }
