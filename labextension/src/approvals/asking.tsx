@@ -380,7 +380,7 @@ function wholeLine(source: string, lookalikes: Lookalikes): string | null {
   const [line, ...more] = readSource(text, lookalikes);
   return more.length === 0 &&
     text.length <= LONGEST_WHOLE &&
-    line.pieces.every(({ kind }) => kind === 'text')
+    line.every(({ kind }) => kind === 'text')
     ? text
     : null;
 }

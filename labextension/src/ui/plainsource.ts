@@ -1,58 +1,28 @@
 /** A source as plain text, with all that could hide in it made visible. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { readPieces } from './sourcetext';
-import type {
-  Hidden,
-  ISourceLine,
-  Lookalikes,
-  Mark,
-  Piece
-} from './sourcetext';
+import type { IHiddenPiece, Lookalikes, Piece } from './sourcetext';
 import { element } from './elements';
 
-/** What a source has that needs attention. */
+/** How many characters of a source are not shown as they are. */
 export function summaryText(
-  lines: readonly ISourceLine[],
+  lines: readonly (readonly Piece[])[],
   trans: TranslationBundle
 ): string {
-  const marked = lines.filter(({ mark }) => mark !== null).length;
-  const all = lines.flatMap(({ pieces }) => pieces);
-  const hidden = all.filter(({ kind }) => kind === 'hidden').length;
-  return [
-    marked > 0
-      ? trans._n(
-          '%1 line is a shell command or a magic',
-          '%1 lines are shell commands or magics',
-          marked,
-          marked
-        )
-      : '',
-    hidden > 0
-      ? trans._n(
-          '%1 character that is invisible or looks like another is shown by its code point',
-          '%1 characters that are invisible or look like others are shown by their code points',
-          hidden,
-          hidden
-        )
-      : ''
-  ]
-    .filter(Boolean)
-    .join(' · ');
-}
-
-/** What a line is, if it is not code in the kernel's language. */
-export function createMark(mark: Mark, trans: TranslationBundle): HTMLElement {
-  const words = {
-    shell: trans.__('shell'),
-    magic: trans.__('magic'),
-    help: trans.__('help')
-  };
-  return element('span', 'jp-AgentExecPlain-mark', words[mark]);
+  const hidden = lines.flat().filter(({ kind }) => kind === 'hidden').length;
+  return hidden > 0
+    ? trans._n(
+        '%1 character that is invisible or looks like another is shown by its code point',
+        '%1 characters that are invisible or look like others are shown by their code points',
+        hidden,
+        hidden
+      )
+    : '';
 }
 
 /** What a character does that is not shown as it is. */
 function hiddenText(
-  { like, why }: { like?: string; why: Hidden },
+  { like, why }: IHiddenPiece,
   trans: TranslationBundle
 ): string {
   return {
@@ -88,7 +58,7 @@ export function showHidden(
 
 /** A piece of a line, so that it is seen and turns nothing. */
 export function createPiece(
-  piece: Extract<Piece, { kind: 'hidden' }>,
+  piece: IHiddenPiece,
   trans: TranslationBundle
 ): HTMLElement;
 export function createPiece(piece: Piece, trans: TranslationBundle): Node;

@@ -14,15 +14,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
-import { readSource, splitLines } from './sourcetext';
-import type { Lookalikes } from './sourcetext';
+import { readPieces, readSource, splitLines } from './sourcetext';
+import type { IHiddenPiece, Lookalikes } from './sourcetext';
 import { element } from './elements';
-import {
-  createMark,
-  createPiece,
-  showHidden,
-  summaryText
-} from './plainsource';
+import { createPiece, showHidden, summaryText } from './plainsource';
 
 /** An end of a line that Python sees, and an editor does not. */
 // eslint-disable-next-line no-control-regex
@@ -179,63 +174,47 @@ function plainEnds(source: string): string {
   return source.replace(/\r\n?/g, '\n');
 }
 
-/** An element in the text of an editor. */
-class Mark extends WidgetType {
+/** What stands for a character that is not shown as it is. */
+class Chip extends WidgetType {
   constructor(
-    private readonly _key: string,
-    private readonly _create: () => HTMLElement
+    private readonly _piece: IHiddenPiece,
+    private readonly _trans: TranslationBundle
   ) {
     super();
   }
 
-  override eq(other: Mark): boolean {
-    return other._key === this._key;
+  override eq({ _piece: { code, like } }: Chip): boolean {
+    return code === this._piece.code && like === this._piece.like;
   }
 
   toDOM(): HTMLElement {
-    return this._create();
+    return createPiece(this._piece, this._trans);
   }
 }
 
-/** Each line as Python sees it, with its place in the editor's text. */
-function* placed(lines: readonly string[]): Generator<[number, number]> {
-  let at = 0;
-  for (const line of lines) {
-    yield [at, at + line.length];
-    at += line.length + (HIDDEN_END.test(line) ? 0 : 1);
-  }
-}
-
-/** Mark characters that hide or turn, and lines that are not code. */
+/** Mark characters that hide or turn. */
 function* markHidden(
   text: string,
   source: string,
   { lookalikes, trans }: SourceEditor.IOptions
 ): Generator<Range<Decoration>> {
-  const places = [...placed(splitLines(source))];
-  const read = readSource(source, lookalikes);
-  for (const [index, { mark, pieces }] of read.entries()) {
-    let [at] = places[index];
-    for (const piece of pieces) {
+  let at = 0;
+  for (const line of splitLines(source)) {
+    for (const piece of readPieces(line, lookalikes)) {
       const from = at;
       at += piece.text.length;
       if (piece.kind === 'turned') {
         const isolated = { class: 'jp-AgentExecPlain-turned' };
         yield Decoration.mark(isolated).range(from, at);
       } else if (piece.kind === 'hidden') {
-        const key = `${piece.code} ${piece.why} ${piece.like ?? ''}`;
-        const widget = new Mark(key, () => createPiece(piece, trans));
+        const widget = new Chip(piece, trans);
         // A carriage return alone ends a line in an editor.
         yield text[from] === '\n'
           ? Decoration.widget({ widget, side: 1 }).range(from)
           : Decoration.replace({ widget }).range(from, at);
       }
     }
-    if (mark) {
-      const widget = new Mark(mark, () => createMark(mark, trans));
-      const end = text[at - 1] === '\n' ? at - 1 : at;
-      yield Decoration.widget({ widget, side: 2 }).range(end);
-    }
+    at += HIDDEN_END.test(line) ? 0 : 1;
   }
 }
 

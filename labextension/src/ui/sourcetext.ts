@@ -2,8 +2,7 @@
  * A source as it is, so that whoever reads it sees all that would run.
  *
  * What cannot be seen, or changes how the text around it looks, is told apart;
- * so are letters that look like ASCII letters, which the server finds, and
- * lines that are not the kernel's language but orders to IPython.
+ * so are letters that look like ASCII letters, which the server finds.
  */
 
 /** Words with letters that look like ASCII letters, and what these look like. */
@@ -20,22 +19,16 @@ export type Piece =
   | { kind: 'text'; text: string }
   /** Written from right to left: shown by itself, it cannot turn the rest. */
   | { kind: 'turned'; text: string }
-  | {
-      kind: 'hidden';
-      text: string;
-      code: string;
-      why: Hidden;
-      /** What a letter looks like and is not. */
-      like?: string;
-    };
+  | IHiddenPiece;
 
-/** What a line is, if not code. */
-export type Mark = 'shell' | 'magic' | 'help';
-
-/** A line to be shown. */
-export interface ISourceLine {
-  pieces: readonly Piece[];
-  mark: Mark | null;
+/** A character that is not shown as it is. */
+export interface IHiddenPiece {
+  kind: 'hidden';
+  text: string;
+  code: string;
+  why: Hidden;
+  /** What a letter looks like and is not. */
+  like?: string;
 }
 
 /** Where Python or IPython ends a line; of these only two look like an end. */
@@ -62,19 +55,6 @@ const WORD = /\p{XID_Continue}+/gu;
 
 /** Accents that one letter may carry; more of them cover other lines. */
 const MOST_ACCENTS = 3;
-
-/** What IPython takes off lines that were copied from an interpreter. */
-const PROMPT = /^\s*(?:>>> ?|\.\.\. ?|In ?\[\d+\]: ?|\.{3,}: ?)/;
-
-const SHELL =
-  /^\s*(?:!|%%!|%%?(?:bash|cmd|perl|pypy|ruby|script|sh|sx|system)\b)/;
-const SHELL_CELL = /^\s*%%(?:!|(?:bash|cmd|perl|ruby|script|sh|sx|system)\b)/;
-const MAGIC = /^\s*(?:%%?[\p{L}_]|[/,;][\p{L}_])/u;
-/** `files = !ls` and `folder = %pwd`; not a string that has them in it. */
-const ASSIGNED =
-  /^[\p{L}\p{N}_\s.,*:()]*(?:\[[^\]]*\][\p{L}\p{N}_\s.,*:()]*)*=\s*(?:(!)(?!=)|%[\p{L}_])/u;
-const HELP =
-  /^\s*(?:\?|%{0,2}[\p{L}_*][\p{L}\p{N}_.*]*(?:\[[^\]]*\])?\?{1,2}\s*$)/u;
 
 /** The lines of a source; an end that does not look like one is kept. */
 export function splitLines(source: string): string[] {
@@ -135,18 +115,9 @@ export function readPieces(line: string, lookalikes: Lookalikes): Piece[] {
   return pieces;
 }
 
-/** A source as it is to be shown. */
-export function readSource(
-  source: string,
-  lookalikes: Lookalikes
-): ISourceLine[] {
-  const lines = splitLines(source);
-  const first = lines.find(line => line.trim() !== '') ?? '';
-  const shell = SHELL_CELL.test(first);
-  return lines.map(line => ({
-    pieces: readPieces(line, lookalikes),
-    mark: shell && line.trim() !== '' ? 'shell' : markOf(line)
-  }));
+/** The lines of a source in pieces. */
+export function readSource(source: string, lookalikes: Lookalikes): Piece[][] {
+  return splitLines(source).map(line => readPieces(line, lookalikes));
 }
 
 /** What letters of a line look like and are not, by their positions. */
@@ -163,18 +134,6 @@ function findAlike(line: string, lookalikes: Lookalikes): Map<number, string> {
     }
   }
   return found;
-}
-
-function markOf(line: string): Mark | null {
-  const code = line.replace(PROMPT, '');
-  const assigned = ASSIGNED.exec(code);
-  if (SHELL.test(code) || assigned?.[1]) {
-    return 'shell';
-  }
-  if (MAGIC.test(code) || assigned) {
-    return 'magic';
-  }
-  return HELP.test(code) ? 'help' : null;
 }
 
 function whyHidden(character: string): Hidden | null {

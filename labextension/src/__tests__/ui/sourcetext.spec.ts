@@ -1,4 +1,4 @@
-import { readPieces, readSource, splitLines } from '../../ui/sourcetext';
+import { readPieces, splitLines } from '../../ui/sourcetext';
 
 /** Pieces in one line of text: `⟨U+202E direction⟩`, `[turned]`. */
 function shown(line: string): string {
@@ -85,64 +85,5 @@ describe('readPieces', () => {
     const line = '\u202ea\u00e9\u05d0\u0301\u200bb';
     const pieces = readPieces(line, {});
     expect(pieces.map(({ text }) => text).join('')).toBe(line);
-  });
-});
-
-describe('readSource', () => {
-  const marks = (source: string) =>
-    readSource(source, {}).map(({ mark }) => mark);
-
-  it.each([
-    ['!ls', 'shell'],
-    ['  !!ls', 'shell'],
-    ['>>> !ls', 'shell'],
-    ['In [3]: !ls', 'shell'],
-    ['files = !ls', 'shell'],
-    ['a, (b), d["x"] = !ls', 'shell'],
-    ['%sx ls', 'shell'],
-    ['%%!', 'shell'],
-    ['%pip install x', 'magic'],
-    ['here = %pwd', 'magic'],
-    ['%%time', 'magic'],
-    ['/f x', 'magic'],
-    [',f a b', 'magic'],
-    ['?open', 'help'],
-    ['open??', 'help'],
-    ['obj.name?', 'help']
-  ])('marks %j', (line, mark) => {
-    expect(marks(line)).toEqual([mark]);
-  });
-
-  it.each([
-    ['x = 1'],
-    ['x != 1'],
-    ['y = a % b'],
-    ['print("a=%s" % b)'],
-    ['x = "files = !ls"'],
-    ['# what is this?'],
-    ['a == !b'],
-    ['']
-  ])('does not mark %j', line => {
-    expect(marks(line)).toEqual([null]);
-  });
-
-  it('marks what follows an end that does not look like one', () => {
-    expect(marks('# harmless\r!ls\n# so\u2028!ls')).toEqual([
-      null,
-      'shell',
-      null,
-      'shell'
-    ]);
-  });
-
-  it('marks all of a cell that is a script', () => {
-    expect(marks('\n%%bash\nls\n\n!x')).toEqual([
-      null,
-      'shell',
-      'shell',
-      null,
-      'shell'
-    ]);
-    expect(marks('%%time\nx = 1\n!ls')).toEqual(['magic', null, 'shell']);
   });
 });
