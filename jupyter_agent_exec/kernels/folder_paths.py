@@ -95,11 +95,6 @@ def is_reached(name: str) -> bool:
     return _wrong_with(name) is None and not is_hidden([name])
 
 
-def is_path(path: str) -> bool:
-    """Return whether agents may see a path, judged by its names."""
-    return all(map(is_reached, path.split("/")))
-
-
 def is_hidden(parts: Sequence[str]) -> bool:
     """Return whether any of a path's names begins with a dot, in any reading."""
     return any(reading.startswith(".") for name in parts for reading in _readings(name))
