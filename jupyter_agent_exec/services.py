@@ -457,9 +457,9 @@ class Services:
         await self.files.stop()
         await self.dynamic_sessions.stop()
         await self._cell_recovery.stop()
+        await self._settle_tabs()
         await self.manager.stop()
-        await self._tab_cells.stop()
-        await self._tab_edits.stop()
+        await self._settle_tabs()  # they got the cells of what has ended now
         self._disk.shutdown()
         await self._writer.stop()
         if self._signer is not None:
@@ -481,6 +481,11 @@ class Services:
     def _stop_server(self, signal_name: str) -> None:
         self._log.critical("Received %s; the server stops", signal_name)
         self._serverapp.stop(from_signal=True)
+
+    async def _settle_tabs(self) -> None:
+        """Wait until what tabs have said of their cells is recorded."""
+        await self._tab_cells.stop()
+        await self._tab_edits.stop()
 
     def _sinks_changed(self) -> None:
         """Let pages read again which sinks fail; called in a sink's thread."""

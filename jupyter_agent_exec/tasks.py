@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
+from .errors import ServerStopping
+
 T = TypeVar("T")
 
 
@@ -74,5 +76,8 @@ class Tasks:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, ServerStopping):
+            self._log.info("%s: not done, as the server stops", task.get_name())
+        elif error is not None:
             self._log.error("%s failed", task.get_name(), exc_info=error)

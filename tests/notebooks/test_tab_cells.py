@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from jupyter_server.serverapp import ServerApp
 
+from jupyter_agent_exec.journal.lines import lines
+from jupyter_agent_exec.notebooks.backends.tab import CellReport
+from jupyter_agent_exec.records import CellWritten
 from jupyter_agent_exec.sessions import activity
 from tests.asking import Agent
 from tests.notebooks.tabs import Tab
@@ -42,6 +45,35 @@ async def test_a_cell_is_unsaved_until_its_tab_is_saved(
         await agent.ask("POST", f"sessions/{session['id']}/close")
         await tab.save()
         assert await becomes(agent, done["id"], "written") == {**document, "status": "written"}
+
+
+async def test_what_is_saved_as_the_server_stops_is_recorded(
+    agent: Agent,
+    desk: Desk,
+    open_tab: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    apps = desk.server.extension_manager.extension_apps["jupyter_agent_exec"]
+    services = next(iter(apps)).services
+    stopped: asyncio.Future[asyncio.Task[None]] = asyncio.Future()
+    async with open_tab("one") as tab:
+        done = await agent.run(session, "print(1)")
+        await becomes(agent, done["id"], "unsaved")
+        await agent.ask("POST", f"sessions/{session['id']}/close")
+
+        def stop(report: CellReport) -> None:
+            stopped.set_result(asyncio.create_task(services.stop()))
+
+        monkeypatch.setattr(services.tabs, "on_cells", (*services.tabs.on_cells, stop))
+        await tab.save()
+        await (await asyncio.wait_for(stopped, 30))
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+    journal = services.history.folder / "sessions" / session["id"] / "journal.jsonl"
+    told = [line.entry for line in lines(journal) if isinstance(line.entry, CellWritten)]
+    assert told[-1].document.status == "written"
 
 
 async def test_a_cell_that_is_written_after_the_end_is_an_event_of_its_execution(
