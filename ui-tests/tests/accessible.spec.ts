@@ -176,7 +176,7 @@ test('what asks, in the panel and in a notebook', async ({
     await expectAccessible(page);
     await page.keyboard.press('Escape');
   }
-  await question.button('Edit').click();
+  await question.answer('Edit');
   await expect(question.button('Discard edits')).toBeEnabled();
   await expectAccessible(page);
   await panel.button('Pause agents').press('Enter');

@@ -33,7 +33,7 @@ test('the panel leads to what asks, and it runs when it is approved', async ({
   await expect(question.node).toContainText('analyst 1.2 (any-model)');
   await expect(question.node).toContainText(/expires in \d+ minutes/);
   await expect.poll(() => question.lines()).toEqual(['print("ran", 6 * 7)']);
-  await question.button('Approve').click();
+  await question.answer('Approve');
   await expect(panel.cell(1)).toContainText('ran 42');
   expect((await agent.read(asked, 30)).text).toContain('ran 42');
   await expect(question.node).toBeHidden();
@@ -81,7 +81,7 @@ test('a line of the panel says what asks and where, and approves or rejects it',
   await expect(question.node).toBeFocused();
 
   // What the user makes of it in the notebook is what runs.
-  await question.button('Edit').click();
+  await question.answer('Edit');
   await question.source.press('ControlOrMeta+a');
   await question.source.pressSequentially('print("edited")');
   await expect(line('y = 2')).toHaveCount(0);
@@ -168,8 +168,8 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
     await expect(each.locator('.jp-AgentExecProposal')).toHaveCount(1);
   }
   expect((await agent.read(asked, 30)).text).toContain('there 3');
-  await Question.in(other).button('Reject…').click();
-  await Question.in(other).button('Reject').click();
+  await Question.in(other).answer('Reject…');
+  await Question.in(other).answer('Reject');
   expect((await agent.read(next, 30)).status).toBe('rejected');
   await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
   await other.close();
@@ -189,7 +189,7 @@ test('a cell of the person stays as it is until what changes is approved', async
   await expect(question.node.getByRole('insertion')).toHaveText('x = 2');
   expect(await question.lines()).toEqual(['x = 2', 'print(x)']);
   expect(await notebook.cells()).toMatchObject([{ source }]);
-  await question.button('Approve').click();
+  await question.answer('Approve');
   await notebook.last('2\n');
 });
 
@@ -235,7 +235,7 @@ test('what is approved and waits for its turn survives a reload', async ({
   expect((await agent.read(asked, 30)).status).toBe('ok');
   await expect(waiting).toBeHidden();
   await expect(person.cell(1)).toContainText('first');
-  await Question.in(person.cell(1)).button('Approve').click();
+  await Question.in(person.cell(1)).answer('Approve');
   expect((await agent.read(next, 30)).status).toBe('ok');
   await expect(page.locator('.jp-AgentExecProposal')).toHaveCount(0);
   await expect
@@ -259,7 +259,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
   const asked = await agent.ask('print("theirs")\nx + 1');
   const question = Question.in(page); // at the end, also of what comes
   await question.source.press('d'); // nothing, as it is read-only
-  await question.button('Edit').click();
+  await question.answer('Edit');
   await expect(question.source).toBeFocused();
   await page.keyboard.press('Control+a');
   await page.keyboard.type('print(6 * 7)');
@@ -298,7 +298,7 @@ test('the agent reads why it was rejected', async ({
   await panel.open();
   await panel.session('rejected').click();
   const question = Question.in(panel.cell(1));
-  await question.button('Reject…').click();
+  await question.answer('Reject…');
   await expect(
     question.node.getByRole('textbox', { name: /^Reason/ })
   ).toBeFocused();
@@ -350,8 +350,8 @@ test('an agent runs more without asking, until a person ends that', async ({
   await panel.session('granted').click();
   const first = await agent.ask('1');
   const question = Question.in(new Person(page).cell(0));
-  await question.button('Approve and let it run…').click();
-  await question.button('Until the kernel restarts').click();
+  await question.answer('Approve and let it run…');
+  await question.answer('Until the kernel restarts');
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');

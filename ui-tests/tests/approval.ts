@@ -99,6 +99,12 @@ export class Question {
     return this.node.getByRole('button', { name, exact: true });
   }
 
+  /** Press a button, once it is known what a trial did: this moves the buttons. */
+  async answer(name: string): Promise<void> {
+    await expect(this.node).toContainText(/Trial: what|No trial/);
+    await this.button(name).click();
+  }
+
   /** The editor with the source. */
   get source(): Locator {
     return this.node.getByRole('textbox', { name: 'Source' });

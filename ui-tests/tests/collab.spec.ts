@@ -119,7 +119,7 @@ test('what an agent proposes is seen by both, and run by neither before it is ap
     expect(await sources(here)).toEqual(['x = 1']);
     expect(await sources(there)).toEqual(['x = 1']);
     expect((await agent.read(asked)).status).toBe('awaiting_approval');
-    await Question.in(shown(there.page, 0)).button('Approve').click();
+    await Question.in(shown(there.page, 0)).answer('Approve');
     expect((await agent.read(asked, 30)).text).toContain('together 1');
     const after = ['x = 1', 'print("together", x)'];
     await expect.poll(() => sources(here)).toEqual(after);
@@ -128,8 +128,8 @@ test('what an agent proposes is seen by both, and run by neither before it is ap
     const question = Question.in(shown(here.page, 0));
     await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
     expect(await sources(there)).toEqual(after);
-    await question.button('Reject…').click();
-    await question.button('Reject').click();
+    await question.answer('Reject…');
+    await question.answer('Reject');
     expect((await agent.read(proposed, 30)).status).toBe('rejected');
     expect(await sources(there)).toEqual(after);
   } finally {

@@ -60,7 +60,7 @@ test('an MCP client signs in, and works in the open notebook once its user appro
   const question = Question.in(page.locator('.jp-NotebookPanel:visible'));
   await expect.poll(() => question.lines()).toEqual(['sum(rain.values())']);
   await expect(person.badge(1)).toHaveCount(0);
-  await question.button('Approve').click();
+  await question.answer('Approve');
   // Running the last cell may have added an empty one below it.
   const cell = page
     .locator('.jp-NotebookPanel:visible .jp-Cell')

@@ -93,7 +93,7 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const agent = new AskingAgent(server, id);
   const first = await agent.ask('print("first", 6 * 7)');
   const person = new Person(page);
-  await Question.in(person.cell(0)).button('Approve').click();
+  await Question.in(person.cell(0)).answer('Approve');
   expect((await agent.read(first, 30)).status).toBe('ok');
   await expect(person.cell(1)).toContainText('first 42');
   await expect(Question.in(person.cell(0)).node).toBeHidden();
@@ -107,7 +107,7 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   await expect(panel.cell(1)).toContainText('first 42');
   const second = await agent.ask('print("second")');
   await panel.cell(2).getByRole('button', { name: 'Go to the cell' }).click();
-  await Question.in(person.cell(1)).button('Approve').click();
+  await Question.in(person.cell(1)).answer('Approve');
   expect((await agent.read(second, 30)).status).toBe('ok');
   await expect(Question.in(person.cell(1)).node).toBeHidden();
   await panel.choose(2, 'Flag');

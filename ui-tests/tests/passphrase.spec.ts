@@ -62,7 +62,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
     await expect(page.getByText(told)).toBeVisible();
   });
   await panel.session('Forecast').click();
-  const approve = () => Question.in(panel.cell(1)).button('Approve').click();
+  const approve = () => Question.in(panel.cell(1)).answer('Approve');
   const dialog = asked(page);
   const field = dialog.getByLabel('Passphrase', { exact: true });
 
@@ -85,7 +85,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   await expect(dialog).toHaveCount(0);
   await expect.poll(async () => (await agent.read(first)).status).toBe('ok');
 
-  await Question.in(panel.cell(2)).button('Approve').click();
+  await Question.in(panel.cell(2)).answer('Approve');
   await expect.poll(async () => (await agent.read(second)).status).toBe('ok');
   await expect(dialog).toHaveCount(0);
   expect(await kept(page)).not.toContain(PASSPHRASE);

@@ -53,7 +53,7 @@ test('twenty looks and three changes cost a person three decisions, each with a 
       if (n === 0) {
         await page.screenshot({ path: 'test-results/preview.png' });
       }
-      await question.button('Approve').click();
+      await question.answer('Approve');
       await expect(question.node).toBeHidden();
     }
     expect((await ended)[0], output).toBe(0);

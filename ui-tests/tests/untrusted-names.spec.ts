@@ -116,7 +116,7 @@ async function lookAtCells(
   const question = Question.in(panel.cell(3));
   await expect(question.button('Approve')).toBeEnabled();
   await watch.lookAtNames();
-  await question.button('Reject…').click();
+  await question.answer('Reject…');
   await page.keyboard.press('Escape');
 }
 
@@ -185,7 +185,7 @@ test('what agents are called, and notebooks, is only text in a notebook', async 
     const question = Question.in(shown(page, index)); // below the last cell
     await expect(question.button('Approve')).toBeEnabled();
     await watch.lookAtNames();
-    await question.button('Approve').click();
+    await question.answer('Approve');
     await agent.read(asked, 30);
     await expect(question.button('Approve')).toBeHidden();
     await watch.lookAtNames();

@@ -91,7 +91,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
     .click();
   const person = new Person(page);
   const question = Question.in(person.cell(0));
-  await question.button('Approve').click();
+  await question.answer('Approve');
   expect((await agent.read(first, 30)).status).toBe('ok');
   await notebook.last('first 42\n');
   await expect(question.node).toBeHidden();
@@ -101,7 +101,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
   await panel.open();
   await panel.session('Asks in any version').click();
   await panel.cell(2).getByRole('button', { name: 'Go to the cell' }).click();
-  await Question.in(person.cell(1)).button('Approve').click();
+  await Question.in(person.cell(1)).answer('Approve');
   expect((await agent.read(second, 30)).status).toBe('ok');
   await notebook.last('second\n');
   await expect(Question.in(person.cell(1)).node).toBeHidden();

@@ -86,7 +86,7 @@ test('what one tab decides, the other shows', async ({
   await expect(there.node).toBeVisible();
 
   await page.bringToFront();
-  await Question.in(new Person(page).cell(0)).button('Approve').click();
+  await Question.in(new Person(page).cell(0)).answer('Approve');
   expect((await agent.read(asked, 30)).status).toBe('ok');
   await tab.bringToFront();
   await expect(there.node).toBeHidden();
