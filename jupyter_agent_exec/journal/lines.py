@@ -66,6 +66,16 @@ def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
     OSError
         If it cannot be read.
     """
+    return (line for line, _ in lines_and_ends(path, start, end) if line is not None)
+
+
+def lines_and_ends(
+    path: Path, start: int = 0, end: int | None = None
+) -> Iterator[tuple[Line | None, int]]:
+    """Yield each complete line as `lines` does, and where it ends; None for one that is left out.
+
+    A line that is being written is not complete, although the file may have a part of it.
+    """
     with path.open("rb") as file:
         if end is None:
             end = os.fstat(file.fileno()).st_size
@@ -77,8 +87,7 @@ def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
                 return
             line = _line(data, offset)
             offset += len(data)
-            if line is not None:
-                yield line
+            yield line, offset
 
 
 def lines_at(fd: int, ranges: Iterable[Range]) -> list[Line]:

@@ -28,7 +28,7 @@ from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
 from .events import event_of
 from .fold import SessionState, execution_record, executions_of, review_of, session_after
-from .lines import Line, Range, lines, lines_at
+from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
 SCHEMA_VERSION: Final = 7
@@ -147,17 +147,19 @@ def take_in(
     store = BlobStore(folder / "blobs")
     ranges: dict[ExecutionId, list[Line]] = {}
     end = start
-    for line in lines(path, start, size):
-        state = session_after(state, line)
-        for execution_id in executions_of(line.entry):
-            ranges.setdefault(execution_id, []).append(line)
-        if state is not None:
-            _put_event(connection, state, line, store)
-        end = line.at.offset + line.at.length
+    for line, end in lines_and_ends(path, start, size):
+        if line is not None:
+            state = session_after(state, line)
+            for execution_id in executions_of(line.entry):
+                ranges.setdefault(execution_id, []).append(line)
+            if state is not None:
+                _put_event(connection, state, line, store)
         if end - start >= CHUNK_BYTES:
             break
     else:
-        end = size  # the rest has only lines that this version ignores
+        size = end  # what follows is the beginning of a line that is being written
+    if end == start:
+        return None
     if state is not None:
         with path.open("rb") as file:
             for execution_id, new in ranges.items():

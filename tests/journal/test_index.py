@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import sqlite3
 from contextlib import closing
 
@@ -7,6 +8,7 @@ import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
+from jupyter_agent_exec.journal.index import Index
 from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
 
@@ -249,3 +251,24 @@ def test_a_line_that_nobody_understands_hides_no_other(history, folder, session)
     assert again.ready or again.sessions(SessionsQuery())
     assert sources(again) == ["one"]
     again.stop()
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(history, folder, session):
+    for seq in (1, 2):
+        run(session, seq, f"step {seq}", [])
+    history.stop()
+    journal = folder / "sessions" / session.session_id / "journal.jsonl"
+    content = journal.read_bytes()
+    (folder / "index.sqlite").unlink()
+    index = Index(folder, logging.getLogger())
+    journal.write_bytes(b"")
+    index.start()
+    for end in range(0, len(content), 97):  # many of these are within a line
+        journal.write_bytes(content[:end])
+        index.grown(session.session_id)
+        index.ask(tables.indexed_sizes)
+    journal.write_bytes(content)
+    index.grown(session.session_id)
+    assert index.ask(tables.indexed_sizes) == {session.session_id: len(content)}
+    index.stop()
+    assert rebuilt(folder)[1] == ["step 2", "step 1"]
