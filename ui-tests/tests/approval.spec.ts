@@ -447,8 +447,8 @@ test('nothing hides in a source, and nothing turns it', async ({
       'if user != "adminU+202E U+2066# checkU+2069 U+2066":',
       '    osU+200B.remove("aU+00A0b")',
       '# harmlessU+000D',
-      '!rm -rf datashell',
-      '%%bashshell'
+      '!rm -rf data',
+      '%%bash'
     ]);
   // What is written from the right stays where it stands in the source.
   const line = question.source.locator('.cm-line').nth(5);
