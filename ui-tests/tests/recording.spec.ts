@@ -49,7 +49,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   await film.show(2.5);
   await question.button('Approve').hover();
   await film.show(1);
-  await question.answer('Approve');
+  await question.button('Approve').click();
   const chart = person.cell(2).locator('.jp-OutputArea-output img');
   await expect(chart).toBeVisible();
   await expect(person.badge(2)).toBeVisible();
