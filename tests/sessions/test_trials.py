@@ -52,6 +52,8 @@ async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
     await agent.run(session, "import asyncio, os, sys")
     awaited = await attempt(agent, session, "await asyncio.sleep(0)\n'awaited'")
     assert awaited["text"] == "'awaited'"
+    hidden = await attempt(agent, session, "x = 1\nx;")
+    assert hidden["text"] == ""
     failed = await attempt(agent, session, "1 / 0")
     assert (failed["status"], failed["error"]["ename"]) == ("error", "ZeroDivisionError")
     raw = await attempt(agent, session, "os.write(1, b'from below\\n'); None")

@@ -4,6 +4,7 @@ import { Question, test } from './approval';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { Person } from './person';
 import { keepInThemes, SKETCH } from './pictures';
+import { runAsPerson } from './trust';
 
 test.use({ samePage: false });
 
@@ -36,7 +37,7 @@ test('an agent asks', async ({
   await notebook.ready(request, baseURL!);
   await page.sidebar.close('left');
   const person = new Person(page);
-  await person.run(1);
+  await runAsPerson(notebook, 1);
   await expect(person.prompt(1)).toHaveText('[1]:');
   const title = 'Forecast';
   const agent = await newAsking(title, path);

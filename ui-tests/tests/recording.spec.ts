@@ -13,7 +13,7 @@ const SALES = `import pandas as pd
 
 sales = pd.Series({"Jan": 120, "Feb": 95, "Mar": 143, "Apr": 160})`;
 
-const PLOT = `axes = sales.plot.bar(figsize=(5, 2.2), rot=0)
+const PLOT = `axes = sales.plot.bar(figsize=(5, 1.3), rot=0)
 axes.set_title("Sold in a month");`;
 
 test('an agent asks, runs, and proposes an edit, and the user decides', async ({
@@ -45,11 +45,12 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   const agent = await ProposingAgent.open(request, baseURL!, path, title);
   await agent.ask(PLOT);
   const question = Question.in(page);
+  await expect(question.node.getByRole('img').last()).toBeVisible();
   await expect(question.button('Approve')).toBeEnabled();
   await film.show(2.5);
   await question.button('Approve').hover();
   await film.show(1);
-  await question.button('Approve').click();
+  await question.answer('Approve');
   const chart = person.cell(2).locator('.jp-OutputArea-output img');
   await expect(chart).toBeVisible();
   await expect(person.badge(2)).toBeVisible();

@@ -351,6 +351,8 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
         transformed = shell.transform_cell(source)
     except Exception:
         fault = sys.exc_info()
+    # IPython looks there for a semicolon at the end, which hides the value.
+    shell.history_manager.input_hist_parsed.append(transformed)
     result = await shell.run_cell_async(
         source, store_history=False, transformed_cell=transformed, preprocessing_exc_tuple=fault
     )
