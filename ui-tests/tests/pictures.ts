@@ -1,6 +1,7 @@
 /** The pictures in the documentation. */
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
+import { expect } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
 const IMAGES = path.join(__dirname, '..', '..', 'docs', 'images');
@@ -28,6 +29,10 @@ export async function keepInThemes(page: Page, name: string): Promise<void> {
       await page
         .locator(`body[data-jp-theme-name="${args.theme}"]`)
         .waitFor({ state: 'attached' });
+      // No answer is taken for a moment after the page was hidden.
+      const held =
+        '.jp-AgentExecApproval-actions:not([aria-busy="true"]) [aria-disabled="true"]';
+      await expect(page.locator(held)).toHaveCount(0);
       await keep(page, `${name}-${theme.toLowerCase()}`);
     }
   }
