@@ -571,7 +571,7 @@ def test_a_warm_kernel_is_for_sessions_that_are_not_isolated(here: IsolationServ
 def test_closing_leaves_no_process_mount_or_folder(here: IsolationServer) -> None:
     before = set(here.temporary.iterdir())
     with here.client.open_session("tester", isolated=True) as session:
-        source = "import subprocess; subprocess.Popen(['setsid', 'sleep', '600'])"
+        source = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)"
         assert session.run(source).ok
         made = set(here.temporary.iterdir()) - before
         assert len(made) == 2  # the session's, and its kernel's
