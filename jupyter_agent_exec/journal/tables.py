@@ -31,7 +31,7 @@ from .fold import SessionState, execution_record, executions_of, review_of, sess
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
