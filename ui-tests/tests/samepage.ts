@@ -86,6 +86,13 @@ export class SamePage {
       }
     });
     await page.mouse.move(0, 0);
+    // The file browser may tell only now that the folder of the test is gone.
+    const gone = page.getByRole('dialog', { name: /^Directory not found/ });
+    const closed = gone
+      .getByRole('button', { name: 'Close' })
+      .click()
+      .catch(() => undefined); // it was never told
+    await Promise.race([waitForApplication(page, page), closed]);
     await waitForApplication(page, page);
   }
 
