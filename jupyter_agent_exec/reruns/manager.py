@@ -221,6 +221,7 @@ class _Run:
                 await self._sessions.close(self._session.id, self._caller)
             self._has_ended = True
             self._wake()
+            self._activity.publish("session", self._session)
 
     def rerun(self) -> Rerun:
         """Return how it compares so far."""

@@ -112,6 +112,8 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await shown.all('Undo');
   await expect(shown.edits).toHaveCount(2);
   await shown.all('Reject all');
+  // What is dismissed before is what was told of the last decision.
+  await expect(shown.bar).toContainText('2 rejected');
   await shown.all('Dismiss');
   await expect(shown.bar).toBeHidden();
 

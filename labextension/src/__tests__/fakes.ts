@@ -367,8 +367,6 @@ export class FakeServer implements IAgentExecApi {
   decided: [string, readonly string[]][] = [];
   /** How sessions ran again. */
   reruns: IRerun[] = [];
-  /** Answer who waits for more of them. */
-  answer: () => void = () => undefined;
   failure: Error | null = null;
 
   async listProposals(
@@ -498,15 +496,17 @@ export class FakeServer implements IAgentExecApi {
     this._asked(`interrupt ${sessionId}`);
   }
 
+  async closeSession(id: string): Promise<IAgentSession> {
+    this._asked(`close ${id}`);
+    return session({ id, status: 'closed' });
+  }
+
   async runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
     this._asked(`run again ${sessionId}${isolated ? ' isolated' : ''}`);
     return this.reruns[0];
   }
 
-  async getRerun(id: string, seen?: number): Promise<IRerun> {
-    if (seen !== undefined) {
-      await new Promise<void>(resolve => (this.answer = resolve));
-    }
+  async getRerun(id: string): Promise<IRerun> {
     this._asked(`rerun ${id}`);
     const found = this.reruns.find(each => each.session_id === id);
     return found ?? this._missing(id);

@@ -29,9 +29,6 @@ import type {
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
 
-/** Seconds for which an answer is held until there is more. */
-const WAIT = 30;
-
 /** What shows that the passphrase was typed in this page. */
 const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
@@ -87,7 +84,7 @@ export class AgentExecApi {
   listSessions(
     after: string | null,
     limit: number,
-    filter: { status?: IAgentSession['status']; rerun_of?: string } = {}
+    filter: { status?: IAgentSession['status'] } = {}
   ): Promise<ISessionList> {
     return this.request('GET', ['sessions'], {
       after,
@@ -145,6 +142,10 @@ export class AgentExecApi {
     await this.request('POST', ['sessions', sessionId, 'interrupt']);
   }
 
+  closeSession(id: string): Promise<IAgentSession> {
+    return this.request('POST', ['sessions', id, 'close']);
+  }
+
   /** Run a session's code again in a session of its own, and compare. */
   runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
     return this.request('POST', ['reruns'], {
@@ -153,10 +154,9 @@ export class AgentExecApi {
     });
   }
 
-  /** How code that runs again compares, once there are more cells than `seen`. */
-  getRerun(id: string, seen?: number, signal?: AbortSignal): Promise<IRerun> {
-    const query = { after: seen, wait: seen === undefined ? 0 : WAIT };
-    return this.request('GET', ['reruns', id], query, signal);
+  /** How code that runs again compares, so far. */
+  getRerun(id: string): Promise<IRerun> {
+    return this.request('GET', ['reruns', id]);
   }
 
   /** The edits that agents propose: open ones of a notebook, or all of a session. */

@@ -9,7 +9,8 @@ import type {
   IExecution,
   IExecutionList,
   IJournalEvent,
-  IProposedEdit
+  IProposedEdit,
+  IRerun
 } from '../wire';
 import { Coalescer } from './coalescer';
 import { ExecutionModel } from './execution';
@@ -26,6 +27,9 @@ const REST = 150;
 
 /** The types of entries about proposed edits. */
 const EDITS = /^edits_/;
+
+/** The types of entries about code that runs again: the beginning, and each cell. */
+const RERUN = /^(rerun_begun|cell_rerun)$/;
 
 /** Keeps what is known of a session in step with the server. */
 export class SessionModel extends Observable {
@@ -57,6 +61,11 @@ export class SessionModel extends Observable {
   /** The edits of its notebook that its agent has proposed, and what became of them. */
   get edits(): readonly IProposedEdit[] {
     return this._edits;
+  }
+
+  /** How its cells compare with those that they repeat; null if they repeat none. */
+  get comparison(): IRerun | null {
+    return this._comparison;
   }
 
   /** Whether the session may have executions before those known. */
@@ -186,9 +195,11 @@ export class SessionModel extends Observable {
       this._tellRevealed();
       await this._events.read(events => {
         this._hasNewEdits ||= events.some(({ type }) => EDITS.test(type));
+        this._repeated += events.filter(({ type }) => RERUN.test(type)).length;
         this.emitChanged();
       });
       await this._readEdits();
+      await this._readComparison();
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
@@ -202,6 +213,17 @@ export class SessionModel extends Observable {
       const { proposals } = await this._api.listProposals(null, this.id);
       this._edits = proposals.flatMap(({ edits }) => edits);
       this._hasNewEdits = false;
+      this.emitChanged();
+    }
+  }
+
+  /** Read how cells compare, if more of them do, or none will any more. */
+  private async _readComparison(): Promise<void> {
+    const { cells, status } = this._comparison ?? {};
+    const isBehind = this._repeated > (cells ? cells.length + 1 : 0);
+    const isOver = status === 'running' && this._session?.status === 'closed';
+    if (isBehind || isOver) {
+      this._comparison = await this._api.getRerun(this.id);
       this.emitChanged();
     }
   }
@@ -319,6 +341,7 @@ export class SessionModel extends Observable {
   }
 
   private readonly _byId = new Map<string, ExecutionModel>();
+  private _comparison: IRerun | null = null;
   private _edits: readonly IProposedEdit[] = [];
   private readonly _events: SessionEvents;
   private _executions: readonly ExecutionModel[] = [];
@@ -326,6 +349,8 @@ export class SessionModel extends Observable {
   private _hasEarlier = false;
   private _hasNewEdits = false;
   private _isActive = false;
+  /** The entries about code that runs again. */
+  private _repeated = 0;
   private _session: IAgentSession | null;
   /** The execution that is looked for. */
   private _sought: string | null = null;

@@ -1,12 +1,14 @@
 /** What a cell of the panel shows of an execution besides source and outputs. */
 import type { CodeCell } from '@jupyterlab/cells';
-import type { ISignal } from '@lumino/signaling';
-import { Panel, PanelLayout, Widget } from '@lumino/widgets';
+import { Panel } from '@lumino/widgets';
+import type { PanelLayout } from '@lumino/widgets';
 import { CommandIDs, isFinal, isProposed } from '../tokens';
 import type { IDocument, IExecution, IExecutionModel } from '../tokens';
 import { ApprovalSlot } from '../approvals/approvalslot';
 import { outcomeText } from '../approvals/approvalwording';
+import { CellComparison } from './comparison';
 import { createChanges } from '../ui/changes';
+import { Details, Fold } from '../ui/details';
 import { element, linkButton } from '../ui/elements';
 import { documentText } from '../ui/notebookwording';
 import { SourceEditor } from '../ui/sourceeditor';
@@ -45,6 +47,7 @@ export function addDetails(
   );
   changes.addClass('jp-AgentExecChanges');
   below.addWidget(changes);
+  below.addWidget(new CellComparison(id, options));
   below.addWidget(
     new Details(session, () => {
       const text = afterText(session.eventsAfter(seq), trans);
@@ -52,34 +55,6 @@ export function addDetails(
     })
   );
   layout.addWidget(below);
-}
-
-/** Shows what a function makes, anew when something changes; no room if that is nothing. */
-export class Details extends Widget {
-  constructor(
-    model: { changed: ISignal<unknown, unknown> },
-    private readonly _make: () => readonly HTMLElement[]
-  ) {
-    super();
-    model.changed.connect(this._render, this);
-    this._render();
-  }
-
-  private _render(): void {
-    const nodes = this._make();
-    const shown = nodes.map(({ outerHTML }) => outerHTML).join('');
-    if (shown !== this._shown) {
-      this._shown = shown;
-      if (this.node.contains(document.activeElement)) {
-        // What had the keyboard may be gone.
-        this.node.closest<HTMLElement>('[role="article"]')?.focus();
-      }
-      this.node.replaceChildren(...nodes);
-      this.setHidden(nodes.length === 0);
-    }
-  }
-
-  private _shown: string | null = null;
 }
 
 function createPanel(): Panel {
@@ -159,22 +134,20 @@ class Decision extends Panel {
       return;
     }
     const { editors, trans } = this._options;
-    const fold = new Widget({ node: element('details', '') });
-    fold.node.append(element('summary', '', trans.__('Show what was changed')));
-    const layout = (fold.layout = new PanelLayout());
-    const show = () =>
-      layout.addWidget(
-        new SourceEditor({
-          factory: editors.factoryService.newInlineEditor,
-          mimeType: this._mimeType,
-          source,
-          before,
-          lookalikes,
-          trans
-        })
-      );
-    fold.node.addEventListener('toggle', show, { once: true });
-    this.addWidget(fold);
+    this.addWidget(
+      new Fold(
+        trans.__('Show what was changed'),
+        () =>
+          new SourceEditor({
+            factory: editors.factoryService.newInlineEditor,
+            mimeType: this._mimeType,
+            source,
+            before,
+            lookalikes,
+            trans
+          })
+      )
+    );
   }
 }
 

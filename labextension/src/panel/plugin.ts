@@ -4,12 +4,13 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
+import { find } from '@lumino/algorithm';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import {
   CommandIDs,
@@ -23,7 +24,7 @@ import { Clock } from '../ui/clock';
 import { activityIcon } from '../ui/icons';
 import { menuOpener } from '../ui/menu';
 import { untrusted } from '../ui/untrusted';
-import { labelled, openDocument, reporter, takes } from '../ui/commands';
+import { labelled, reporter, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';
 import { SearchModel } from './search';
 
@@ -48,20 +49,26 @@ async function show(
 
 /** Add the command that opens an execution's whole text in the main area. */
 function addTextCommand(
-  app: JupyterFrontEnd,
+  { commands, shell }: JupyterFrontEnd,
   api: IAgentExecApi,
   trans: TranslationBundle
 ): void {
-  app.commands.addCommand(CommandIDs.openText, {
+  commands.addCommand(CommandIDs.openText, {
     label: trans.__('Open full output'),
     describedBy: takes('execution_id!'),
-    execute: args => {
+    execute: async args => {
       const executionId = String(args.execution_id);
       const id = `jp-agent-exec-text-${executionId}`;
-      return openDocument(app, id, trans.__('Full output'), async () => {
+      if (!find(shell.widgets('main'), widget => widget.id === id)) {
         const { TextViewer } = await import('./textviewer');
-        return new TextViewer(api, executionId, trans);
-      });
+        const content = new TextViewer(api, executionId, trans);
+        const widget = new MainAreaWidget({ content });
+        widget.id = id;
+        widget.title.label = trans.__('Full output');
+        widget.title.closable = true;
+        shell.add(widget, 'main');
+      }
+      shell.activateById(id);
     }
   });
 }

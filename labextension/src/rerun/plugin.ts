@@ -3,22 +3,16 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import { ICommandPalette, InputDialog } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
-import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 import { freeName, notebookName } from './notebookname';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
-import {
-  openDocument,
-  reporter,
-  sessionCommand,
-  watchSelected
-} from '../ui/commands';
+import { sessionCommand, watchSelected } from '../ui/commands';
 
 /** Save a session's export under a free name and give its path. */
 async function saveNotebook(
@@ -39,34 +33,25 @@ async function saveNotebook(
   return path;
 }
 
-/** Add the command that runs a session again, and shows how it compares. */
-function addRerunCommand(
-  app: JupyterFrontEnd,
-  model: IActivityModel,
-  rendermime: IRenderMimeRegistry,
+/** Run a session's code again, if the person wants it, and show how it compares. */
+async function runAgain(
+  { commands }: JupyterFrontEnd,
+  { api, selected }: IActivityModel,
+  id: string,
   trans: TranslationBundle
-): void {
-  const { api } = model;
-  const execute = app.commands.execute.bind(app.commands);
-  const onError = reporter(trans);
-  app.commands.addCommand(CommandIDs.runAgain, {
-    ...sessionCommand(model, trans, async id => {
-      const [{ RerunModel }, { RerunView }, { titleText }, session] =
-        await Promise.all([
-          import('./model'),
-          import('./view'),
-          import('../ui/wording'),
-          api.getSession(id)
-        ]);
-      const label = trans.__('Re-run: %1', titleText(session));
-      await openDocument(app, `jp-agent-exec-rerun-${id}`, label, async () => {
-        const rerun = new RerunModel(id, api);
-        const options = { api, execute, onError, rendermime, rerun, trans };
-        return new RerunView(options);
-      });
-    }),
-    label: trans.__('Run Agent Session Again and Compare…')
+): Promise<void> {
+  const { comparison = null } = selected?.id === id ? selected : {};
+  // What runs again is what ran first.
+  const of = comparison?.of ?? id;
+  const { button, value } = await InputDialog.getBoolean({
+    title: trans.__('Run all cells again in a new kernel?'),
+    label: trans.__('Isolate the kernel'),
+    okLabel: trans.__('Run Again')
   });
+  if (button.accept) {
+    const { session_id } = await api.runAgain(of, value === true);
+    await commands.execute(CommandIDs.openPanel, { session_id });
+  }
 }
 
 /** The commands about all of a session. */
@@ -74,12 +59,11 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:sessions',
   description: 'Opens agent sessions as notebooks, and runs them again.',
   autoStart: true,
-  requires: [IActivityModel, IRenderMimeRegistry],
+  requires: [IActivityModel],
   optional: [ITranslator, ICommandPalette, IDefaultFileBrowser],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
-    rendermime: IRenderMimeRegistry,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
     browser: IDefaultFileBrowser | null
@@ -96,7 +80,10 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Open Agent Session as Notebook'),
       icon: notebookIcon
     });
-    addRerunCommand(app, model, rendermime, trans);
+    commands.addCommand(CommandIDs.runAgain, {
+      ...sessionCommand(model, trans, id => runAgain(app, model, id, trans)),
+      label: trans.__('Run Agent Session Again and Compare…')
+    });
     for (const command of [CommandIDs.openNotebook, CommandIDs.runAgain]) {
       watchSelected(model, () => commands.notifyCommandChanged(command));
     }

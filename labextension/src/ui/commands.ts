@@ -1,14 +1,11 @@
 /** What the commands of this extension have in common. */
-import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { MainAreaWidget, Notification } from '@jupyterlab/apputils';
+import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { find } from '@lumino/algorithm';
 import type { CommandRegistry } from '@lumino/commands';
 import type {
   ReadonlyJSONObject,
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
-import type { Widget } from '@lumino/widgets';
 import type { IActivityModel, ISessionModel } from '../tokens';
 import { errorText } from './wording';
 
@@ -105,23 +102,6 @@ export function sessionCommand(
       }
     }
   };
-}
-
-/** Show a document in the main area; it is made if it is not there. */
-export async function openDocument(
-  { shell }: JupyterFrontEnd,
-  id: string,
-  label: string,
-  create: () => Promise<Widget>
-): Promise<void> {
-  if (!find(shell.widgets('main'), widget => widget.id === id)) {
-    const widget = new MainAreaWidget({ content: await create() });
-    widget.id = id;
-    widget.title.label = label;
-    widget.title.closable = true;
-    shell.add(widget, 'main');
-  }
-  shell.activateById(id);
 }
 
 /** Call back when the chosen session, or what is known of it, changes. */

@@ -4,7 +4,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 /** Where agents' outputs are; those that a person has accepted are theirs. */
 const OUTPUTS = [
-  '.jp-AgentExecOutputs',
   '.jp-AgentExecSessionNotebook',
   '.jp-Cell:has(.jp-AgentExecBadge:not([data-outputs="accepted"]))'
 ]

@@ -201,12 +201,10 @@ describe('AgentExecApi', () => {
     const { api, asked } = server();
     await api.runAgain('s_1', true);
     await api.getRerun('s_2');
-    await api.getRerun('s_2', 3);
-    await api.request('POST', ['sessions', 's_2', 'close']);
+    await api.closeSession('s_2');
     expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
       ['reruns', 'POST'],
-      ['reruns/s_2?wait=0', 'GET'],
-      ['reruns/s_2?after=3&wait=30', 'GET'],
+      ['reruns/s_2', 'GET'],
       ['sessions/s_2/close', 'POST']
     ]);
   });

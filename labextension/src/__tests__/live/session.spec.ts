@@ -1,6 +1,12 @@
 import { PAGE, SessionModel } from '../../live/session';
 import { EVENTS_PAGE } from '../../live/sessionevents';
-import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
+import type {
+  IActivityEvent,
+  IExecution,
+  IJournalEvent,
+  IRerun,
+  IRerunCell
+} from '../../tokens';
 import {
   execution,
   FakeServer,
@@ -90,6 +96,59 @@ describe('SessionModel', () => {
     await settle();
     expect(list).toHaveBeenCalledTimes(3);
     expect(list).toHaveBeenLastCalledWith(null, 's_1');
+  });
+
+  it('reads how code that runs again compares, until its session is closed', async () => {
+    const { server, model } = await open([]);
+    const read = jest.spyOn(server, 'getRerun');
+    const rerun: IRerun = {
+      session_id: 's_1',
+      of: 's_0',
+      status: 'running',
+      cells: [],
+      total: 2,
+      inputs: []
+    };
+    const look = async () => {
+      model.requestSync();
+      await settle();
+    };
+    await look();
+    expect(read).not.toHaveBeenCalled();
+    expect(model.comparison).toBeNull();
+    server.reruns = [rerun];
+    server.journal = [{ ...journalEvent(1, 0), type: 'rerun_begun' }];
+    await look();
+    await look();
+    expect(model.comparison).toEqual(rerun);
+    expect(read).toHaveBeenCalledTimes(1);
+
+    // The entry can be read before the comparison has it.
+    server.journal.push({ ...journalEvent(2, 1), type: 'cell_rerun' });
+    await look();
+    expect(model.comparison?.cells).toEqual([]);
+    const same: IRerunCell = {
+      cell_id: 'c_1',
+      verdict: 'same',
+      of: 'x_1',
+      execution_id: 'x_2',
+      reason: null,
+      differences: []
+    };
+    server.reruns = [{ ...rerun, cells: [same] }];
+    await look();
+    await look();
+    expect(model.comparison?.cells).toEqual([same]);
+    expect(read).toHaveBeenCalledTimes(3);
+
+    model.setSession(session({ status: 'closed' }));
+    await look();
+    expect(model.comparison?.status).toBe('running');
+    server.reruns = [{ ...rerun, cells: [same], status: 'ended' }];
+    await look();
+    await look();
+    expect(model.comparison?.status).toBe('ended');
+    expect(read).toHaveBeenCalledTimes(5);
   });
 
   it('fetches nothing while nobody looks', async () => {
