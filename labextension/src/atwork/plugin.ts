@@ -1,9 +1,10 @@
-/** Shows which agents are at work, and stops them; shows that users are recorded. */
+/** Shows which agents are at work, stops them and closes their sessions; shows that users are recorded. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { IRunningSessionManagers } from '@jupyterlab/running';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -21,6 +22,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import type { IAgent } from '../tokens';
+import { createRunning } from './running';
 import { AtWorkItem, RecordedItem } from './statusitems';
 import { stoppedText, stopText } from './atworkwording';
 import { labelled, reporter, takes, watchSelected } from '../ui/commands';
@@ -170,16 +172,17 @@ function createModel(
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
   description:
-    'Shows in the status bar what waits for you and the agents at work, which it stops, and whether your code is recorded.',
+    'Shows in the status bar what waits for you and the agents at work, which it stops, and whether your code is recorded. Lists open sessions in "Running Terminals and Kernels".',
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel, IApprovalsModel],
-  optional: [IStatusBar, ITranslator, ICommandPalette],
+  optional: [IStatusBar, IRunningSessionManagers, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     approvals: IApprovalsModel,
     statusBar: IStatusBar | null,
+    running: IRunningSessionManagers | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): IAgentsAtWork => {
@@ -190,6 +193,7 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
     const execute = commands.execute.bind(commands);
+    running?.add(createRunning(atWork, model.api, execute, trans));
     const item = new AtWorkItem(atWork, approvals, trans, execute);
     statusBar?.registerStatusItem(ITEM, {
       item,

@@ -88,6 +88,11 @@ export class AgentsAtWork extends Listening {
       .sort((a, b) => urgency(a.pending[0]) - urgency(b.pending[0]));
   }
 
+  /** All open sessions, the oldest first. */
+  get sessions(): readonly IAgentSession[] {
+    return [...this._sessions.values()];
+  }
+
   /** The agents in a notebook, or in its kernel, the first attached first. */
   at(path: string, kernelId: string | null): readonly IAgentAtWork[] {
     return this._agents.filter(
@@ -182,7 +187,7 @@ export class AgentsAtWork extends Listening {
       }
       this.request();
     }
-    if (told) {
+    if (told || action === 'closed') {
       this._update();
     }
   }

@@ -394,6 +394,17 @@ describe('AgentsAtWork in notebooks', () => {
     expect(doing()).toEqual([null]);
   });
 
+  it('tells of sessions that open and close, though nothing runs there', async () => {
+    const { server, model } = await open([session()]);
+    const told = jest.fn();
+    model.changed.connect(() => told(model.sessions.map(({ id }) => id)));
+    server.emit(1, { action: 'closed' });
+    expect(told).toHaveBeenLastCalledWith([]);
+    server.emit(2, { action: 'opened' });
+    await settle();
+    expect(told).toHaveBeenLastCalledWith(['s_1']);
+  });
+
   it('forgets a session that was closed, with what ran there', async () => {
     const { server, model } = await openNotebook(
       [busy()],

@@ -1,0 +1,48 @@
+/** Lists open agent sessions among all that runs, and closes them. */
+import type { IRunningSessions } from '@jupyterlab/running';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { CommandIDs } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IAgentsAtWork,
+  IAgentSession
+} from '../tokens';
+import { reporter } from '../ui/commands';
+import { activityIcon } from '../ui/icons';
+import { targetText, titleText, whoText } from '../ui/wording';
+
+/** A section of "Running Terminals and Kernels" with the open agent sessions. */
+export function createRunning(
+  atWork: IAgentsAtWork,
+  api: IAgentExecApi,
+  execute: Execute,
+  trans: TranslationBundle
+): IRunningSessions.IManager {
+  const runningChanged = new Signal<object, unknown>(atWork);
+  atWork.changed.connect(() => runningChanged.emit(null));
+  const close = ({ id }: IAgentSession) =>
+    api.closeSession(id).catch(reporter(trans));
+  return {
+    name: trans.__('Agent sessions'),
+    running: () =>
+      atWork.sessions.map(session => ({
+        icon: () => activityIcon,
+        label: () => titleText(session),
+        labelTitle: () =>
+          [whoText(session, trans), targetText(session, trans)].join('\n'),
+        open: () =>
+          void execute(CommandIDs.openPanel, { session_id: session.id }),
+        shutdown: () => void close(session)
+      })),
+    refreshRunning: () => atWork.refresh(),
+    runningChanged,
+    shutdownAll: () => void Promise.all(atWork.sessions.map(close)),
+    shutdownLabel: trans.__('Close'),
+    shutdownAllLabel: trans.__('Close All'),
+    shutdownAllConfirmationText: trans.__(
+      'Close all agent sessions? Their scratch kernels end, with all variables.'
+    )
+  };
+}
