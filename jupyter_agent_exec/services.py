@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from .gateway.kernels import server_kernels
 from .journal.heads import PRIVATE_KEY
 from .journal.history import History
 from .journal.ledger import TokenEntries
+from .journal.proposals import RecordedEdit
 from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
@@ -42,7 +44,7 @@ from .mcp.sign_in import SignIn
 from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
-from .notebooks.backends.tab import TabBackend
+from .notebooks.backends.tab import CellReport, TabBackend
 from .notebooks.cell_recovery import CellRecovery
 from .notebooks.decisions import OutputDecisions
 from .notebooks.discarded_cells import CellDecisions
@@ -77,6 +79,7 @@ from .sessions.session_history import SessionHistory
 from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
+from .types import SessionId
 
 if TYPE_CHECKING:
     from .signing.signer import Signer
@@ -98,6 +101,7 @@ class Services:
         self._traits = traits
         self._serverapp = serverapp
         self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
         self._token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
@@ -122,6 +126,8 @@ class Services:
             redactor=traits.redactor(),
             retention=make_rules(traits.retention),
             root_dir=serverapp.root_dir,
+            address=lambda: serverapp.custom_display_url or serverapp.connection_url,
+            sinks_changed=self._sinks_changed,
         )
         self._signer = self._make_signer() if traits.sign_heads else None
         self._timestamper = self._make_timestamper() if traits.timestamp_authority else None
@@ -154,7 +160,7 @@ class Services:
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
         contents_manager = self._serverapp.contents_manager
-        self.tabs = TabBackend(log=self._log)
+        self.tabs = TabBackend(announced=self._cells_announced, log=self._log)
         self._contents_backend = ContentsBackend(
             contents_manager, self._log, saved=self.tabs.written
         )
@@ -248,11 +254,14 @@ class Services:
             *about_cells, self._contents_backend, root_dir=root_dir, log=self._log
         )
         self.proposals = Proposals(
-            self._documents, *about_cells, self._rules, self.activity, root_dir=root_dir
+            self._documents,
+            *about_cells,
+            self._rules,
+            self.activity,
+            root_dir=root_dir,
+            kept_in_tab=self._kept_in_tab,
         )
         self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
-        self.proposals.on_kept_in_tab = self._tab_edits.add
-        self.tabs.on_cells = (self._tab_cells.announced, self._tab_edits.announced)
 
     def _make_sessions(self) -> None:
         """Create the session manager."""
@@ -401,6 +410,13 @@ class Services:
             "unlocks": self.unlocks,
         }
 
+    def _cells_announced(self, report: CellReport) -> None:
+        self._tab_cells.announced(report)
+        self._tab_edits.announced(report)
+
+    def _kept_in_tab(self, id: SessionId, path: str, edits: Sequence[RecordedEdit]) -> None:
+        self._tab_edits.add(id, path, edits)
+
     async def _moved(self, before: str, path: str) -> None:
         """Follow a file or a folder that was moved."""
         self._notebook_kernels.moved(before, path)
@@ -423,10 +439,7 @@ class Services:
 
     def start(self) -> None:
         """Start the background work of the extension."""
-        serverapp = self._serverapp
-        self.history.address = serverapp.custom_display_url or serverapp.connection_url
         self._loop = asyncio.get_running_loop()
-        self.history.followers.changed = self._sinks_changed
         self.manager.start()
         self._decisions.start()
         if self._signer is not None:
@@ -447,7 +460,7 @@ class Services:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        self.history.followers.changed = None
+        self._loop = None
         await self.mcp_endpoint.stop()
         self._contents_events.stop()
         self._kernel_events.stop()
@@ -489,7 +502,8 @@ class Services:
 
     def _sinks_changed(self) -> None:
         """Let pages read again which sinks fail; called in a sink's thread."""
-        self._loop.call_soon_threadsafe(self.activity.publish, "approvals", None)
+        if (loop := self._loop) is not None:
+            loop.call_soon_threadsafe(self.activity.publish, "approvals", None)
 
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()

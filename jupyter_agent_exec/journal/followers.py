@@ -273,6 +273,8 @@ class Followers:
     own
         Returns the journals that this server writes, its ledger included, and the end of the
         acknowledged lines of each.
+    changed
+        Called in a sink's thread when the sink cannot be reached any more, or again.
     """
 
     def __init__(
@@ -280,14 +282,13 @@ class Followers:
         folder: Path,
         sinks: Sequence[Sink],
         own: Callable[[], dict[Path, int]],
+        changed: Callable[[], None],
         log: logging.Logger,
     ) -> None:
         self._folder = folder
         self._own = own
         self._held: list[Path] = []
-        self.changed: Callable[[], None] | None = None
-        """Called in a sink's thread when the sink cannot be reached any more, or again."""
-        self._followers = [Follower(folder, sink, self._scan, self._changed, log) for sink in sinks]
+        self._followers = [Follower(folder, sink, self._scan, changed, log) for sink in sinks]
         self._strict = [each for each in self._followers if each.sink.settings.max_lag is not None]
 
     def start(self) -> None:
@@ -367,10 +368,6 @@ class Followers:
                     sink=settings.name,
                     max_lag=settings.max_lag,
                 )
-
-    def _changed(self) -> None:
-        if self.changed is not None:
-            self.changed()
 
     def _held_by_others(self) -> list[Path]:
         own = self._own()

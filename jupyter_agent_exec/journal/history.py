@@ -102,6 +102,10 @@ class History(HistoryReader):
         Which closed sessions go.
     root_dir
         The folder that this server serves.
+    address
+        Returns the address of this server; other servers on the same history show it to clients.
+    sinks_changed
+        Called in a sink's thread when the sink cannot be reached any more, or again.
     """
 
     def __init__(
@@ -114,20 +118,21 @@ class History(HistoryReader):
         redactor: Redactor | None = None,
         retention: Sequence[RetentionRule] = (),
         root_dir: str | None = None,
+        address: Callable[[], str | None] = lambda: None,
+        sinks_changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(folder, Index(folder, log))
         self._version = version
         self._log = log
         self.redactor = redactor or Redactor()
         self._retention = retention
-        self.address: str | None = None
-        """The address of this server; other servers on the same history show it to clients."""
+        self._address = address
         self._root_dir = root_dir
         self._reserve = Reserve(folder / "reserve")
         self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
         self._live: dict[SessionId, SessionJournal] = {}
-        self.followers = Followers(folder, sinks, self._own_journals, log)
+        self.followers = Followers(folder, sinks, self._own_journals, sinks_changed, log)
         """Copy the record to the sinks."""
         self.ended: list[Callable[[Path, Chain], None]] = []
         """Each is called with the journal of a session and its end, when this server stops to
@@ -591,7 +596,7 @@ class History(HistoryReader):
             ledger = Ledger.make(self.folder)
         try:
             self._settle(ledger)
-            ledger.opened(self._version, self.address, self._root_dir)
+            ledger.opened(self._version, self._address(), self._root_dir)
             self._reserve.hold()
         except (OSError, HistoryUnavailable):
             ledger.close()

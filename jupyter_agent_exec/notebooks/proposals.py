@@ -78,6 +78,8 @@ class Proposals:
     ----------
     root_dir
         The server's root folder. With another one, the same path is another notebook.
+    kept_in_tab
+        Called with a session, a notebook and its edits that were kept in a tab.
     """
 
     def __init__(
@@ -90,8 +92,10 @@ class Proposals:
         activity: Activity,
         *,
         root_dir: str,
+        kept_in_tab: Callable[[SessionId, str, Sequence[RecordedEdit]], None],
     ) -> None:
         self._root_dir = root_dir
+        self._kept_in_tab = kept_in_tab
         self._notebooks = notebooks
         self._sessions = sessions
         self._history = history
@@ -99,8 +103,6 @@ class Proposals:
         self._rules = rules
         self._activity = activity
         self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
-        self.on_kept_in_tab: Callable[[SessionId, str, Sequence[RecordedEdit]], None] | None = None
-        """Called with a session, a notebook and its edits that were kept in a tab."""
 
     # -- propose -----------------------------------------------------------------------------------
 
@@ -551,10 +553,10 @@ class _Decision:
             after=payloads[1].digest if payloads else None,
         )
         await self._proposals._write(id, entry, payloads)
-        if entry.via == "tab" and self._what == "kept" and self._proposals.on_kept_in_tab:
+        if entry.via == "tab" and self._what == "kept":
             kept = {decision.id for decision in self._decisions if decision.status == "kept"}
             edits = [edit for each in recorded for edit in each.edits if edit.id in kept]
-            self._proposals.on_kept_in_tab(id, self._path, edits)
+            self._proposals._kept_in_tab(id, self._path, edits)
 
     def _cells_of_decisions(self, recorded: Iterable[RecordedProposal]) -> set[CellId]:
         made = {each.id for each in self._decisions if each.status == self._what}

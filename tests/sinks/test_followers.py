@@ -271,7 +271,7 @@ def test_stopping_ends_the_thread_while_the_far_side_is_gone(folder):
     folder.mkdir()
     ledger = folder / "ledger-0000000000000000.jsonl"
     ledger.write_bytes(chain.next_line(chain.GENESIS, {"n": 0, "at": AT, "type": "x"}, {}, {})[1])
-    followers = Followers(folder, [Halting(sink.settings)], dict, LOG)
+    followers = Followers(folder, [Halting(sink.settings)], dict, lambda: None, LOG)
     followers.start()
     until(lambda: followers.status()[0].error)
     followers.stop()

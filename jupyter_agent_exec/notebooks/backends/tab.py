@@ -230,6 +230,7 @@ class TabBackend:
     def __init__(
         self,
         *,
+        announced: Callable[[CellReport], None] = lambda _: None,
         log: logging.Logger,
         timeout: float = ANSWER_TIMEOUT,
         kernel_timeout: float = KERNEL_TIMEOUT,
@@ -244,8 +245,7 @@ class TabBackend:
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
         self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
-        self.on_cells: Sequence[Callable[[CellReport], None]] = ()
-        """Called with what a tab tells of the cells of agents that it has."""
+        self._cells_announced = announced
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -299,8 +299,7 @@ class TabBackend:
             self._file_numbers.popitem(last=False)
         others = (other for other in self._tabs(tab.shown.path) if other is not tab)
         has_changes = any(other.has_changes for other in others)
-        for listener in self.on_cells:
-            listener(CellReport(tab, is_new, has_changes or tab.has_changes))
+        self._cells_announced(CellReport(tab, is_new, has_changes or tab.has_changes))
 
     def _report_others(self, closed: Sequence[Tab]) -> None:
         """Report tabs that show the same notebooks as tabs that were closed with changes."""
