@@ -8,6 +8,9 @@ deleted are not.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,6 +33,9 @@ from .decisions import DecisionsBase
 from .execution_cells import NotebookWriter, TabCell
 from .finished_cells import finished_cell, shows
 
+MOST_LOOKED_UP: Final = 20_000
+"""How many executions to remember whose cells are in files, and were not written by this server."""
+
 
 class TabCells(DecisionsBase):
     """Tracks the finished cells of open tabs; see the module's documentation."""
@@ -46,6 +52,7 @@ class TabCells(DecisionsBase):
         super().__init__(sessions, history, writer, activity, log=log)
         self._cells = writer.in_tabs
         self._being_put: set[ExecutionId] = set()
+        self._looked_up: set[ExecutionId] = set()
         self._tasks = Tasks(log)
 
     def announced(self, report: CellReport) -> None:
@@ -57,6 +64,8 @@ class TabCells(DecisionsBase):
                 self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
         if file is None:
             return
+        if not tab.shown.dirty and (others := self._not_looked_up(file.executions)):
+            self._tasks.start(self._look_up(others, path), f"saved cells of {path}")
         lost: list[TabCell] = []
         for cell in list(self._cells.values()):
             id = cell.execution_id
@@ -77,6 +86,23 @@ class TabCells(DecisionsBase):
     async def stop(self) -> None:
         """Stop working in the background."""
         await self._tasks.end(timeout=1)
+
+    def _not_looked_up(self, ids: Iterable[ExecutionId]) -> list[ExecutionId]:
+        """Return the executions of which this server does not know whether they were saved."""
+        others = [id for id in ids if id not in self._cells and id not in self._looked_up]
+        if len(self._looked_up) + len(others) > MOST_LOOKED_UP:
+            self._looked_up.clear()
+        self._looked_up.update(others)
+        return others
+
+    async def _look_up(self, ids: list[ExecutionId], path: str) -> None:
+        """Tell of cells that are in a file, if an earlier server has left them unsaved."""
+        await self._sessions.indexed()
+        for id in ids:
+            with suppress(AgentExecError):  # such as one of another history
+                record = await self._finished(id)
+                if record.document is not None and record.document.path == path:
+                    await self._tell_unsaved(id, deleted=False)
 
     async def _tell_unsaved(self, id: ExecutionId, *, deleted: bool) -> None:
         """Record that a cell was saved, or that the user deleted it before it was."""

@@ -64,16 +64,33 @@ async def test_what_is_saved_as_the_server_stops_is_recorded(
         await becomes(agent, done["id"], "unsaved")
         await agent.ask("POST", f"sessions/{session['id']}/close")
 
+        announced = services._tab_edits.announced
+
         def stop(report: CellReport) -> None:
+            announced(report)
             stopped.set_result(asyncio.create_task(services.stop()))
 
-        monkeypatch.setattr(services.tabs, "on_cells", (*services.tabs.on_cells, stop))
+        monkeypatch.setattr(services._tab_edits, "announced", stop)
         await tab.save()
         await (await asyncio.wait_for(stopped, 30))
     assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
     journal = services.history.folder / "sessions" / session["id"] / "journal.jsonl"
     told = [line.entry for line in lines(journal) if isinstance(line.entry, CellWritten)]
     assert told[-1].document.status == "written"
+
+
+async def test_a_cell_that_an_earlier_server_left_unsaved_is_told_as_saved(
+    agent: Agent, desk: Desk, open_tab: Any
+) -> None:
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    async with open_tab("one") as tab:
+        done = await agent.run(session, "print(1)")
+        await becomes(agent, done["id"], "unsaved")
+        apps = desk.server.extension_manager.extension_apps["jupyter_agent_exec"]
+        next(iter(apps)).services._writer.in_tabs.clear()  # no server knows what one before it did
+        await tab.save()
+        await becomes(agent, done["id"], "written")
 
 
 async def test_a_cell_that_is_written_after_the_end_is_an_event_of_its_execution(
