@@ -176,13 +176,13 @@ export class CellComparison extends Panel {
       return [];
     }
     const { execute, trans } = this._options;
-    const line = element('div', '');
-    line.append(iconElement(ICONS[cell.verdict]), ' ');
+    const line = element('div', 'jp-AgentExecComparison-verdict');
+    line.append(iconElement(ICONS[cell.verdict]));
     line.append(element('strong', '', verdictText(cell.verdict, trans)));
     if (cell.of !== null) {
       const args = { execution_id: cell.of };
       const show = () => void execute(CommandIDs.openPanel, args);
-      line.append(' · ', linkButton(trans.__('Show the cell before'), show));
+      line.append('·', linkButton(trans.__('Show the cell before'), show));
     }
     const lines: HTMLElement[] = [line];
     if (cell.reason !== null) {
