@@ -163,7 +163,7 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
   await other.goto(`${baseURL}/lab/workspaces/second/tree/${desk.path}`);
   await new OpenNotebook(other, desk.path).ready(request, baseURL!, 2);
   const there = Question.in(new Person(other).cell(1));
-  await there.button('Approve').click();
+  await there.answer('Approve');
   for (const each of [page, other]) {
     await expect(each.locator('.jp-AgentExecProposal')).toHaveCount(1);
   }
@@ -320,6 +320,7 @@ test('the keyboard alone rejects in a notebook, and stays there', async ({
   const agent = await newAsking('rejected in a notebook', desk.path);
   const asked = await agent.ask('y = 2');
   const question = Question.in(new Person(page).cell(0));
+  await question.tried();
   await question.node.focus();
   await page.keyboard.press('Tab');
   await expect(question.source).toBeFocused();
@@ -401,8 +402,8 @@ test('a second page sees the decision at once', async ({
   await other.getByRole('tab', { name: 'Agent activity' }).click();
   await other.getByRole('button', { name: '"twice"' }).click();
   const there = Question.in(other);
-  await expect(there.button('Approve')).toBeEnabled();
-  await here.button('Approve').click();
+  await there.tried();
+  await here.answer('Approve');
   await expect(there.node).toBeHidden();
   await expect(there.node).toBeHidden();
   expect((await agent.read(asked, 30)).status).toBe('ok');
@@ -479,13 +480,14 @@ test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
   await page.keyboard.press('Enter');
   await expect(panel.cell(1)).toBeFocused();
   const question = Question.in(panel.cell(1));
-  await expect(question.button('Approve')).toBeEnabled();
+  await question.tried();
   // Past the buttons of the cell's head to the source.
   await tabTo(page, question.source);
   await page.keyboard.press('Tab');
   await expect(question.button('Approve')).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
+  await expect(question.button('Reject…')).toBeEnabled();
   await page.keyboard.press('Enter');
   await expect(
     question.node.getByRole('textbox', { name: /^Reason/ })

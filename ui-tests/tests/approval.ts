@@ -99,9 +99,14 @@ export class Question {
     return this.node.getByRole('button', { name, exact: true });
   }
 
-  /** Press a button, once it is known what a trial did: this moves the buttons. */
-  async answer(name: string): Promise<void> {
+  /** Wait until it is known what a trial did: this moves the buttons, which then rest. */
+  async tried(): Promise<void> {
     await expect(this.node).toContainText(/Trial: what|No trial/);
+  }
+
+  /** Press a button, once the buttons stay where they are. */
+  async answer(name: string): Promise<void> {
+    await this.tried();
     await this.button(name).click();
   }
 
