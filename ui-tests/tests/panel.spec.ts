@@ -132,26 +132,6 @@ test('a session is opened as a notebook of one’s own', async ({
   await expect(opened).toContainText('42');
 });
 
-test('an open session is among what runs, leads to its cells, and can be closed', async ({
-  page,
-  panel,
-  newAgent
-}) => {
-  const agent = await newAgent('Among what runs');
-  await agent.run('"here"');
-  await page.sidebar.openTab('jp-running-sessions');
-  const running = page.getByRole('region', { name: 'Agent sessions Section' });
-  const item = running
-    .locator('.jp-RunningSessions-item')
-    .filter({ hasText: 'Among what runs' });
-  await item.locator('.jp-RunningSessions-itemLabel').click();
-  await expect(panel.cell(1)).toContainText('here');
-  await item.hover();
-  await item.getByTitle('Close').click();
-  await expect(item).toHaveCount(0);
-  await expect(panel.session('Among what runs')).toContainText('Closed');
-});
-
 test('the chosen session is there again after a reload', async ({
   page,
   panel,

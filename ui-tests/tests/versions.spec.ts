@@ -62,6 +62,16 @@ test('the panel lists, streams, finds, and shows images', async ({
     .first()
     .click();
   await expect(panel.cell(3)).toContainText('a numbat');
+
+  // An open session is among what runs, and can be closed.
+  await page.getByRole('tab', { name: 'Running Terminals' }).click();
+  const item = page
+    .locator('.jp-RunningSessions-item')
+    .filter({ hasText: `Of any version, ${workspace}` });
+  await item.hover();
+  await item.getByTitle('Close').click();
+  await expect(item).toHaveCount(0);
+  await expect(panel.region).toContainText('Closed by you');
   expect(errors).toEqual([]);
 });
 
