@@ -1,7 +1,7 @@
 /** The line in which a person types stays where it is, whatever comes above it. */
 import { expect, galata } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
-import type { Page } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
 import { codeCell } from './notebook';
 import { ProposingAgent, ShownProposals } from './proposing';
@@ -13,18 +13,25 @@ const CELLS = Array.from({ length: 40 }, (_, n) =>
   codeCell(`c${n}`, `a = ${n}\nb = ${n}\nc = ${n}`)
 );
 
-/** Begin to note where the line with the keyboard is in each frame that is drawn. */
+/**
+ * Begin to note where the line with the keyboard is in each frame that is drawn.
+ *
+ * Observers of sizes are called last before that, when all has its place.
+ */
 function watchLine(page: Page): Promise<void> {
   return page.evaluate(() => {
     const editor = document.activeElement!;
     const tops: number[] = [];
     Object.assign(window, { tops });
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
+    const probe = document.createElement('div');
+    probe.style.cssText = 'position: fixed; width: 1px';
+    document.body.append(probe);
+    new ResizeObserver(() => {
       tops.push(editor.getBoundingClientRect().top);
-      requestAnimationFrame(() => port2.postMessage(null)); // once it is drawn
-    };
-    port2.postMessage(null);
+      requestAnimationFrame(() => {
+        probe.style.width = probe.style.width === '1px' ? '2px' : '1px';
+      });
+    }).observe(probe);
   });
 }
 
@@ -34,6 +41,27 @@ function moved(page: Page): Promise<number> {
     const { tops } = window as unknown as { tops: number[] };
     return Math.max(...tops) - Math.min(...tops);
   });
+}
+
+/** Scroll as a person does, until a cell is in the middle, or as near as it goes. */
+async function scrollTo(page: Page, cell: Locator): Promise<void> {
+  await page.locator('.jp-NotebookPanel .jp-WindowedPanel-outer').hover();
+  const goOn = async () => {
+    const by = await cell.evaluate(node => {
+      const outer = node.closest('.jp-WindowedPanel-outer')!;
+      const middleOf = (each: Element) => {
+        const { height, top } = each.getBoundingClientRect();
+        return top + height / 2;
+      };
+      const { clientHeight, scrollHeight, scrollTop } = outer;
+      const wanted = scrollTop + middleOf(node) - middleOf(outer);
+      const most = scrollHeight - clientHeight;
+      return Math.min(Math.max(wanted, 0), most) - scrollTop;
+    });
+    await page.mouse.wheel(0, by);
+    return Math.abs(by);
+  };
+  await expect.poll(goOn).toBeLessThan(1);
 }
 
 /** Type until it is told to stop, and the last of it is typed. */
@@ -67,16 +95,16 @@ for (const windowingMode of ['contentVisibility', 'defer', 'none']) {
       request,
       baseURL
     }) => {
-      const notebook = await desk.open(CELLS);
+      await desk.open(CELLS);
       const agent = await ProposingAgent.open(request, baseURL!, desk.path);
       const asking = await newAsking('asks', desk.path);
       const shown = new ShownProposals(page);
       const question = Question.in(page.locator('.jp-Notebook'));
       for (const index of [1, 20, 39]) {
-        await notebook.activate(index);
         const cell = page.locator(
           `.jp-Notebook [data-windowed-list-index="${index}"]`
         );
+        await scrollTo(page, cell);
         await cell.locator('.cm-content').click();
         await page.keyboard.press('Control+End');
         await page.keyboard.type('0');
