@@ -2,6 +2,7 @@
 import { OutputAreaModel, SimplifiedOutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { Panel } from '@lumino/widgets';
 import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
@@ -72,7 +73,8 @@ function progressText(
     ([verdict, count]) => `${count} ${verdictText(verdict, trans)}`
   );
   if (status === 'running') {
-    words.unshift(trans.__('Cell %1 of %2', cells.length + 1, total));
+    const at = Math.min(cells.length + 1, total);
+    words.unshift(trans.__('Cell %1 of %2', at, total));
   } else if (status === 'ended') {
     words.unshift(trans.__('Stopped after %1 of %2', cells.length, total));
   }
@@ -93,13 +95,15 @@ function Summary(
   const { api, comparison, execute, onError, session, trans } = props;
   const { cells, inputs, of, session_id } = comparison;
   const stop = () => void api.closeSession(session_id).catch(onError);
-  const show = ({ execution_id, of: before }: IRerunCell) => {
-    if (execution_id !== null) {
-      session.reveal(execution_id);
-    } else {
-      void execute(CommandIDs.openPanel, { execution_id: before });
-    }
-  };
+  const open = (args: ReadonlyJSONObject) => () =>
+    void execute(CommandIDs.openPanel, args);
+  /** What shows a cell, or else the one before; undefined if there is neither. */
+  const showing = ({ execution_id: now, of: before }: IRerunCell) =>
+    now !== null
+      ? () => session.reveal(now)
+      : before !== null
+        ? open({ execution_id: before })
+        : undefined;
   return (
     <>
       <div role="status">{progressText(comparison, trans)}</div>
@@ -109,7 +113,7 @@ function Summary(
       {of !== null && (
         <Link
           label={trans.__('Show the session before')}
-          onClick={() => void execute(CommandIDs.openPanel, { session_id: of })}
+          onClick={open({ session_id: of })}
         />
       )}
       <ul>
@@ -125,7 +129,7 @@ function Summary(
               <li key={cell.cell_id}>
                 <Link
                   label={trans.__('Cell %1', at + 1)}
-                  onClick={() => show(cell)}
+                  onClick={showing(cell)}
                 />
                 {': '}
                 {[verdictText(cell.verdict, trans), cell.reason ?? '']
@@ -140,11 +144,20 @@ function Summary(
   );
 }
 
-function Link(props: { label: string; onClick: () => void }): JSX.Element {
-  return (
-    <button type="button" className="jp-AgentExec-link" onClick={props.onClick}>
-      {props.label}
+/** A button that looks like a link, or only its label if there is nothing to do. */
+function Link({
+  label,
+  onClick
+}: {
+  label: string;
+  onClick: (() => void) | undefined;
+}): JSX.Element {
+  return onClick ? (
+    <button type="button" className="jp-AgentExec-link" onClick={onClick}>
+      {label}
     </button>
+  ) : (
+    <>{label}</>
   );
 }
 
