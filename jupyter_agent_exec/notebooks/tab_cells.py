@@ -64,7 +64,7 @@ class TabCells(DecisionsBase):
                 self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
         if file is None:
             return
-        if not tab.shown.dirty and (others := self._not_looked_up(file.executions)):
+        if is_new and not tab.shown.dirty and (others := self._not_looked_up(file.executions)):
             self._tasks.start(self._look_up(others, path), f"saved cells of {path}")
         lost: list[TabCell] = []
         for cell in list(self._cells.values()):
@@ -97,20 +97,27 @@ class TabCells(DecisionsBase):
 
     async def _look_up(self, ids: list[ExecutionId], path: str) -> None:
         """Tell of cells that are in a file, if an earlier server has left them unsaved."""
-        await self._sessions.indexed()
         for id in ids:
             with suppress(AgentExecError):  # such as one of another history
-                record = await self._finished(id)
-                if record.document is not None and record.document.path == path:
-                    await self._tell_unsaved(id, deleted=False)
+                await self._tell_unsaved(id, path, deleted=False)
 
-    async def _tell_unsaved(self, id: ExecutionId, *, deleted: bool) -> None:
-        """Record that a cell was saved, or that the user deleted it before it was."""
+    async def _tell_unsaved(
+        self, id: ExecutionId, path: str | None = None, *, deleted: bool
+    ) -> None:
+        """Record that a cell was saved, or that the user deleted it before it was.
+
+        Parameters
+        ----------
+        path
+            Where the record must have the cell; None for anywhere.
+        """
         await self._sessions.indexed()
         async with self._writer.lock(id):
             record = await self._finished(id)
             document = record.document
             if document is None or document.status != "unsaved":
+                return
+            if path not in (None, document.path):
                 return
             if deleted:
                 await self._tell(

@@ -221,6 +221,8 @@ class TabBackend:
 
     Parameters
     ----------
+    announced
+        Called with what a tab tells of the cells of agents that it has.
     timeout
         Seconds to wait for a page's answer.
     kernel_timeout
