@@ -73,13 +73,7 @@ panelTest(
     await panel.open();
     await panel.session('Rolls a die').click();
     const runAgain = async () => {
-      await panel.region
-        .getByRole('toolbar')
-        .getByRole('button', { name: 'More actions' })
-        .click();
-      await page
-        .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Again' })
-        .click();
+      await choose(page, panel.region.getByRole('toolbar'), 'Again');
       await page
         .getByRole('dialog')
         .getByRole('button', { name: 'Run Again' })
@@ -135,15 +129,8 @@ panelTest(
     await panel.open();
     await panel.session('Printed a password').click();
     await expect(panel.cell(1)).toContainText('hunter2');
-    const erase = async () => {
-      await panel.region
-        .getByRole('toolbar')
-        .getByRole('button', { name: 'More actions' })
-        .click();
-      await page
-        .locator('.jp-AgentExecMenu .lm-Menu-item', { hasText: 'Erase' })
-        .click();
-    };
+    const erase = () =>
+      choose(page, panel.region.getByRole('toolbar'), 'Erase');
     await erase();
     await expect(page.getByRole('dialog')).toContainText(
       'Erase it after the agent has closed it'

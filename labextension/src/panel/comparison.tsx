@@ -224,10 +224,9 @@ export class CellComparison extends Panel {
       return;
     }
     const label = this._options.trans.__('Outputs before');
-    const fold = new Fold(label, () => this._outputsOf(of));
     // What an image shows is not in the words.
-    fold.isOpen = differences.some(({ what }) => what.includes('(image/'));
-    this.addWidget(fold);
+    const isOpen = differences.some(({ what }) => what.includes('(image/'));
+    this.addWidget(new Fold(label, () => this._outputsOf(of), isOpen));
   }
 
   /** An execution's outputs, which are read now. */

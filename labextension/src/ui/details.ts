@@ -3,7 +3,7 @@ import type { ISignal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { element } from './elements';
 
-/** Shows what a function makes, anew when something changes; no room if that is nothing. */
+/** Shows what a function returns, and updates after each change. Hidden while that is nothing. */
 export class Details extends Widget {
   constructor(
     model: { changed: ISignal<unknown, unknown> },
@@ -33,15 +33,12 @@ export class Details extends Widget {
 
 /** Shows a widget when it is unfolded; the widget is made the first time. */
 export class Fold extends Widget {
-  constructor(label: string, create: () => Widget) {
+  constructor(label: string, create: () => Widget, isOpen = false) {
     super({ node: element('details', '') });
     this.node.append(element('summary', '', label));
     const layout = (this.layout = new PanelLayout());
     const show = () => layout.addWidget(create());
     this.node.addEventListener('toggle', show, { once: true });
-  }
-
-  set isOpen(value: boolean) {
-    this.node.toggleAttribute('open', value);
+    this.node.toggleAttribute('open', isOpen);
   }
 }
