@@ -9,6 +9,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from jupyter_server.serverapp import ServerApp
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import InvalidRequest, NotRerun, SessionNotFound
@@ -16,6 +17,7 @@ from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import RunAgain
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.reruns.manager import Reruns
+from jupyter_agent_exec.sessions.activity import EVENTS_SCHEMA_ID
 from tests.asking import Agent
 from tests.real_server import Gate
 
@@ -323,3 +325,28 @@ async def test_what_is_not_there_is_said(agent: Agent) -> None:
     session = await agent.open()
     answered = await agent.get(f"reruns/{session['id']}")
     assert (answered.status, answered.json["code"]) == (404, NotRerun.code)
+
+
+async def test_the_end_of_a_rerun_is_told_after_that_of_its_session(
+    agent: Agent, jp_serverapp: ServerApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apps = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    services = next(iter(apps)).services
+    close = services.manager.close
+    closed, told = asyncio.Event(), asyncio.Event()
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data["action"] == "closed":
+            closed.set()
+        elif closed.is_set() and data["action"] == "session":
+            told.set()
+
+    async def close_and_tell(*args: Any) -> None:
+        await close(*args)
+        await closed.wait()
+
+    jp_serverapp.event_logger.add_listener(schema_id=EVENTS_SCHEMA_ID, listener=listen)
+    monkeypatch.setattr(services.manager, "close", close_and_tell)
+    running = await begun(agent, notebook=ONE_CELL)
+    await asyncio.wait_for(told.wait(), 30)
+    assert (await agent.get(f"reruns/{running['session_id']}")).json["status"] == "finished"
