@@ -34,7 +34,7 @@ from .execution_cells import NotebookWriter, TabCell
 from .finished_cells import finished_cell, shows
 
 MOST_LOOKED_UP: Final = 20_000
-"""How many executions to remember whose cells are in files, and were not written by this server."""
+"""How many executions to remember whose cells were not written by this server."""
 
 
 class TabCells(DecisionsBase):
@@ -59,13 +59,15 @@ class TabCells(DecisionsBase):
         """Compare the cells that a tab has announced with those that it should have."""
         tab, is_new, is_elsewhere = report
         file, path = tab.shown.file, tab.shown.path
+        if others := self._not_looked_up(tab.shown.deleted):
+            self._tasks.start(self._look_up(others, path, deleted=True), f"old cells of {path}")
         for id in tab.shown.deleted:
             if self._cells.pop(id, None) is not None:
                 self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
         if file is None:
             return
         if is_new and not tab.shown.dirty and (others := self._not_looked_up(file.executions)):
-            self._tasks.start(self._look_up(others, path), f"saved cells of {path}")
+            self._tasks.start(self._look_up(others, path, deleted=False), f"old cells of {path}")
         lost: list[TabCell] = []
         for cell in list(self._cells.values()):
             id = cell.execution_id
@@ -88,18 +90,18 @@ class TabCells(DecisionsBase):
         await self._tasks.end(timeout=1)
 
     def _not_looked_up(self, ids: Iterable[ExecutionId]) -> list[ExecutionId]:
-        """Return the executions of which this server does not know whether they were saved."""
+        """Return the executions whose cells an earlier server may have left unsaved."""
         others = [id for id in ids if id not in self._cells and id not in self._looked_up]
         if len(self._looked_up) + len(others) > MOST_LOOKED_UP:
             self._looked_up.clear()
         self._looked_up.update(others)
         return others
 
-    async def _look_up(self, ids: list[ExecutionId], path: str) -> None:
-        """Tell of cells that are in a file, if an earlier server has left them unsaved."""
+    async def _look_up(self, ids: list[ExecutionId], path: str, *, deleted: bool) -> None:
+        """Tell what became of cells that an earlier server has left unsaved."""
         for id in ids:
             with suppress(AgentExecError):  # such as one of another history
-                await self._tell_unsaved(id, path, deleted=False)
+                await self._tell_unsaved(id, path, deleted=deleted)
 
     async def _tell_unsaved(
         self, id: ExecutionId, path: str | None = None, *, deleted: bool

@@ -79,8 +79,9 @@ async def test_what_is_saved_as_the_server_stops_is_recorded(
     assert told[-1].document.status == "written"
 
 
-async def test_a_cell_that_an_earlier_server_left_unsaved_is_told_as_saved(
-    agent: Agent, desk: Desk, open_tab: Any
+@pytest.mark.parametrize(("by", "status"), [("save", "written"), ("delete", "not_written")])
+async def test_what_becomes_of_a_cell_that_an_earlier_server_left_unsaved_is_recorded(
+    agent: Agent, desk: Desk, open_tab: Any, by: str, status: str
 ) -> None:
     desk.writes(NOTEBOOK, "a = 1")
     session = await agent.open(target=notebook_target())
@@ -89,8 +90,8 @@ async def test_a_cell_that_an_earlier_server_left_unsaved_is_told_as_saved(
         await becomes(agent, done["id"], "unsaved")
         apps = desk.server.extension_manager.extension_apps["jupyter_agent_exec"]
         next(iter(apps)).services._writer.in_tabs.clear()  # no server knows what one before it did
-        await tab.save()
-        await becomes(agent, done["id"], "written")
+        await (tab.save() if by == "save" else tab.delete(done["id"]))
+        await becomes(agent, done["id"], status)
 
 
 async def test_a_cell_that_is_written_after_the_end_is_an_event_of_its_execution(
