@@ -39,6 +39,7 @@ export class SamePage {
         mockSessions: false,
         mockTerminals: false
       });
+      await page.addInitScript(keepNotifications);
       await page.goto('?reset');
       page.on('load', () => (this._loadedAgain = true));
       this._loadedAgain = false;
@@ -106,6 +107,19 @@ export class SamePage {
   private _loadedAgain = false;
   private _page: IJupyterLabPageFixture | null = null;
   private _settings: Settings = {};
+}
+
+/**
+ * Have notifications stay until they are dismissed.
+ *
+ * They go after seconds, and a machine may take as long to press a button of theirs.
+ */
+function keepNotifications(): void {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(
+    '.Toastify__progress-bar { animation-play-state: paused !important; }'
+  );
+  document.adoptedStyleSheets.push(sheet);
 }
 
 /** Change settings, as a person does. */
