@@ -60,6 +60,8 @@ class TabCell(NamedTuple):
     at: Position | None
     """Where to insert a new cell again; None stands for its first place."""
     is_saved: bool = False
+    deleted_in: str | None = None
+    """The panel in which the user has deleted it, and may undo that."""
 
 
 FLUSH_TIMEOUT = 2.0

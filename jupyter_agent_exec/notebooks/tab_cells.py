@@ -2,7 +2,7 @@
 
 A tab loses cells if the user reloads the page without saving. A file loses them if the user
 overwrites it from another tab. Cells that were lost are put into the tab again; cells that the user
-deleted are not.
+deleted are not. Until the tab is saved, the user may undo the deletion.
 """
 
 from __future__ import annotations
@@ -58,29 +58,36 @@ class TabCells(DecisionsBase):
     def announced(self, report: CellReport) -> None:
         """Compare the cells that a tab has announced with those that it should have."""
         tab, is_new, is_elsewhere = report
-        file, path = tab.shown.file, tab.shown.path
-        if others := self._not_looked_up(tab.shown.deleted):
+        shown, file, path = tab.shown, tab.shown.file, tab.shown.path
+        if others := self._not_looked_up(shown.deleted):
             self._tasks.start(self._look_up(others, path, deleted=True), f"old cells of {path}")
-        for id in tab.shown.deleted:
-            if self._cells.pop(id, None) is not None:
+        for id in shown.deleted:
+            if (cell := self._cells.get(id)) is not None and cell.deleted_in is None:
+                self._cells[id] = cell._replace(deleted_in=shown.panel)
                 self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
         if file is None:
             return
-        if is_new and not tab.shown.dirty and (others := self._not_looked_up(file.executions)):
+        if is_new and not shown.dirty and (others := self._not_looked_up(file.executions)):
             self._tasks.start(self._look_up(others, path, deleted=False), f"old cells of {path}")
         lost: list[TabCell] = []
         for cell in list(self._cells.values()):
             id = cell.execution_id
+            is_there = id not in shown.deleted and (not is_new or id in file.executions)
+            if cell.deleted_in == shown.panel and is_there:
+                cell = self._cells[id] = cell._replace(deleted_in=None)
+                self._tasks.start(self._tell_undone(cell), f"restored cell of {id}")
             if id in file.executions:
                 if is_new and not cell.is_saved:
                     self._cells[id] = cell._replace(is_saved=True)
                     self._tasks.start(self._tell_unsaved(id, deleted=False), f"saved cell of {id}")
             elif cell.path != path or is_elsewhere or id in self._being_put:
                 continue
-            elif not cell.is_saved or (is_new and file.event == "saved"):
+            elif cell.deleted_in is None and (
+                not cell.is_saved or (is_new and file.event == "saved")
+            ):
                 lost.append(cell)
             elif is_new:
-                del self._cells[id]  # something else than a tab has changed the file
+                del self._cells[id]  # the user, or something else than a tab, has removed it
         if lost:
             self._being_put.update(cell.execution_id for cell in lost)
             self._tasks.start(self._put_again(tab, lost), f"lost cells of {path}")
@@ -127,6 +134,18 @@ class TabCells(DecisionsBase):
                 )
             else:
                 await self._tell(record, replace(document, status="written"))
+
+    async def _tell_undone(self, cell: TabCell) -> None:
+        """Record that the user has undone the deletion of a cell that was not saved."""
+        await self._sessions.indexed()
+        async with self._writer.lock(cell.execution_id):
+            record = await self._finished(cell.execution_id)
+            document = record.document
+            if document is not None and (document.status, document.reason) == ("not_written", GONE):
+                await self._tell(
+                    record,
+                    replace(document, cell_id=cell.cell_id, status="unsaved", reason=None),
+                )
 
     async def _put_again(self, tab: Tab, lost: list[TabCell]) -> None:
         try:

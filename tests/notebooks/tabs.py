@@ -28,6 +28,7 @@ class Tab:
         self.page: Page
         self.notebook: dict[str, Any] = {}
         self.dirty = False
+        self.before: list[Any] = []
         self.deleted: list[str] = []
         self.number = 0
         self.event = "read"
@@ -52,9 +53,16 @@ class Tab:
         await self._at_file("saved")
 
     async def delete(self, id: str) -> None:
-        self.notebook["cells"] = [cell for cell in self.notebook["cells"] if cell["id"] != id]
+        self.before = self.notebook["cells"]
+        self.notebook["cells"] = [cell for cell in self.before if cell["id"] != id]
         self.deleted.append(id)
         self.dirty = True
+        await self.announce()
+
+    async def undo(self) -> None:
+        """Undo the last deletion."""
+        self.notebook["cells"] = self.before
+        self.deleted.pop()
         await self.announce()
 
     async def type(self, id: str, source: str) -> None:

@@ -47,6 +47,32 @@ async def test_a_cell_is_unsaved_until_its_tab_is_saved(
         assert await becomes(agent, done["id"], "written") == {**document, "status": "written"}
 
 
+async def test_a_deletion_that_the_user_undoes_is_undone_in_the_record(
+    agent: Agent, desk: Desk, open_tab: Any
+) -> None:
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    async with open_tab("one") as tab:
+        done = await agent.run(session, "print(1)")
+        document = await becomes(agent, done["id"], "unsaved")
+        for _ in range(2):
+            await tab.delete(done["id"])
+            gone = await becomes(agent, done["id"], "not_written")
+            assert gone["cell_id"] is None
+            await tab.undo()
+            assert await becomes(agent, done["id"], "unsaved") == document
+        url = f"executions/{done['id']}/discard"
+        discarded = (await agent.ask("POST", url)).json["document"]
+        assert discarded == {**document, "outputs": "discarded"}
+        await tab.save()
+        assert await becomes(agent, done["id"], "written") == {**discarded, "status": "written"}
+        await tab.delete(done["id"])
+        await tab.save()
+        after = await agent.run(session, "print(2)")
+        await has(tab, after["id"])
+        await becomes(agent, done["id"], "written")
+
+
 async def test_what_is_saved_as_the_server_stops_is_recorded(
     agent: Agent,
     desk: Desk,

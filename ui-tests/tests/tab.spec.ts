@@ -206,6 +206,10 @@ test('a cell is unsaved until its page saves, and comes back unless the person d
   const last = await run('print("last")');
   await remove(notebook, 2);
   await expect.poll(() => status(deleted)).toBe('not_written');
+  await page.keyboard.press('z');
+  await expect.poll(() => status(deleted)).toBe('unsaved');
+  await remove(notebook, 2);
+  await expect.poll(() => status(deleted)).toBe('not_written');
 
   await reload(notebook);
   await notebook.ready(request, baseURL!);
