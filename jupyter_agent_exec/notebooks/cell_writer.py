@@ -387,8 +387,8 @@ class CellWriter:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to write."""
-        return self._requested and not self._gone and not self.written.done()
+        """Whether there is something to write: to a cell that was gone, only the end."""
+        return self._requested and (self.ended or not self._gone) and not self.written.done()
 
     @property
     def is_due_in_file(self) -> bool:
@@ -410,8 +410,6 @@ class CellWriter:
         """Bring the cell up to date soon."""
         self._requested = True
         self._loop.wake(urgent=self.ended)
-        if self.ended and self._gone:
-            self._end()
 
     def break_off(self) -> None:
         """Write no more, if the cell does not show the end of its execution yet."""
@@ -449,13 +447,13 @@ class CellWriter:
     def plan(self, notebook: Notebook, handle: NotebookHandle) -> Planned:
         """Return what to send through a handle that has read the notebook.
 
-        A cell that the user deleted stays deleted. One that the user changed before its code ran is
-        left alone, without our metadata.
+        A cell that the user deleted stays deleted, unless the user undoes that. One that the user
+        changed before its code ran is left alone, without our metadata.
         """
-        self._gone, self._problem = False, None
+        was_gone, self._gone, self._problem = self._gone, False, None
         cell = find_cell(notebook.cells, self.cell_id)
         if cell is None:
-            if isinstance(self._cell, NewCell) and not self._is_current(handle):
+            if isinstance(self._cell, NewCell) and not self._is_current(handle) and not was_gone:
                 return self._whole(put=True), {}
             self._gone, self._problem = True, GONE
             return [], {}

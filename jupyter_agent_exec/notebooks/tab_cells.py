@@ -98,7 +98,13 @@ class TabCells(DecisionsBase):
 
     def _not_looked_up(self, ids: Iterable[ExecutionId]) -> list[ExecutionId]:
         """Return the executions whose cells an earlier server may have left unsaved."""
-        others = [id for id in ids if id not in self._cells and id not in self._looked_up]
+        others = [
+            id
+            for id in ids
+            if id not in self._cells
+            and id not in self._looked_up
+            and not self._writer.lock(id).locked()  # its cell is still being written
+        ]
         if len(self._looked_up) + len(others) > MOST_LOOKED_UP:
             self._looked_up.clear()
         self._looked_up.update(others)

@@ -295,6 +295,33 @@ async def test_a_cell_that_a_person_deleted_stays_deleted():
     assert "not in the notebook any more" in document.reason
 
 
+async def test_a_deleted_cell_that_a_person_brings_back_shows_the_end():
+    tab = DictWay(notebook(code("a")))
+    async with kept(tab) as it:
+        await it.prints("1\n")
+        before = tab.content
+        tab.content = notebook(code("a"))
+        await it.prints("2\n")
+        assert it.writer.document().status == "not_written"
+        tab.content = before
+        document = await it.ends()
+    assert text(tab) == "1\n2\n"
+    assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
+    assert (document.status, document.cell_id, document.reason) == ("unsaved", "x", None)
+
+
+async def test_a_cell_that_a_person_deleted_stays_deleted_by_another_way_too():
+    tab, file = (DictWay(notebook(code("a"))), DictWay(notebook(code("a")), via="contents"))
+    switch = Switch(tab)
+    async with kept(switch, file) as it:
+        await it.prints("1\n")
+        tab.content = notebook(code("a"))
+        await it.prints("2\n")
+        switch.way = None
+        document = await it.ends()
+    assert (file.order, document.status) == (["a"], "not_written")
+
+
 async def test_what_is_active_is_held_and_said_to_be():
     tab = DictWay(notebook())
     async with kept(tab) as it:

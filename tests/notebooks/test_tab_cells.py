@@ -73,6 +73,37 @@ async def test_a_deletion_that_the_user_undoes_is_undone_in_the_record(
         await becomes(agent, done["id"], "written")
 
 
+@pytest.mark.parametrize("by", ["save", "undo"])
+async def test_a_tab_that_is_saved_or_undone_while_code_runs_has_its_end_unsaved(
+    agent: Agent, desk: Desk, open_tab: Any, by: str
+) -> None:
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    async with open_tab("one") as tab:
+        source = (
+            "import os, time\nwhile not os.path.exists('go'):\n    print(1, flush=True)\n"
+            "    time.sleep(0.01)"
+        )
+        begun = await agent.run(session, source, wait=0)
+        async with asyncio.timeout(60):
+            while begun["id"] not in tab.ids:
+                await asyncio.sleep(0)
+        if by == "save":
+            await tab.save()
+        else:
+            await tab.delete(begun["id"])
+            await becomes(agent, begun["id"], "not_written")
+            await tab.undo()
+        (desk.root / "go").touch()
+        document = await becomes(agent, begun["id"], "unsaved")
+        assert document["cell_id"] == begun["id"]
+        last = await agent.run(session, "print(2)")
+        await becomes(agent, last["id"], "unsaved")
+        assert await becomes(agent, begun["id"], "unsaved") == document
+        await tab.save()
+        await becomes(agent, begun["id"], "written")
+
+
 async def test_what_is_saved_as_the_server_stops_is_recorded(
     agent: Agent,
     desk: Desk,

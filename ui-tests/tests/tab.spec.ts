@@ -269,6 +269,26 @@ test('a file that is overwritten in another page gets the cells of agents again'
 const LINES =
   'import os, time\nfor i in range(60):\n    while i > 9 and not os.path.exists("go"):\n        time.sleep(0.05)\n    print("line", i, flush=True)\n    time.sleep(0.05)';
 
+test('undo brings a deleted cell back, and it gets all that its code prints', async ({
+  live,
+  page
+}) => {
+  const notebook = await live.open([codeCell('a', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin(
+    'import os, time\nn = 0\nwhile not os.path.exists("go"):\n    n += 1\n    print("line", n, flush=True)\n    time.sleep(0.05)\nprint("the", "end")'
+  );
+  const status = async () => (await agent.execution(id)).document?.status;
+  await expect(page.getByText('line 5')).toBeVisible();
+  await remove(notebook, 1);
+  await expect.poll(status).toBe('not_written');
+  await page.keyboard.press('z');
+  await expect.poll(() => notebook.cells()).toHaveLength(2);
+  await live.goOn();
+  await expect(page.getByText('the end')).toBeVisible();
+  await expect.poll(status).toBe('unsaved');
+});
+
 test('undo brings a deleted cell back without saying that it runs', async ({
   live,
   page
