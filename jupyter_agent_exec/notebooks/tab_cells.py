@@ -171,7 +171,8 @@ class TabCells(DecisionsBase):
         record = await self._finished(id)
         document = record.document
         there = find_cell((await tab.handle.read()).cells, cell.cell_id)
-        if id not in self._cells or document is None or document.cell_id is None:
+        now = self._cells.get(id)
+        if now is None or now.deleted_in or document is None or document.cell_id is None:
             return  # the user has deleted it meanwhile
         if there is not None and (isinstance(cell.cell, NewCell) or shows(there, id)):
             return
