@@ -8,18 +8,20 @@ deleted are not. Until the tab is saved, the user may undo the deletion.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..errors import AgentExecError
 from ..journal.history import History
+from ..models import Document
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..tasks import Tasks
-from ..types import ExecutionId
+from ..types import CellId, ExecutionId
 from .backends.tab import CellReport, Tab
 from .cell_writer import GONE, NewCell
 from .changes import (
@@ -35,6 +37,10 @@ from .finished_cells import finished_cell, shows
 
 MOST_LOOKED_UP: Final = 20_000
 """How many executions to remember whose cells were not written by this server."""
+
+
+DocumentChange = Callable[[Document], Document | None]
+"""Returns the new state of a cell; None if it stays as it is."""
 
 
 class TabCells(DecisionsBase):
@@ -60,34 +66,36 @@ class TabCells(DecisionsBase):
         tab, is_new, is_elsewhere = report
         shown, file, path = tab.shown, tab.shown.file, tab.shown.path
         if others := self._not_looked_up(shown.deleted):
-            self._tasks.start(self._look_up(others, path, deleted=True), f"old cells of {path}")
+            self._tasks.start(self._look_up(others, path, _deleted), f"old cells of {path}")
         for id in shown.deleted:
             if (cell := self._cells.get(id)) is not None and cell.deleted_in is None:
                 self._cells[id] = cell._replace(deleted_in=shown.panel)
-                self._tasks.start(self._tell_unsaved(id, deleted=True), f"deleted cell of {id}")
+                self._tasks.start(self._tell_change(id, _deleted), f"deleted cell of {id}")
         if file is None:
             return
         if is_new and not shown.dirty and (others := self._not_looked_up(file.executions)):
-            self._tasks.start(self._look_up(others, path, deleted=False), f"old cells of {path}")
+            self._tasks.start(self._look_up(others, path, _saved), f"old cells of {path}")
         lost: list[TabCell] = []
         for cell in list(self._cells.values()):
             id = cell.execution_id
             is_there = id not in shown.deleted and (not is_new or id in file.executions)
             if cell.deleted_in == shown.panel and is_there:
                 cell = self._cells[id] = cell._replace(deleted_in=None)
-                self._tasks.start(self._tell_undone(cell), f"restored cell of {id}")
+                restored = partial(_restored, cell_id=cell.cell_id)
+                self._tasks.start(self._tell_change(id, restored), f"restored cell of {id}")
             if id in file.executions:
                 if is_new and not cell.is_saved:
                     self._cells[id] = cell._replace(is_saved=True)
-                    self._tasks.start(self._tell_unsaved(id, deleted=False), f"saved cell of {id}")
+                    self._tasks.start(self._tell_change(id, _saved), f"saved cell of {id}")
             elif cell.path != path or is_elsewhere or id in self._being_put:
                 continue
-            elif cell.deleted_in is None and (
-                not cell.is_saved or (is_new and file.event == "saved")
-            ):
+            elif cell.deleted_in is not None:
+                if is_new:
+                    del self._cells[id]  # the user cannot undo that any more
+            elif not cell.is_saved or (is_new and file.event == "saved"):
                 lost.append(cell)
             elif is_new:
-                del self._cells[id]  # the user, or something else than a tab, has removed it
+                del self._cells[id]  # something else than a tab has changed the file
         if lost:
             self._being_put.update(cell.execution_id for cell in lost)
             self._tasks.start(self._put_again(tab, lost), f"lost cells of {path}")
@@ -110,48 +118,20 @@ class TabCells(DecisionsBase):
         self._looked_up.update(others)
         return others
 
-    async def _look_up(self, ids: list[ExecutionId], path: str, *, deleted: bool) -> None:
-        """Tell what became of cells that an earlier server has left unsaved."""
+    async def _look_up(self, ids: list[ExecutionId], path: str, change: DocumentChange) -> None:
+        """Tell what became of cells in a notebook that an earlier server has left unsaved."""
         for id in ids:
             with suppress(AgentExecError):  # such as one of another history
-                await self._tell_unsaved(id, path, deleted=deleted)
+                await self._tell_change(id, lambda old: change(old) if old.path == path else None)
 
-    async def _tell_unsaved(
-        self, id: ExecutionId, path: str | None = None, *, deleted: bool
-    ) -> None:
-        """Record that a cell was saved, or that the user deleted it before it was.
-
-        Parameters
-        ----------
-        path
-            Where the record must have the cell; None for anywhere.
-        """
+    async def _tell_change(self, id: ExecutionId, change: DocumentChange) -> None:
+        """Record what became of a cell that is not being written."""
         await self._sessions.indexed()
         async with self._writer.lock(id):
             record = await self._finished(id)
-            document = record.document
-            if document is None or document.status != "unsaved":
-                return
-            if path not in (None, document.path):
-                return
-            if deleted:
-                await self._tell(
-                    record, replace(document, cell_id=None, status="not_written", reason=GONE)
-                )
-            else:
-                await self._tell(record, replace(document, status="written"))
-
-    async def _tell_undone(self, cell: TabCell) -> None:
-        """Record that the user has undone the deletion of a cell that was not saved."""
-        await self._sessions.indexed()
-        async with self._writer.lock(cell.execution_id):
-            record = await self._finished(cell.execution_id)
-            document = record.document
-            if document is not None and (document.status, document.reason) == ("not_written", GONE):
-                await self._tell(
-                    record,
-                    replace(document, cell_id=cell.cell_id, status="unsaved", reason=None),
-                )
+            document = None if record.document is None else change(record.document)
+            if document is not None:
+                await self._tell(record, document)
 
     async def _put_again(self, tab: Tab, lost: list[TabCell]) -> None:
         try:
@@ -194,6 +174,22 @@ class TabCells(DecisionsBase):
                 reason=None,
             )
         await self._tell(record, document)
+
+
+def _saved(document: Document) -> Document | None:
+    return replace(document, status="written") if document.status == "unsaved" else None
+
+
+def _deleted(document: Document) -> Document | None:
+    if document.status != "unsaved":
+        return None
+    return replace(document, cell_id=None, status="not_written", reason=GONE)
+
+
+def _restored(document: Document, cell_id: CellId) -> Document | None:
+    if (document.status, document.reason) != ("not_written", GONE):
+        return None
+    return replace(document, cell_id=cell_id, status="unsaved", reason=None)
 
 
 def _again(cell: TabCell) -> tuple[list[Change], Expected]:
