@@ -85,9 +85,7 @@ async def test_a_tab_that_is_saved_or_undone_while_code_runs_has_its_end_unsaved
             "    time.sleep(0.01)"
         )
         begun = await agent.run(session, source, wait=0)
-        async with asyncio.timeout(60):
-            while begun["id"] not in tab.ids:
-                await asyncio.sleep(0)
+        await has(tab, begun["id"])
         if by == "save":
             await tab.save()
         else:

@@ -277,8 +277,7 @@ test.describe('with an agent that has to ask', () => {
     // When it comes into sight, it tells of what was notified before.
     const third = await agent.ask('3');
     const covering = toasts(page, /Cell 3 .* needs approval/);
-    // While the mouse is on it, it does not go by itself.
-    await covering.hover();
+    await expect(covering).toHaveCount(1);
     await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
     await expect(covering).toHaveCount(0);
     await agent.cancel(third);
