@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -194,6 +195,28 @@ async def test_what_a_reload_lost_is_put_again_but_not_what_the_user_deleted(
     async with open_tab("three") as tab:
         await tab.save()
         after = await agent.run(session, "print(3)")
+        await has(tab, after["id"])
+
+
+async def test_what_the_user_deletes_before_it_is_put_again_stays_deleted(
+    agent: Agent, desk: Desk, open_tab: Any
+) -> None:
+    desk.writes(NOTEBOOK, "a = 1")
+    session = await agent.open(target=notebook_target())
+    apps = desk.server.extension_manager.extension_apps["jupyter_agent_exec"]
+    writer = next(iter(apps)).services._writer
+    async with open_tab("one"):
+        id = (await agent.run(session, "print(1)"))["id"]
+        await becomes(agent, id, "unsaved")
+    async with AsyncExitStack() as stack:
+        async with writer.lock(id):  # nothing is put before the tab has told of the deletion
+            tab = await stack.enter_async_context(open_tab("two"))
+            await tab.delete(id)
+            async with asyncio.timeout(60):
+                while writer.in_tabs[id].deleted_in is None:
+                    await asyncio.sleep(0)
+        await becomes(agent, id, "not_written")
+        after = await agent.run(session, "print(2)")
         await has(tab, after["id"])
 
 
