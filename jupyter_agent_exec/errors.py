@@ -20,7 +20,6 @@
     │   ├── BlobNotFound        blob_not_found
     │   ├── KernelNotFound      kernel_not_found      no running kernel has this id
     │   ├── NotebookNotFound    notebook_not_found    no notebook at this path
-    │   ├── NotRerun            not_rerun             the session repeats no code
     │   ├── FileMissing         file_not_found        no file at this path of a session's folder
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
     ├── SessionClosed           session_closed        the session accepts no requests
@@ -172,12 +171,6 @@ class NotebookNotFound(NotFound):
     """There is no readable notebook at this contents path."""
 
     code = "notebook_not_found"
-
-
-class NotRerun(NotFound):
-    """The session repeats no code, so there is no comparison."""
-
-    code = "not_rerun"
 
 
 class FileMissing(NotFound):

@@ -25,7 +25,6 @@ from .types import (
     EditStatus,
     ExecutionId,
     GrantSpan,
-    InputVerdict,
     KernelState,
     NextApproval,
     Output,
@@ -33,7 +32,6 @@ from .types import (
     ProposalId,
     ProposedEditId,
     RecordPeople,
-    RerunVerdict,
     RestartReason,
     SessionId,
     SessionStatus,
@@ -991,94 +989,6 @@ class SetReview(Request, frozen=True, kw_only=True):
     verdict: Verdict | None
     """Null removes the verdict."""
     comment: Annotated[str, Meta(max_length=10_000)] | None = None
-
-
-class RerunRules(Request, frozen=True, kw_only=True):
-    """What does not count as a difference when code runs again.
-
-    Memory addresses, the time of the run, how long something took, folders of absolute paths and
-    ids never count.
-    """
-
-    ignore: Annotated[list[Pattern], Meta(max_length=50)] = field(default_factory=list)
-    """Regular expressions. Text that one of them matches is the same, whatever it is."""
-    float_tolerance: Annotated[float, Meta(ge=0, le=1)] = 1e-6
-    """The relative difference up to which numbers that are not integers are the same."""
-    image_tolerance: Annotated[float, Meta(ge=0, le=1)] = 0.01
-    """The difference of their pixels, from 0 to 1, up to which images are the same."""
-
-
-class RunAgain(Request, frozen=True, kw_only=True):
-    """Run a session's code, or a notebook's, again in a fresh kernel, and compare the outputs."""
-
-    session_id: SessionId | None = None
-    """The session; null for a notebook."""
-    notebook: dict[str, Any] | None = None
-    """An nbformat 4 notebook with its outputs; null for a session."""
-    kernel_name: Name | None = None
-    """A kernelspec; null is that of the session or of the notebook."""
-    cwd: Annotated[str, Meta(max_length=4096)] | None = None
-    """Contents path of the folder in which the kernel starts; null is the session's, for a notebook
-    the server's root folder."""
-    isolated: bool = False
-    """Whether to isolate the kernel, also where the session's was not."""
-    timeout: Seconds | None = None
-    """Seconds for each cell; null is what it had before, for a notebook the server's default."""
-    rules: RerunRules = field(default_factory=RerunRules)
-
-
-class RerunDifference(Answer, frozen=True, kw_only=True):
-    """One way in which a cell's outputs differ from those before."""
-
-    what: str
-    """A sentence."""
-    diff: str
-    """A unified diff of the lines that differ; empty if there are none."""
-
-
-class RerunCell(Answer, frozen=True, kw_only=True):
-    """A cell that ran again."""
-
-    cell_id: CellId
-    """Its id in the session's export, or in the notebook."""
-    verdict: RerunVerdict
-    of: ExecutionId | None
-    """The execution that it repeats; null if a notebook does not say."""
-    execution_id: ExecutionId | None
-    """The new execution; null if it was skipped."""
-    reason: str | None
-    """A sentence, if it is skipped or not comparable."""
-    differences: list[RerunDifference]
-
-
-class RerunInput(Answer, frozen=True, kw_only=True):
-    """A file that was uploaded to the session whose code runs again."""
-
-    path: str
-    """Relative to the folder of the session."""
-    verdict: InputVerdict
-    """What it was when the code began to run again; `unknown` if it cannot be read."""
-    sha256: Digest
-    """Digest of its content as it was last uploaded."""
-    now: Digest | None
-    """Digest of its content now; null if it is missing or unknown."""
-
-
-class Rerun(Answer, frozen=True, kw_only=True):
-    """A session in which code runs again, and how its outputs compare with those before."""
-
-    session_id: SessionId
-    """The new session, which holds the new executions."""
-    of: SessionId | None
-    """The session whose code it repeats; null for a notebook."""
-    status: Literal["running", "finished", "ended"]
-    """`ended`: the session was closed before all cells were compared."""
-    cells: list[RerunCell]
-    """Those that were compared so far, in order."""
-    total: int
-    """The number of all cells."""
-    inputs: list[RerunInput] = field(default_factory=list)
-    """The files that were uploaded to the session whose code it repeats, by path."""
 
 
 class Restore(Request, frozen=True, kw_only=True):

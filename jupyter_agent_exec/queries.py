@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from .errors import InvalidRequest
 from .models import Request
-from .types import SessionId, SessionStatus, Status, TargetKind, Verdict
+from .types import SessionStatus, Status, TargetKind, Verdict
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Match = Annotated[str, Meta(max_length=200)]
@@ -60,9 +60,6 @@ class SessionsQuery(Request, frozen=True, kw_only=True):
     """RFC 3339; opened at this time or earlier; a date alone means its whole day."""
     unreviewed: bool | None = None
     """Whether the session has finished executions without a review."""
-    rerun_of: SessionId | None = None
-    """List only the sessions in which the code of this session ran again. Of such a session, list
-    it and those in which the same code ran."""
     after: str | None = None
     """`next_after` of the page before."""
     limit: Limit = 50

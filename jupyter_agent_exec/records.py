@@ -33,8 +33,6 @@ from .models import (
     Limits,
     Omitted,
     Placement,
-    RerunInput,
-    RerunRules,
     Seal,
     SessionKernel,
     StepOf,
@@ -56,7 +54,6 @@ from .types import (
     ProposedEditId,
     RecordedMode,
     RecordPeople,
-    RerunVerdict,
     RestartReason,
     SessionId,
     Status,
@@ -752,32 +749,6 @@ class FileUnchanged(JournalEntry, frozen=True, kw_only=True, tag="file_unchanged
     """The upload or deletion that the entry before announced did not happen."""
 
     path: Annotated[str, Mark.EVENT_TEXT]
-
-
-class RerunBegun(JournalEntry, frozen=True, kw_only=True, tag="rerun_begun"):
-    """The session runs what another session or a notebook holds again."""
-
-    of: Annotated[SessionId | None, Mark.EVENT_TEXT]
-    """Null for a notebook."""
-    of_chain: Chain | None
-    """The end of that session's journal, which says what is run."""
-    cells: int
-    """The number of cells to run or skip."""
-    rules: RerunRules
-    inputs: tuple[RerunInput, ...] = ()
-
-
-class CellRerun(JournalEntry, frozen=True, kw_only=True, tag="cell_rerun"):
-    """A cell ran again, and its outputs were compared with those before."""
-
-    cell_id: CellId
-    verdict: RerunVerdict
-    of: ExecutionId | None
-    execution_id: ExecutionId | None
-    """Null if it was skipped."""
-    reason: str | None = None
-    differences: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
-    """JSON array of `RerunDifference`; null if there are none."""
 
 
 class RestoreBegun(JournalEntry, frozen=True, kw_only=True, tag="restore_begun"):

@@ -58,7 +58,6 @@ from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .observability.tracing import make_tracing
 from .people_websockets import People, Senders, recording
-from .reruns.manager import Reruns
 from .reruns.restores import Restores
 from .server import (
     ContentsEvents,
@@ -336,7 +335,6 @@ class Services:
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),
         )
-        self.reruns = Reruns(self.manager, self.files, activity, self._log)
         self.dynamic_sessions = DynamicSessions(
             self.manager,
             self.files,
@@ -400,7 +398,6 @@ class Services:
             "proposals": self.proposals,
             "proposing": self.proposals.sessions,
             "refresh_decisions": self._decisions.refresh,
-            "reruns": self.reruns,
             "restores": self.restores,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
@@ -479,7 +476,6 @@ class Services:
             await asyncio.to_thread(self._signer.stop)
         if self._timestamper is not None:
             self._timestamper.stop()
-        await self.reruns.stop()
         await self.restores.stop()
         await self._program_kernels.stop()
         self._token_thread.shutdown()

@@ -105,12 +105,6 @@ one for the same cell."""
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""
 
-RerunVerdict: TypeAlias = Literal["same", "differs", "failed", "not_comparable", "skipped"]
-InputVerdict: TypeAlias = Literal["same", "changed", "missing", "unknown"]
-"""What became of a cell that ran again. Failed: it ran to its end before, and does not now. Not
-comparable: its record is not complete, or it did not run to its end before. Skipped: it did not run
-before, or a tag says so."""
-
 Access: TypeAlias = Literal["full", "token"]
 """The credential of a request: the user's own, which allows all that the user may do, or an agent
 token."""

@@ -258,8 +258,6 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     approve = blocking(AsyncAgentExecClient.approve)
     reject = blocking(AsyncAgentExecClient.reject)
     set_policy = blocking(AsyncAgentExecClient.set_policy)
-    start_rerun = blocking(AsyncAgentExecClient.start_rerun)
-    rerun = blocking(AsyncAgentExecClient.rerun)
     unlock = blocking(AsyncAgentExecClient.unlock)
     pause = blocking(AsyncAgentExecClient.pause)
     resume = blocking(AsyncAgentExecClient.resume)

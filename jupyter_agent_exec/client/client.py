@@ -27,8 +27,6 @@ from .requests import (
 )
 from .result import Result
 from .session import (
-    ANSWER_SECONDS,
-    WAIT_SECONDS,
     AsyncSession,
     finished,
     get_execution,
@@ -53,7 +51,8 @@ _matches = msgspec.json.Decoder(models.TextMatches)
 _notebooks = msgspec.json.Decoder(models.OpenNotebookList)
 _approvals = msgspec.json.Decoder(models.Approvals)
 _proposals = msgspec.json.Decoder(models.ProposalList)
-_rerun = msgspec.json.Decoder(models.Rerun)
+
+
 _unlocked = msgspec.json.Decoder(models.Unlocked)
 _minted = msgspec.json.Decoder(models.MintedToken)
 _token = msgspec.json.Decoder(models.Token)
@@ -409,32 +408,6 @@ class AsyncAgentExecClient:
             edits=edits,
         )
         return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
-
-    async def start_rerun(self, request: models.RunAgain) -> models.Rerun:
-        """Run a session's code, or a notebook's, again in a fresh kernel, as a user.
-
-        Returns
-        -------
-        models.Rerun
-            The comparison with the outputs before, so far. Its session has the new executions.
-        """
-        return await self._connection.send_model("POST", "/reruns", request, _rerun)
-
-    async def rerun(self, session_id: str, *, seen: int = 0) -> models.Rerun:
-        """Wait until more cells of a re-run are compared, or until it has ended; return it.
-
-        Parameters
-        ----------
-        seen
-            The number of compared cells that you know.
-        """
-        while True:
-            path = with_query(
-                f"/reruns/{segment(session_id)}", after=str(seen), wait=f"{WAIT_SECONDS:g}"
-            )
-            told = await self._connection.get(path, _rerun, WAIT_SECONDS + ANSWER_SECONDS)
-            if told.status != "running" or len(told.cells) > seen:
-                return told
 
     async def unlock(self, passphrase: str) -> str:
         """Unlock decisions with the passphrase, on a server that requires one.

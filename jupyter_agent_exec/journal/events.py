@@ -9,7 +9,6 @@ from ..counts import counted
 from ..models import JournalEvent
 from ..records import (
     By,
-    CellRerun,
     EditsDecided,
     Entry,
     Erased,
@@ -23,7 +22,6 @@ from ..records import (
 from ..types import Digest
 from .blobs import BlobStore
 from .lines import Line
-from .reruns import DIFFERENCES
 
 MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
@@ -48,8 +46,6 @@ def event_of(line: Line, last_seq: int, store: BlobStore) -> JournalEvent | None
     if (named := _marked(entry, Mark.EVENT_PAYLOAD)) is not None:
         data = store.read(line, Digest(named))
         said = None if data is None else data.decode("utf-8", "replace")
-    if isinstance(entry, CellRerun):
-        said = _comparison(entry, said)
     return JournalEvent(
         n=entry.n,
         type=_type_of(entry),
@@ -81,13 +77,6 @@ def _text_of(entry: JournalEntry) -> str | None:
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return _marked(entry, Mark.EVENT_TEXT)
-
-
-def _comparison(entry: CellRerun, differences: str | None) -> str:
-    """Return the verdict about a cell that ran again, with what differs."""
-    differing = [] if differences is None else DIFFERENCES.decode(differences)
-    sentences = " ".join(filter(None, (entry.reason, *(each.what for each in differing))))
-    return ": ".join(filter(None, (entry.verdict.replace("_", " "), sentences)))
 
 
 def _decisions(entry: EditsDecided) -> str:

@@ -22,7 +22,6 @@ from ..types import ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
 from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
-from .reruns import AGENT_NAME
 from .tables import indexed, parse_ranges
 
 _MAX_QUERY: Final = 1000
@@ -46,11 +45,8 @@ _REVIEW: Final = (
 _UNREVIEWED: Final = (
     "e.unreviewed AND e.seq > (SELECT s.reviewed_up_to FROM sessions s WHERE s.id = e.session_id)"
 )
-_RERUN_OF: Final = (
-    "s.agent = ? AND EXISTS (SELECT 1 FROM events r WHERE r.session_id = s.id"
-    " AND r.type = 'rerun_begun' AND (? IN (s.id, r.text) OR r.text ="
-    " (SELECT q.text FROM events q WHERE q.session_id = ? AND q.type = 'rerun_begun')))"
-)
+
+
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _INDEX: Final = re.compile("[0-9]{1,9}")
@@ -384,8 +380,6 @@ def find_sessions(
     if query.unreviewed is not None:
         negated = "" if query.unreviewed else "NOT "
         wanted.add(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
-    if query.rerun_of is not None:
-        wanted.add(_RERUN_OF, AGENT_NAME, query.rerun_of, query.rerun_of)
     if query.after is not None:
         group, _, id = query.after.rpartition(":")
         if group not in (*get_args(SessionStatus), ""):

@@ -410,7 +410,6 @@ _PAYLOAD_FIELDS = {
     "notebook_edited": ("before", "after"),
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
-    "cell_rerun": ("differences",),
     "restore_ended": ("variables",),
 }
 
