@@ -5,23 +5,14 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser, Namespace
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..central.archive import Archive, Span, open_archive
-from ..central.search import search_archive
-from ..central.verify import verify_archive
-from ..central.witness import witnessed
-from ..client.display import quoted
 from ..counts import counted
-from ..errors import InvalidRequest
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
-from ..queries import moment
-from . import exit_codes
 from .command import command
 from .console import Console
 from .usage import UsageError
@@ -41,9 +32,6 @@ _SAID = {
     Outcome.MISSING: "MISSING: something that the record names is not there.",
 }
 
-_ARRIVED_WHOLE = "Whole: every line is as it was written, and none is missing"
-"""Payloads need not be sent."""
-
 
 def _lacks(report: Report) -> str:
     """Return the end of the sentence that a history is whole."""
@@ -61,10 +49,7 @@ examples:
   jupyter agent-exec verify                      the whole history
   jupyter agent-exec verify s_01…                a session, and its entries in the ledger
   jupyter agent-exec verify s_01….ipynb          an export, against its journal in the history
-  jupyter agent-exec verify journal.jsonl --head 9f86d0…
-  jupyter agent-exec verify --from postgresql://audit.example.org/audit   what all servers sent
-  jupyter agent-exec verify --from postgresql://audit.example.org/audit --since 2026-11-21
-                                                 what they sent of that day and later"""
+  jupyter agent-exec verify journal.jsonl --head 9f86d0…"""
 
 
 def _options(parser: ArgumentParser) -> None:
@@ -84,31 +69,9 @@ def _options(parser: ArgumentParser) -> None:
         help="the journal of an exported notebook, if it is not in the history",
     )
     parser.add_argument(
-        "--from",
-        dest="origin",
-        metavar="SINK",
-        help="check what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
-    )
-    parser.add_argument(
-        "--since",
-        metavar="TIME",
-        help="with --from: only entries since this time, such as 2026-11-21",
-    )
-    parser.add_argument(
-        "--until",
-        metavar="TIME",
-        help="with --from: only entries until this time; a date means its whole day",
-    )
-    parser.add_argument(
         "--head",
         metavar="HASH",
         help="a chain head that you kept elsewhere; proves that nothing is cut off",
-    )
-    parser.add_argument(
-        "--witness",
-        metavar="SINK",
-        help="a sink that got copies: compare the chains with what it has; postgresql://…, s3://…, "
-        "or a folder",
     )
     parser.add_argument(
         "--authority",
@@ -152,62 +115,11 @@ def verify(arguments: Namespace, console: Console) -> int:
         console.line(f"erased  {told}")
     for told in report.unchecked:
         console.line(f"not checked  {told}")
-    whole = _SAID[outcome] if arguments.origin is None else _ARRIVED_WHOLE
-    console.line(whole + _lacks(report) if outcome is Outcome.WHOLE else _SAID[outcome])
+    console.line(_SAID[outcome] + _lacks(report) if outcome is Outcome.WHOLE else _SAID[outcome])
     if held is not None:
         console.line(held.paragraph())
     console.note(f"{counted(report.journals, 'chain')}, {counted(report.entries, 'entry')} checked")
     return int(outcome)
-
-
-def archive_at(place: str, option: str = "--from") -> Archive:
-    """Return the archive that an option names.
-
-    Raises
-    ------
-    UsageError
-        There is none, or it cannot be read.
-    """
-    try:
-        return open_archive(place)
-    except (ImportError, OSError, ValueError) as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-def _span(arguments: Namespace) -> Span | None:
-    """Return the time that the arguments name; None if they name none."""
-    if arguments.since is None and arguments.until is None:
-        return None
-    try:
-        since = arguments.since and datetime.fromisoformat(moment(arguments.since, "--since")[0])
-        until = arguments.until and datetime.fromisoformat(moment(arguments.until, "--until")[1])
-    except InvalidRequest as error:
-        raise UsageError(str(error)) from error
-    return Span(since or None, until + timedelta(milliseconds=1) if until else None)
-
-
-def search_central(arguments: Namespace, console: Console) -> int:
-    """Search what the servers of a site have sent to a sink."""
-    for name in ("target", "has_image", "review"):
-        if getattr(arguments, name):
-            raise UsageError(f"--{name.replace('_', '-')}: not with --from.")
-    wanted = {"agent": arguments.agent, "status": arguments.status, "session_id": arguments.session}
-    with archive_at(arguments.origin) as archive:
-        hits = search_archive(archive, arguments.query, _span(arguments))
-    hits = [
-        hit
-        for hit in hits
-        if all(value in (None, getattr(hit, name)) for name, value in wanted.items())
-    ][: arguments.limit]
-    if arguments.json:
-        console.json(hits)
-        return exit_codes.OK
-    rows = (
-        (hit.server, hit.execution_id, hit.status, hit.accepted_at, quoted(hit.agent), hit.match)
-        for hit in hits
-    )
-    console.table(("SERVER", "EXECUTION", "STATUS", "TIME", "CALLS ITSELF", "MATCH"), rows, 80)
-    return exit_codes.OK
 
 
 def _key(word: str) -> str:
@@ -227,11 +139,6 @@ def _key(word: str) -> str:
 
 def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[Report, Held | None]:
     """Check what the arguments name; with --from, nobody else says anything of it."""
-    if arguments.origin is not None:
-        with archive_at(arguments.origin) as archive:
-            return verify_archive(archive, _span(arguments)), None
-    if arguments.since is not None or arguments.until is not None:
-        raise UsageError("--since and --until need --from: a history is verified as a whole.")
     try:
         path = Path(arguments.what or "")
         if path.suffix == ".ipynb" and path.is_file():
@@ -285,19 +192,10 @@ def _held(arguments: Namespace, report: Report, keys: list[str], claims: list[Cl
     if certificates is not None and b"BEGIN CERTIFICATE" not in certificates:
         raise UsageError(f"--authority: {arguments.authority} holds no certificate in PEM.")
     stamped, notes = timestamped(report, certificates)
-    claims = [*claims, *stamped, *_witnessed(arguments.witness, report)]
+    claims = [*claims, *stamped]
     held = hold(report, keys=keys, claims=claims)
     held.notes += notes
     return held
-
-
-def _witnessed(place: str | None, report: Report) -> list[Claim]:
-    """Return what a sink has of the chains of a report."""
-    if place is None:
-        return []
-    with archive_at(place, "--witness") as archive:
-        without_password = re.sub("//[^/@]*@", "//", place)
-        return witnessed(archive, without_password, report)
 
 
 def _of_journal(journal: Path, head: str | None) -> Report:

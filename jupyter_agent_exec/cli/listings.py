@@ -18,7 +18,6 @@ from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
 from ..types import FINAL_STATUSES, TargetKind, Verdict
 from . import exit_codes, provenance
-from .check import search_central
 from .command import command, limit, session_id
 from .command_client import connected
 from .console import Console
@@ -199,12 +198,6 @@ def _search_options(parser: ArgumentParser) -> None:
     parser.add_argument("--session", metavar="ID", help="only executions of this session")
     parser.add_argument("--has-image", action="store_true", help="only executions with an image")
     parser.add_argument(
-        "--from",
-        dest="origin",
-        metavar="SINK",
-        help="search what all servers have sent to a sink: postgresql://…, s3://…, or a folder",
-    )
-    parser.add_argument(
         "--review",
         choices=(*get_args(Verdict), "none"),
         help="only executions with this verdict; none: not reviewed yet",
@@ -216,8 +209,6 @@ def _search_options(parser: ArgumentParser) -> None:
 @command("search", "search sources, outputs and errors, newest first", _search_options)
 def search(arguments: Namespace, console: Console) -> int:
     """Search the history, or what was sent to a sink."""
-    if arguments.origin is not None:
-        return search_central(arguments, console)
     with connected(arguments, console) as client:
         hits = list(
             client.search(
