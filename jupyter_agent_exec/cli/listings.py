@@ -17,7 +17,7 @@ from ..client.display import credential, one_line, person, placed, quoted, size
 from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
 from ..types import FINAL_STATUSES, TargetKind, Verdict
-from . import exit_codes, provenance
+from . import exit_codes
 from .command import command, limit, session_id
 from .command_client import connected
 from .console import Console
@@ -257,13 +257,6 @@ def _export_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--journal", metavar="FILE", help="also write the raw record to this file")
     parser.add_argument(
-        "--format",
-        choices=("notebook", "ro-crate", "prov"),
-        default="notebook",
-        help="ro-crate: all of it for an archive, in a .zip or a folder; prov: PROV-JSON. Both "
-        "need jupyter-agent-exec[provenance]",
-    )
-    parser.add_argument(
         "--requirements",
         metavar="FILE",
         help="also write the packages that its kernel had to this file, such as requirements.txt",
@@ -274,8 +267,6 @@ def _export_options(parser: ArgumentParser) -> None:
 @command("export", "write a session as a notebook", _export_options)
 def export(arguments: Namespace, console: Console) -> int:
     """Write a session's notebook to a file, and what the options name beside it."""
-    if arguments.format != "notebook":
-        return _export_provenance(arguments, console)
     piped = arguments.output == "-"
     notebook = _writable(arguments.output or f"{arguments.session}.ipynb")
     journal = _writable(arguments.journal) if arguments.journal else None
@@ -308,25 +299,6 @@ def export(arguments: Namespace, console: Console) -> int:
     console.note(
         f"chain head {chain.head}, {counted(chain.length, 'entry')}: `verify --head` takes it"
     )
-    return exit_codes.OK
-
-
-def _export_provenance(arguments: Namespace, console: Console) -> int:
-    """Write a session in a format for archives."""
-    if arguments.output == "-" or arguments.clean:
-        raise UsageError("--format: only notebooks can be clean, or go to standard output.")
-    ending = ".zip" if arguments.format == "ro-crate" else ".prov.json"
-    path = _writable(arguments.output or f"{arguments.session}{ending}")
-    if path.exists() and not arguments.force:
-        question = f"Overwrite {path}?"
-        if not console.confirmed(question, f"{path} exists; --force overwrites it."):
-            return exit_codes.STOPPED
-    with connected(arguments, console) as client:
-        provenance.write(path, client.session(arguments.session), arguments.format)
-    if arguments.json:
-        console.json({"session_id": arguments.session, arguments.format: str(path)})
-    else:
-        console.line(f"{arguments.format}  {path}")
     return exit_codes.OK
 
 
