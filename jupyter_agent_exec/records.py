@@ -310,32 +310,6 @@ class KernelInspected(JournalEntry, frozen=True, kw_only=True, tag="kernel_inspe
     detail_level: Literal[0, 1] = 0
 
 
-class ChangedFile(Struct, frozen=True, kw_only=True):
-    """A file that was written while an execution ran, by it or by anybody else."""
-
-    path: str
-    """Relative to the kernel's working folder, separated by slashes."""
-    bytes: int
-    modified_at: str
-
-
-class ChangedFiles(Struct, frozen=True, kw_only=True):
-    """The files that were written while an execution ran."""
-
-    files: list[ChangedFile] = []
-    more: int = 0
-    """How many are not listed."""
-
-
-class FilesChanged(ExecutionEntry, frozen=True, kw_only=True, tag="files_changed"):
-    """Files were written in the kernel's folder while an execution ran: it is not known by whom."""
-
-    is_event = False
-
-    files: Digest
-    """JSON: `ChangedFiles`."""
-
-
 class LateOutput(ExecutionEntry, frozen=True, kw_only=True, tag="late_output"):
     """Outputs that came after their execution had finished. They follow its earlier outputs."""
 
@@ -824,8 +798,6 @@ class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     text, by the ids of their models."""
     brief: Brief | None = None
     """Null if complete outputs were requested."""
-    files_changed: ChangedFiles | None = None
-    """The files that were written while it ran; not told to agents, since others may have."""
 
     @property
     def read_outputs(self) -> Sequence[Output]:

@@ -26,7 +26,6 @@ from ..kernels.trials.trial import Trial
 from ..models import ExecutionKernel
 from ..records import SERVER, By, Dispatched, Entry, Interrupted, Payload, timestamp
 from ..tasks import Tasks, first_of, settle
-from .changed_files import FilesScan
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions
 from .incarnations import Incarnations
@@ -164,7 +163,6 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self.inputs = Inputs(executions, recorder)
         """The input requests of running code."""
-        self._files = FilesScan(executions, recorder, tasks=tasks, disk=resources.disk)
         self._record_person: Callable[[PersonExecution], None] | None = None
         self.execution: LiveExecution | None = None
         """The execution that was sent and has not ended."""
@@ -191,7 +189,6 @@ class Runner:
             self.limit_time(execution)
         try:
             await execution.unless_failed(execution.finished)
-            self._look_for_files(execution)
             if execution.trial is not None:
                 pass  # the kernel is free since it forked
             elif kernel.owned:
@@ -410,7 +407,6 @@ class Runner:
     async def leave_kernel(self, ending: Ending, by: By) -> None:
         """Release the kernel because the session closes; a shared kernel keeps running."""
         running, kernel = self.execution, self._incarnations.current
-        self._files.close()
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
             running.apply(KernelEnded(Ending("cancelled", ending.reason)))
@@ -492,11 +488,6 @@ class Runner:
                 raise
 
         self._tasks.start(wait(), f"exit {execution.id}")
-
-    def _look_for_files(self, execution: LiveExecution) -> None:
-        folder = self._incarnations.kernels.folder
-        if execution.run is not None and execution.run.looks and folder is not None:
-            self._files.ended(execution, folder)
 
     def _turns_changed(self, _: None) -> None:
         self._executions.waits_changed()

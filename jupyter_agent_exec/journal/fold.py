@@ -32,7 +32,6 @@ from ..records import (
     CellDiscarded,
     CellRestored,
     CellWritten,
-    ChangedFiles,
     Closed,
     Dispatched,
     DisplayUpdated,
@@ -41,7 +40,6 @@ from ..records import (
     Entry,
     ExecutionEntry,
     ExecutionRecord,
-    FilesChanged,
     Finished,
     InputAsked,
     InputGiven,
@@ -204,7 +202,6 @@ def execution_record(
         approval.add(line.entry)
         cell.add(line.entry)
     dispatched, finished = last.of(Dispatched), last.of(Finished)
-    changed = last.of(FilesChanged)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
     record = unfinished(
         accepted,
@@ -233,7 +230,6 @@ def execution_record(
         approval=approval.state(folded.text),
         review=_review(state, accepted.seq, last.of(Reviewed)),
         changes=_decoded(variables, Changes, folded),
-        files_changed=None if changed is None else _decoded(changed.files, ChangedFiles, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,
     )

@@ -129,8 +129,6 @@ def _exported_cell(record: ExecutionRecord) -> NotebookNode:
     metadata = made["metadata"]["agent_exec"]
     if record.changes is not None:
         metadata["changes"] = msgspec.to_builtins(record.changes)
-    if record.files_changed is not None:
-        metadata["files_changed_meanwhile"] = msgspec.to_builtins(record.files_changed)
     if record.values is not None:
         metadata["values"] = msgspec.to_builtins(record.values)
     return made

@@ -401,7 +401,6 @@ _PAYLOAD_FIELDS = {
     "input_given": ("value",),
     "kernel_inspected": ("code",),
     "finished": ("outputs", "text", "variables", "values", "widgets"),
-    "files_changed": ("files",),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
     "person_ran": ("source", "expressions", "outputs"),

@@ -34,7 +34,6 @@ _FROM_PAYLOADS: Final[dict[str, set[str]]] = {
     "before": {"agent_exec.approval"},
     "values": {"agent_exec.values"},
     "variables": {"agent_exec.changes"},
-    "files": {"agent_exec.files_changed_meanwhile"},
     "preview": set(),
     "prompt": set(),
     "text": set(),
