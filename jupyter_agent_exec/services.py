@@ -56,7 +56,6 @@ from .notebooks.tab_cells import TabCells
 from .notebooks.tab_edits import TabEdits
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
-from .observability.tracing import make_tracing
 from .people_websockets import People, Senders, recording
 from .reruns.restores import Restores
 from .server import (
@@ -114,7 +113,6 @@ class Services:
         self._activity_log = ActivityLog(log)
         self._records_all = self._settings.people.everywhere
         self._senders = Senders()
-        self._tracing = make_tracing(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(
@@ -483,8 +481,6 @@ class Services:
         await self.tabs.stop()
         self.activity.stop()
         self._metrics.stop()
-        if self._tracing is not None:
-            await self._tracing.stop()
         self._stop_signals.end()
 
     def _stop_server(self, signal_name: str) -> None:
@@ -510,8 +506,7 @@ class Services:
 
     def _observers(self, session: Session) -> list[ExecutionObserver]:
         """Return the observers of a new session that its executions do not need."""
-        observers = [self._activity_log.observer(session), self._metrics.observer(session)]
-        return observers if self._tracing is None else [*observers, self._tracing.observer(session)]
+        return [self._activity_log.observer(session), self._metrics.observer(session)]
 
     def _refused(self, refusal: Refusal) -> None:
         self._activity_log.refused(refusal)

@@ -42,7 +42,7 @@ from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .operations import Operation, operations
 from .refusals import Refusal
-from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope, in_trace
+from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import (
     TokenRefused,
     Tokens,
@@ -182,8 +182,6 @@ class AgentExecHandler(JupyterHandler):
             told = (each.partition("=") for each in self.request.headers[HEADER].split(","))
             host_kernels = {id.strip(): proof.strip() for id, _, proof in told}
             self.caller = msgspec.structs.replace(self.caller, host_kernels=host_kernels)
-        if (traceparent := self.request.headers.get("traceparent")) is not None:
-            self.caller = in_trace(self.caller, traceparent)
 
     async def _authenticate_person(self) -> None:
         """Set the caller to the person that Jupyter's identity provider names."""

@@ -230,8 +230,6 @@ class Caller(Struct, frozen=True, kw_only=True):
     host_kernels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The kernels in which the caller itself runs, by id: for each, a proof that it can read the
     kernel's connection file. The proofs are not checked yet."""
-    traceparent: str | None = None
-    """The caller's place in a trace. Source: W3C Trace Context, traceparent."""
 
     def by(self) -> By:
         """Return the caller as entries name them."""
@@ -241,12 +239,6 @@ class Caller(Struct, frozen=True, kw_only=True):
             display_name=self.display_name,
             token_id=None if self.token is None else self.token.id,
         )
-
-
-def in_trace(caller: Caller, traceparent: str) -> Caller:
-    """Return the caller with a place in a trace; unchanged if the text names none."""
-    found = _TRACEPARENT.fullmatch(traceparent.strip())
-    return caller if found is None else msgspec.structs.replace(caller, traceparent=found[0])
 
 
 def plain_path(path: str) -> str | None:

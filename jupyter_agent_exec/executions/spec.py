@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from ..auth.scopes import Caller
 from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
-from ..models import Claim, Execute, derive
+from ..models import Execute, derive
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId
 from .limits import SessionLimits
@@ -29,8 +27,6 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
     """The source that it revises."""
     restores: ExecutionId | None = None
     """The execution of an earlier kernel that it runs again."""
-    traceparent: str | None = None
-    """The place of the request in a trace. Source: W3C Trace Context, traceparent."""
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
@@ -84,18 +80,9 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
             revises=revision[0],
             before=revision[1],
             restores=restores,
-            claim=_traced(request.claim, caller.traceparent),
-            traceparent=caller.traceparent,
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )
-
-
-def _traced(claim: Claim | None, traceparent: str | None) -> Claim | None:
-    """Return a claim that names the trace of its request, if it names none."""
-    if traceparent is None or (claim is not None and claim.trace_id is not None):
-        return claim
-    return replace(claim or Claim(), trace_id=traceparent.split("-")[1])
 
 
 def revision_of(

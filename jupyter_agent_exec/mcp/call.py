@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ..approvals.manager import Approvals
 from ..auth.access import AccessControl
-from ..auth.scopes import Caller, Scope, in_trace
+from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
@@ -99,12 +99,9 @@ class Call:
         managers: Managers,
         client: Client,
         state: str | None = None,
-        traceparent: str | None = None,
     ) -> None:
         self.asker = asker
         self.caller = asker.caller
-        if traceparent is not None:
-            self.caller = in_trace(self.caller, traceparent)
         self.managers = managers
         self.state = state
         """The `state` passed to `elicit` in the previous round, if the client sent this call again

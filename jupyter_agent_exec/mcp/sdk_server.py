@@ -26,7 +26,6 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from opentelemetry.propagate import inject
 from pydantic import ValidationError
 
 from .._version import __version__
@@ -182,7 +181,6 @@ class Methods:
             managers=self._managers,
             client=client,
             state=None if again is None else again.request_state,
-            traceparent=_traceparent(),
         )
 
     async def _may(self, context: Context) -> list[str]:
@@ -328,13 +326,6 @@ def _asker(context: Context) -> RequestSender:
     asker = context.request.scope[ASKER]
     assert isinstance(asker, RequestSender)
     return asker
-
-
-def _traceparent() -> str | None:
-    """Return the place in a trace that the SDK has made of `_meta`, with a span if it traces."""
-    carrier: dict[str, str] = {}
-    inject(carrier)
-    return carrier.get("traceparent")
 
 
 def _session_id(context: Context) -> str | None:
