@@ -79,8 +79,6 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         try:
             services = Services(self, self.serverapp, log=self.log)
             services.listen()
-            name = "kernel_websocket_connection_class"
-            self.settings[name] = services.connection_class(self.settings[name])
         except Exception:
             self.log.critical(
                 "%s could not be loaded, so no agent can use this server. The error is below; "

@@ -1173,8 +1173,6 @@ class PeopleRecorded(Answer, frozen=True, kw_only=True):
     """Whether the record also has the code that users run themselves."""
 
     what: RecordPeople = "off"
-    everywhere: bool = False
-    """True: in all kernels of the server; False: in those that agents are attached to."""
 
 
 class AccessRequest(Answer, frozen=True, kw_only=True):

@@ -359,11 +359,6 @@ class PersonRan(JournalEntry, frozen=True, kw_only=True, tag="person_ran"):
     execution_count: int | None
     status: Literal["ok", "error"] | None = None
     """Null if only the source is recorded, or the kernel did not report the end."""
-    via: Literal["kernel", "websocket"] = "kernel"
-    """Who told: the kernel that ran it, or the WebSocket of the user who was signed in (`by`). The
-    second is written before the kernel gets the request. It is silent about what came of it."""
-    expressions: Annotated[Digest | None, Mark.SOURCE] = None
-    """JSON of the `user_expressions`, which are code too; null without them."""
     outputs: Digest | None = None
     blobs: tuple[BlobRef, ...] = ()
     omitted: Omitted = Omitted()

@@ -14,9 +14,7 @@ from types import FrameType
 from typing import Any, Final
 
 from jupyter_core.utils import ensure_async
-from jupyter_server import CallContext
 from jupyter_server.services.contents.filemanager import FileContentsManager
-from jupyter_server.services.kernels.handlers import MainKernelHandler
 from jupyter_server.utils import ApiPath, to_os_path
 from tornado import web
 
@@ -28,7 +26,6 @@ from .models import KernelTarget, NotebookKernel
 from .sessions.notebook_kernels import JupyterSession, contents_path
 from .sessions.session import LiveSession
 
-KERNEL_EVENTS: Final = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
@@ -306,39 +303,6 @@ class ContentsEvents:
     async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename" and "source_path" in data:
             await self._moved(data["source_path"].strip("/"), data["path"].strip("/"))
-
-
-class KernelEvents:
-    """Listen to the server's kernel events.
-
-    Parameters
-    ----------
-    started
-        Called when somebody starts a kernel without a document, with the kernel's id and the user's
-        username and display name.
-    """
-
-    def __init__(self, event_logger: Any, started: Callable[[str, str, str], None]) -> None:
-        self._event_logger = event_logger
-        self._started = started
-
-    def start(self) -> None:
-        """Start to listen."""
-        self._event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._handle_event)
-
-    def stop(self) -> None:
-        """Stop listening. Idempotent."""
-        self._event_logger.remove_listener(listener=self._handle_event)
-
-    async def _handle_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        # The event comes in the context of the request that started the kernel. MainKernelHandler
-        # starts kernels without a document; other handlers start documents' and agents' kernels.
-        handler = CallContext.get(CallContext.JUPYTER_HANDLER)
-        if (data["action"], data.get("status")) == ("start", "success") and isinstance(
-            handler, MainKernelHandler
-        ):
-            user = handler.current_user
-            self._started(data["kernel_id"], user.username, user.display_name)
 
 
 class StopSignals:

@@ -56,11 +56,9 @@ from .notebooks.tab_cells import TabCells
 from .notebooks.tab_edits import TabEdits
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
-from .people_websockets import People, Senders, recording
 from .reruns.restores import Restores
 from .server import (
     ContentsEvents,
-    KernelEvents,
     ServerContents,
     ServerFolders,
     ServerSessions,
@@ -72,7 +70,6 @@ from .sessions.factory import SessionFactory
 from .sessions.kernel_inspection import KernelInspection
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
-from .sessions.program_kernels import ProgramKernels
 from .sessions.session_history import SessionHistory
 from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
@@ -111,8 +108,6 @@ class Services:
         self._settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
         self._activity_log = ActivityLog(log)
-        self._records_all = self._settings.people.everywhere
-        self._senders = Senders()
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
         self.activity = Activity(self._emit)
         self.history = History(
@@ -191,7 +186,7 @@ class Services:
         self._live_kernels = LiveKernels(
             kernels,
             start_timeout=traits.kernel_start_timeout,
-            people=traits.kept_of_people(self._senders.take if self._records_all else None),
+            people=traits.kept_of_people(),
             redactor=self.history.redactor,
             log=self._log,
         )
@@ -309,12 +304,6 @@ class Services:
             lambda: self._decisions.paused is not None,
             self._disk,
         )
-        self._program_kernels = ProgramKernels(
-            self.manager, self._log, counts=not self._records_all
-        )
-        self._kernel_events = KernelEvents(
-            self._serverapp.event_logger, self._program_kernels.started
-        )
         self.access = AccessControl(self.manager.history, self._jupyter_sessions)
 
     def _make_managers(self) -> None:
@@ -421,16 +410,6 @@ class Services:
         """Listen to the server's events, and show its metrics."""
         self._metrics.show()
         self._contents_events.start()
-        if self._settings.people.what != "off":
-            self._kernel_events.start()
-
-    def connection_class(self, configured: type) -> type:
-        """Return the class of connections to kernels to use in place of the configured one."""
-        if not self._records_all:
-            return configured
-        programs = self._program_kernels
-        people = People(programs.connected, programs.record, self._senders, self._log)
-        return recording(configured, people)
 
     def start(self) -> None:
         """Start the background work of the extension."""
@@ -458,7 +437,6 @@ class Services:
         self._loop = None
         await self.mcp_endpoint.stop()
         self._contents_events.stop()
-        self._kernel_events.stop()
         await self.tokens.stop()
         await self._decisions.stop()
         await self.denials.stop()
@@ -475,7 +453,6 @@ class Services:
         if self._timestamper is not None:
             self._timestamper.stop()
         await self.restores.stop()
-        await self._program_kernels.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()
         await self.tabs.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -383,15 +382,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         (`off`), the source (`source`), or the source and its outputs (`outputs`). The record holds
         only what the kernel reports, so it may be incomplete.""",
     )
-    record_people_in = Enum(
-        ("attached", "all"),
-        "attached",
-        config=True,
-        help="""In which kernels `record_people` records: in kernels with an attached agent or of a
-        program (`attached`), or in all kernels of the server (`all`). With `all`, each request to
-        run code is recorded before the kernel gets it, with the user who is signed in.""",
-    )
-
     record_changes = Enum(
         ("off", "scratch", "all"),
         "scratch",
@@ -402,26 +392,11 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         execution.""",
     )
 
-    @validate("record_people_in")
-    def _check_record_people_in(self, proposal: Bunch) -> str:
-        if proposal.value == "all" and self.record_people == "off":
-            raise TraitError("record_people_in: set record_people to 'source' or 'outputs' too.")
-        return str(proposal.value)
-
-    def kept_of_people(
-        self, sender: Callable[[str, str], str | None] | None = None
-    ) -> PersonRecording:
-        """Return how much to record of the code that users run.
-
-        Parameters
-        ----------
-        sender
-            See `PersonRecording.sender`.
-        """
+    def kept_of_people(self) -> PersonRecording:
+        """Return how much to record of the code that users run."""
         return PersonRecording(
             source=self.record_people != "off",
             outputs_bytes=self.max_output_bytes if self.record_people == "outputs" else None,
-            sender=sender,
         )
 
     def settings_of_sessions(self) -> Settings:
@@ -444,7 +419,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
             allowed_env=frozenset(self.allowed_env),
             people=PeopleRecorded(
                 what=cast(RecordPeople, self.record_people),
-                everywhere=self.record_people_in == "all",
             ),
             default_wait=self.default_wait,
             max_wait=self.max_wait,

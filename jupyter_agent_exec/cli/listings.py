@@ -53,7 +53,7 @@ def recorded(people: models.PeopleRecorded) -> str:
     if people.what == "off":
         return "what users run themselves is not recorded"
     what = "the source" if people.what == "source" else "the source and outputs"
-    where = "in ALL kernels" if people.everywhere else "in kernels that agents are attached to"
+    where = "in kernels that agents are attached to"
     return f"{what} of what users run is recorded, {where}"
 
 

@@ -403,7 +403,7 @@ _PAYLOAD_FIELDS = {
     "finished": ("outputs", "text", "variables", "values", "widgets"),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
-    "person_ran": ("source", "expressions", "outputs"),
+    "person_ran": ("source", "outputs"),
     "cell_discarded": ("cell",),
     "notebook_edit_asked": ("edits",),
     "notebook_edited": ("before", "after"),

@@ -54,9 +54,6 @@ class PersonRecording:
     source: bool = False
     outputs_bytes: int | None = None
     """Maximum bytes of an execution's outputs; None if only the source is recorded."""
-    sender: Callable[[str, str], str | None] | None = None
-    """Returns who was signed in and sent a source with a message id; None if nobody did, or if it
-    is not certain. Without it, the name in the message's header is taken."""
 
 
 NOTHING: Final = PersonRecording()
@@ -192,8 +189,6 @@ class PersonExecutions:
         status: Literal["ok", "error"] | None = None,
     ) -> PersonExecution:
         source, username = str(message.content.get("code", "")), message.parent.username
-        if self._kept.sender is not None:
-            username = self._kept.sender(message.parent.msg_id, source) or ""
         count = message.content.get("execution_count")
         return PersonExecution(
             msg_id=message.parent.msg_id,

@@ -93,15 +93,8 @@ class AgentSessions:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    async def open(
-        self, request: OpenSession, caller: Caller, *, counts: bool = True
-    ) -> tuple[Session, bool]:
+    async def open(self, request: OpenSession, caller: Caller) -> tuple[Session, bool]:
         """Open a session; return it, and whether it is new.
-
-        Parameters
-        ----------
-        counts
-            Whether it counts towards the most that may be open.
 
         Raises
         ------
@@ -112,7 +105,7 @@ class AgentSessions:
         """
         await self.history.started()
         new = await self._factory.check(request, caller)
-        make = partial(self._new_session, new, counts=counts)
+        make = partial(self._new_session, new)
         if request.client_id is None:
             return (await make()).record(), True
         session, is_new = await self._clients.open(request.client_id, new, make)
@@ -309,13 +302,11 @@ class AgentSessions:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    async def _new_session(self, new: NewSession, *, counts: bool) -> LiveSession:
+    async def _new_session(self, new: NewSession) -> LiveSession:
         request, caller = new.request, new.caller
-        counted = [each for each in self._open.values() if each.counts]
-        with self._quotas.opening(caller, counted) if counts else contextlib.nullcontext():
+        with self._quotas.opening(caller, self._open.values()):
             self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
             session, kernel = await self._factory.open(new)
-            session.counts = counts
             self._open[session.id] = session
         self.lifetimes.watch_token(session)
         try:

@@ -131,12 +131,8 @@ class LiveSession(ExecutionObserver):
         """Which variables were restored in its kernel, as far as its agent does not know."""
         self.decided_edits: list[DecidedEdit] = []
         """What became of its proposed edits, as far as its agent does not know."""
-        self.is_kept = False
-        """Whether it stays open although it is unused."""
         self.is_unwanted = False
         """Whether the notebook that was created for it goes when it is closed."""
-        self.counts = True
-        """Whether it counts towards the most that may be open."""
         self.shows_outputs: By | None = None
         """Who decided that its held outputs are accepted as they come; None if nobody did."""
         self._outside = resources.observe(record)
@@ -454,7 +450,7 @@ class LiveSession(ExecutionObserver):
         A waiting or running execution keeps it open, and so does a kernel of its own. A kernel that
         others use too does not, because that kernel continues without the session.
         """
-        if self.is_kept or self.unfinished or (self._is_scratch and self.kernel is not None):
+        if self.unfinished or (self._is_scratch and self.kernel is not None):
             return 0
         return self._loop.time() - self._last_used
 
@@ -512,14 +508,6 @@ class LiveSession(ExecutionObserver):
     def kernel_changed(self) -> None:
         """Publish that the session has another kernel, or none."""
         self._activity.publish("kernel", self)
-
-    async def person_runs(self, entry: Entry, payloads: Sequence[Payload]) -> None:
-        """Record and publish what a user runs in the kernel.
-
-        If it cannot be written now, the entry is kept in memory.
-        """
-        await self._recorder.record(entry, payloads)
-        self._activity.publish("person", self)
 
     def active(self) -> None:
         """Record activity, and restart the idle timeout after which the kernel is culled."""
