@@ -275,8 +275,6 @@ class Session(Answer, frozen=True, kw_only=True):
     server's."""
     grant: Grant | None = None
     """The grant by which its code runs without asking; null if it asks, or needs no approval."""
-    show_outputs: bool = False
-    """Whether a user decided that the session's outputs are accepted as they come."""
     asking: int = 0
     """How many executions wait for approval."""
     behind: int = 0
@@ -923,29 +921,6 @@ class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 class AcceptOutputs(Request, frozen=True, kw_only=True):
     """Put an execution's original outputs into the notebook, and trust its cell."""
-
-
-class AcceptSession(Request, frozen=True, kw_only=True):
-    """Accept a session's held outputs."""
-
-    always: bool | None = None
-    """True: also those of later executions, as they come. False: not any more; accepts nothing."""
-
-
-class DiscardOutputs(Request, frozen=True, kw_only=True):
-    """Remove an execution's outputs from the notebook. The record keeps them."""
-
-
-class RestoreOutputs(Request, frozen=True, kw_only=True):
-    """Undo a decision about an execution's outputs. The notebook gets the outputs it had before."""
-
-
-class DiscardCell(Request, frozen=True, kw_only=True):
-    """Remove an execution's cell from the notebook. The record keeps it."""
-
-
-class RestoreCell(Request, frozen=True, kw_only=True):
-    """Put a discarded cell back in its place."""
 
 
 class Approve(Request, frozen=True, kw_only=True):

@@ -529,37 +529,6 @@ class OutputsAccepted(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_ac
     """A user accepted an execution's outputs: the notebook gets the originals."""
 
 
-class OutputsShown(JournalEntry, frozen=True, kw_only=True, tag="outputs_shown"):
-    """A user decided whether outputs that are held in this session are accepted as they come."""
-
-    always: bool
-
-
-class OutputsDiscarded(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_discarded"):
-    """A user discarded an execution's outputs: the notebook gets none of them."""
-
-
-class OutputsRestored(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_restored"):
-    """A user undid their decision about an execution's outputs."""
-
-
-class CellDiscarded(ExecutionEntry, frozen=True, kw_only=True, tag="cell_discarded"):
-    """A user removed an execution's cell from the notebook."""
-
-    path: Annotated[str, Mark.EVENT_TEXT]
-    cell_id: CellId
-    cell: Digest
-    """JSON of the removed cell."""
-    after: CellId | None
-    """The cell before it; null if it was the first."""
-
-
-class CellRestored(ExecutionEntry, frozen=True, kw_only=True, tag="cell_restored"):
-    """A user put a discarded cell of an execution back."""
-
-    path: Annotated[str, Mark.EVENT_TEXT]
-
-
 class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
     """A user reviewed an execution, or all executions of the session so far."""
 

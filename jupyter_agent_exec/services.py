@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,6 @@ from .gateway.kernels import server_kernels
 from .journal.heads import PRIVATE_KEY
 from .journal.history import History
 from .journal.ledger import TokenEntries
-from .journal.proposals import RecordedEdit
 from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.scratch_kernels import ScratchKernels
@@ -44,16 +42,12 @@ from .mcp.sign_in import SignIn
 from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
-from .notebooks.backends.tab import CellReport, TabBackend
-from .notebooks.cell_recovery import CellRecovery
+from .notebooks.backends.tab import TabBackend
 from .notebooks.decisions import OutputDecisions
-from .notebooks.discarded_cells import CellDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
-from .notebooks.tab_cells import TabCells
-from .notebooks.tab_edits import TabEdits
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .reruns.restores import Restores
@@ -74,7 +68,6 @@ from .sessions.session_history import SessionHistory
 from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
-from .types import SessionId
 
 if TYPE_CHECKING:
     from .signing.signer import Signer
@@ -152,7 +145,7 @@ class Services:
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
         contents_manager = self._serverapp.contents_manager
-        self.tabs = TabBackend(announced=self._cells_announced, log=self._log)
+        self.tabs = TabBackend(log=self._log)
         self._contents_backend = ContentsBackend(
             contents_manager, self._log, saved=self.tabs.written
         )
@@ -240,20 +233,13 @@ class Services:
         about_cells = (self._sessions, self.history, self._writer)
         root_dir = self._serverapp.root_dir
         self.output_decisions = OutputDecisions(*about_cells, self.activity, log=self._log)
-        self.cell_decisions = CellDecisions(*about_cells, self.activity, log=self._log)
-        self._tab_cells = TabCells(*about_cells, self.activity, log=self._log)
-        self._cell_recovery = CellRecovery(
-            *about_cells, self._contents_backend, root_dir=root_dir, log=self._log
-        )
         self.proposals = Proposals(
             self._documents,
             *about_cells,
             self._rules,
             self.activity,
             root_dir=root_dir,
-            kept_in_tab=self._kept_in_tab,
         )
-        self._tab_edits = TabEdits(self.proposals, self.tabs, log=self._log)
 
     def _make_sessions(self) -> None:
         """Create the session manager."""
@@ -265,11 +251,7 @@ class Services:
             self._settings,
             targets=TargetAccess(self._jupyter_sessions),
             tokens=self.tokens,
-            make_cells=partial(
-                self._writer.cells,
-                accept_held=self.output_decisions.accept_held,
-                replace_edit=self.proposals.replace,
-            ),
+            make_cells=partial(self._writer.cells, replace_edit=self.proposals.replace),
             activity=self.activity,
             resources=ServerResources(
                 rules=self._rules,
@@ -368,7 +350,6 @@ class Services:
             "approval_policy": lambda: self.approvals.policy,
             "approvals": self.approvals,
             "body_limit": traits.max_body_bytes,
-            "cell_decisions": self.cell_decisions,
             "default_timeout": traits.default_timeout,
             "denials": self.denials,
             "dynamic_sessions": self.dynamic_sessions,
@@ -394,13 +375,6 @@ class Services:
             "unlocks": self.unlocks,
         }
 
-    def _cells_announced(self, report: CellReport) -> None:
-        self._tab_cells.announced(report)
-        self._tab_edits.announced(report)
-
-    def _kept_in_tab(self, id: SessionId, path: str, edits: Sequence[RecordedEdit]) -> None:
-        self._tab_edits.add(id, path, edits)
-
     async def _moved(self, before: str, path: str) -> None:
         """Follow a file or a folder that was moved."""
         self._notebook_kernels.moved(before, path)
@@ -421,7 +395,6 @@ class Services:
         if self._timestamper is not None:
             self._timestamper.start()
         self._metrics.start()
-        self._cell_recovery.start()
         self._stop_signals.start()
 
     async def stop(self) -> None:
@@ -442,10 +415,7 @@ class Services:
         await self.denials.stop()
         await self.files.stop()
         await self.dynamic_sessions.stop()
-        await self._cell_recovery.stop()
-        await self._settle_tabs()
         await self.manager.stop()
-        await self._settle_tabs()  # they got the cells of what has ended now
         self._disk.shutdown()
         await self._writer.stop()
         if self._signer is not None:
@@ -463,11 +433,6 @@ class Services:
     def _stop_server(self, signal_name: str) -> None:
         self._log.critical("Received %s; the server stops", signal_name)
         self._serverapp.stop(from_signal=True)
-
-    async def _settle_tabs(self) -> None:
-        """Wait until what tabs have said of their cells is recorded."""
-        await self._tab_cells.stop()
-        await self._tab_edits.stop()
 
     def _sinks_changed(self) -> None:
         """Let pages read again which sinks fail; called in a sink's thread."""

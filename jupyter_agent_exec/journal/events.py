@@ -15,7 +15,6 @@ from ..records import (
     JournalEntry,
     Mark,
     NotebookMoved,
-    OutputsShown,
     Reviewed,
     marked,
 )
@@ -68,8 +67,6 @@ def _text_of(entry: JournalEntry) -> str | None:
         return f"{entry.before} → {entry.path}"
     if isinstance(entry, EditsDecided):
         return _decisions(entry)
-    if isinstance(entry, OutputsShown):
-        return "on" if entry.always else "off"
     if isinstance(entry, Erased):
         return ": ".join(
             part for part in (counted(entry.payloads, "payload"), entry.reason) if part

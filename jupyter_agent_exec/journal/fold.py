@@ -29,8 +29,6 @@ from ..records import (
     Accepted,
     ApprovalAsked,
     Approved,
-    CellDiscarded,
-    CellRestored,
     CellWritten,
     Closed,
     Dispatched,
@@ -49,9 +47,6 @@ from ..records import (
     NotebookMoved,
     Opened,
     OutputsAccepted,
-    OutputsDiscarded,
-    OutputsRestored,
-    OutputsShown,
     Rejected,
     Reviewed,
     current_mode,
@@ -116,8 +111,6 @@ def _session_after(record: Session, entry: JournalEntry) -> Session:
         return replace(record, path=entry.path)
     elif isinstance(entry, (EditsProposed, EditsDecided)):
         return replace(record, proposed=entry.open)
-    elif isinstance(entry, OutputsShown):
-        return replace(record, show_outputs=entry.always)
     elif isinstance(entry, Closed):
         return replace(
             record,
@@ -411,47 +404,17 @@ class CellHistory:
 
     def __init__(self) -> None:
         self._written: Document | None = None
-        self._undecided: Document | None = None
-        self._decisions: list[Literal["accepted", "discarded"]] = []
-        self._discarded = False
+        self._accepted = False
 
     def add(self, entry: Entry) -> None:
         """Add the next entry of the execution."""
         if isinstance(entry, CellWritten):
             self._written = entry.document
-            if not self._decisions and not self._discarded:
-                self._undecided = entry.document
-        elif isinstance(entry, (OutputsAccepted, OutputsDiscarded)):
-            self._decide("accepted" if isinstance(entry, OutputsAccepted) else "discarded")
-        elif isinstance(entry, OutputsRestored) and self._decisions:
-            self._decisions.pop()
-            self._take_back()
-        elif isinstance(entry, CellDiscarded):
-            self._discarded = True
-        elif isinstance(entry, CellRestored):
-            self._discarded = False
-            self._take_back()
+        elif isinstance(entry, OutputsAccepted):
+            self._accepted = True
 
     def document(self) -> Document | None:
         """Return what the notebook shows of it; None if it has no cell."""
-        document = self._written
-        if document is not None and self._decisions:
-            document = replace(document, outputs=self._decisions[-1])
-        if document is not None and self._discarded:
-            document = replace(document, status="discarded")
-        return document
-
-    def _decide(self, what: Literal["accepted", "discarded"]) -> None:
-        if not self._decisions or self._decisions[-1] != what:
-            self._decisions.append(what)
-
-    def _take_back(self) -> None:
-        """Return to the state before the first decision."""
-        written, undecided = self._written, self._undecided
-        if written is None or undecided is None:
-            return
-        if not self._decisions:
-            written = replace(written, outputs=undecided.outputs)
-        if written.status == "discarded":
-            written = replace(written, status=undecided.status)
-        self._written = written
+        if self._written is None or not self._accepted:
+            return self._written
+        return replace(self._written, outputs="accepted")

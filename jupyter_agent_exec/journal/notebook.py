@@ -8,32 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 from nbformat import NotebookNode, from_dict
 from nbformat.v4.rwbase import split_lines
 
-from ..models import Approval, NotebookTarget, Omitted, Placement, Session
+from ..models import Approval, Omitted, Placement, Session
 from ..records import (
-    Accepted,
-    CellDiscarded,
-    CellWritten,
-    Closed,
     ExecutionRecord,
     Finished,
     KernelStarted,
-    NotebookMoved,
-    Opened,
     PersonRan,
-    Recovered,
     digest_of,
 )
-from ..types import JSON, CellId, Digest, ExecutionId, Via
+from ..types import JSON, CellId, ExecutionId
 from ..widgets import STATE
 from .blobs import BlobStore
 from .environments import Environments
@@ -403,56 +396,6 @@ def _kernel(started: KernelStarted | None) -> dict[str, Any]:
     return {"kernelspec": {**spec, "language": language["name"]}, "language_info": language}
 
 
-class DiscardedCells(NamedTuple):
-    """The discarded cells in a journal. Some may have been restored since."""
-
-    last: dict[CellId, CellDiscarded]
-    """The last discard of each cell."""
-    cells: dict[ExecutionId, dict[str, Any]]
-    """The requested cells, as they were. Those whose payload is gone are left out."""
-
-
-def discarded_cells(
-    path: Path, blobs: BlobStore, wanted: Collection[ExecutionId]
-) -> DiscardedCells:
-    """Read a journal; return the cells of `wanted` executions, and the places of all others.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
-    last: dict[CellId, CellDiscarded] = {}
-    kept: dict[ExecutionId, tuple[Line, Digest]] = {}
-    for line in lines(path):
-        entry = line.entry
-        if isinstance(entry, CellDiscarded):
-            last[entry.cell_id] = entry
-            if entry.execution_id in wanted:
-                kept[entry.execution_id] = line, entry.cell
-    data = {id: blobs.read(*place) for id, place in kept.items()}
-    cells = {id: msgspec.json.decode(each) for id, each in data.items() if each is not None}
-    return DiscardedCells(last, cells)
-
-
-class UnwrittenCells(NamedTuple):
-    """The cells whose outcome a session's journal does not record."""
-
-    path: str
-    """Contents path of the notebook."""
-    placements: dict[ExecutionId, Placement | Literal["end"]]
-    """Where the executions' cells go, in the order in which they were accepted."""
-    via: Via | None
-    """How the notebook was reached last; None if no cell was written."""
-    died_after: str
-    """When the dead server wrote its last entry."""
-    follows: dict[ExecutionId, tuple[CellId, ...]]
-    """The cells that each goes after; see `followed`."""
-    state: SessionState
-    places: dict[ExecutionId, list[Range]]
-    """Where the lines of the session's executions are."""
-
-
 def followed(
     placements: Mapping[ExecutionId, Placement | Literal["end"]], id: ExecutionId
 ) -> tuple[CellId, ...]:
@@ -475,46 +418,3 @@ def followed(
 
 def _after(placement: Placement | Literal["end"]) -> CellId | None:
     return None if placement == "end" else placement.after
-
-
-def unwritten_cells(journal: Path) -> UnwrittenCells | None:
-    """Read a journal; None if its server was not killed, or there are no such cells.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
-    path: str | None = None
-    placements: dict[ExecutionId, Placement | Literal["end"]] = {}
-    unwritten: dict[ExecutionId, Placement | Literal["end"]] = {}
-    via: Via | None = None
-    died_after, has_died = "", False
-    state: SessionState | None = None
-    places: dict[ExecutionId, list[Range]] = {}
-    for line in lines(journal):
-        entry = line.entry
-        state = session_after(state, line)
-        for id in executions_of(entry):
-            places.setdefault(id, []).append(line.at)
-        if isinstance(entry, Opened) and isinstance(entry.target, NotebookTarget):
-            path = entry.target.path
-        elif isinstance(entry, NotebookMoved):
-            path = entry.path
-        elif isinstance(entry, Accepted):
-            if entry.placement is not None and entry.placement != "none":
-                placements[entry.execution_id] = entry.placement
-                unwritten[entry.execution_id] = entry.placement
-        elif isinstance(entry, (CellWritten, CellDiscarded)):
-            unwritten.pop(entry.execution_id, None)
-            via = entry.document.via if isinstance(entry, CellWritten) else via
-        elif isinstance(entry, Recovered):
-            has_died = True
-        elif isinstance(entry, Closed) and entry.reason != "server_died":
-            return None
-        if not has_died:
-            died_after = entry.at
-    if path is None or state is None or not has_died or not unwritten:
-        return None
-    follows = {id: followed(placements, id) for id in unwritten}
-    return UnwrittenCells(path.strip("/"), unwritten, via, died_after, follows, state, places)

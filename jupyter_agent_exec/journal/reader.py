@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,12 +29,8 @@ from .journal import signatures_of
 from .ledger import sessions_below
 from .lines import Line, Range, lines_at
 from .notebook import (
-    DiscardedCells,
     Sign,
-    UnwrittenCells,
-    discarded_cells,
     journal_notebook,
-    unwritten_cells,
 )
 from .proposals import RecordedProposal, SessionProposals
 from .query import ExecutionImage
@@ -369,56 +365,6 @@ class HistoryReader:
         """
         path = self.journal_path(session_id)
         return requirements(path, self._blobs(SessionId(session_id)))
-
-    def discarded_cells(
-        self, session_id: SessionId, wanted: Collection[ExecutionId]
-    ) -> DiscardedCells:
-        """Return what people discarded from a session's notebook, and the `wanted` cells.
-
-        The `wanted` cells are returned as they were before.
-
-        Raises
-        ------
-        SessionNotFound
-            If no session has this id.
-        HistoryUnavailable
-            If its journal cannot be read.
-        """
-        path = self.journal_path(session_id)
-        with _reading(session_id):
-            return discarded_cells(path, self._blobs(session_id), wanted)
-
-    def unwritten_cells(self, root_dir: str) -> dict[SessionId, UnwrittenCells]:
-        """Return the cells that may be missing from notebooks because a server was killed.
-
-        Only servers that served the folder `root_dir` count. This needs no index.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If the history cannot be read now.
-        """
-        unwritten: dict[SessionId, UnwrittenCells] = {}
-        try:
-            for session_id, server_died in sessions_below(self.folder, root_dir).items():
-                journal = self._session_folder(session_id) / "journal.jsonl"
-                cells = unwritten_cells(journal) if server_died and journal.is_file() else None
-                if cells is not None:
-                    unwritten[session_id] = cells
-        except OSError as error:
-            raise HistoryUnavailable(f"The history cannot be read ({error}).") from error
-        return unwritten
-
-    def unwritten_executions(self, cells: UnwrittenCells) -> list[ExecutionRecord]:
-        """Return the executions of unwritten cells, in the order in which they were accepted.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If the journal cannot be read.
-        """
-        places = [cells.places[id] for id in cells.placements]
-        return self._records(cells.state, places)
 
     def proposals(self, session_id: SessionId) -> list[RecordedProposal]:
         """Return a session's proposed edits, the oldest first, and what became of them.

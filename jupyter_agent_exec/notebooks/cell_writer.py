@@ -148,8 +148,6 @@ class WriteLoop:
 
     Parameters
     ----------
-    ready
-        Set when cells may be written.
     merge_delay
         Seconds between two rounds, and before the first write of a new cell, so that the cell of a
         short execution is written only once. The end of an execution does not wait.
@@ -162,13 +160,11 @@ class WriteLoop:
         documents: Notebooks,
         log: logging.Logger,
         *,
-        ready: asyncio.Event | None = None,
         merge_delay: float = MERGE_DELAY,
         batch_delay: float = BATCH_DELAY,
     ) -> None:
         self._documents = documents
         self._log = log
-        self._ready = ready
         self._merge_delay = merge_delay
         self._batch_delay = batch_delay
         self._cells: list[CellWriter] = []
@@ -211,8 +207,6 @@ class WriteLoop:
     async def run(self) -> None:
         """Write until all cells are written or broken off."""
         try:
-            if self._ready is not None:
-                await self._ready.wait()
             while self._cells:
                 await self._changed.wait()
                 await _first(self._urgent, self._not_before - asyncio.get_running_loop().time())

@@ -12,12 +12,10 @@ from msgspec.structs import replace
 
 from ..auth.scopes import Caller
 from ..errors import (
-    AgentExecError,
     CellNotFound,
     DocumentChanged,
     HistoryUnavailable,
     NotFinished,
-    SessionClosed,
 )
 from ..journal.history import History
 from ..models import Document
@@ -27,14 +25,11 @@ from ..records import (
     CellWritten,
     ExecutionRecord,
     OutputsAccepted,
-    OutputsDiscarded,
-    OutputsRestored,
-    OutputsShown,
     timestamp,
 )
 from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
-from ..types import FINAL_STATUSES, ExecutionId
+from ..types import FINAL_STATUSES
 from .execution_cells import NotebookWriter
 from .finished_cells import cell_to_decide_on, finished_cell
 
@@ -123,57 +118,12 @@ class OutputDecisions(DecisionsBase):
 
     async def accept(self, id: str, caller: Caller) -> ExecutionRecord:
         """Put an execution's original outputs into its cell, and trust the cell."""
-        return await self._decide(id, OutputsAccepted, caller.by())
-
-    async def discard(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Remove an execution's outputs from its cell. `accept` brings them back."""
-        return await self._decide(id, OutputsDiscarded, caller.by())
-
-    async def restore(self, id: str, caller: Caller) -> ExecutionRecord:
-        """Undo the last decision about an execution's outputs."""
-        return await self._decide(id, OutputsRestored, caller.by())
+        return await self._decide(id, caller.by())
 
     async def accept_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
         """Accept all held outputs of a session whose cells still exist."""
         held = await self._all(session_id, lambda document: document.outputs == "held")
         return await self._each(held, self.accept, caller)
-
-    async def show_always(self, session_id: str, always: bool, caller: Caller) -> None:
-        """Decide whether held outputs of later executions of a session are accepted as they come.
-
-        Raises
-        ------
-        SessionNotFound, SessionClosed, HistoryUnavailable
-        """
-        session = await self._sessions.session(session_id)
-        cells = self._writer.of(session.id)
-        if cells is None:
-            raise SessionClosed(
-                "Only the outputs of an open session in a notebook can be accepted as they come.",
-                session_id=session.id,
-            )
-        by = caller.by()
-        await self._sessions.decide(
-            session.id, [OutputsShown(at=timestamp(), by=by, always=always)]
-        )
-        cells.owner.shows_outputs = by if always else None
-        self._activity.publish("session", session)
-
-    async def accept_held(self, id: ExecutionId, by: By) -> None:
-        """Accept the outputs of an execution whose session shows them always."""
-        try:
-            await self._sessions.indexed()
-            await self._decide(id, OutputsAccepted, by)
-        except AgentExecError as error:
-            self._log.info("The outputs of %s stay held: %s", id, error.message)
-
-    async def discard_all(self, session_id: str, caller: Caller) -> list[ExecutionRecord]:
-        """Discard all outputs of a session that have no decision yet."""
-        undecided = await self._all(
-            session_id, lambda document: document.outputs in ("inert", "held")
-        )
-        with_outputs = [record for record in undecided if record.outputs]
-        return await self._each(with_outputs, self.discard, caller)
 
     async def _each(
         self,
@@ -189,9 +139,7 @@ class OutputDecisions(DecisionsBase):
                 continue  # the user has changed the cell
         return decided
 
-    async def _decide(
-        self, id: str, kind: type[OutputsAccepted | OutputsDiscarded | OutputsRestored], by: By
-    ) -> ExecutionRecord:
+    async def _decide(self, id: str, by: By) -> ExecutionRecord:
         record = await self._finished(id)
         async with self._writer.lock(record.id):  # no write to the cell is under way
             record = await self._sessions.execution(id)
@@ -201,7 +149,7 @@ class OutputDecisions(DecisionsBase):
                 raise no_cell(record)
             _, notebook = await self._writer.documents.read(session.path)
             cell_to_decide_on(notebook, record)
-            entry = kind(at=timestamp(), by=by, execution_id=record.id)
+            entry = OutputsAccepted(at=timestamp(), by=by, execution_id=record.id)
             await self._sessions.decide(session.id, [entry])
             record = await self._sessions.execution(id)
             shown = await finished_cell(record)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from ..errors import (
@@ -32,11 +31,8 @@ from .cell_writer import (
     MERGE_DELAY,
     CellState,
     CellWriter,
-    ExistingCell,
-    NewCell,
     WriteLoop,
 )
-from .changes import Position
 from .documents import Notebooks
 from .finished_cells import LEFT_ALONE, show_late_outputs
 from .placements import CellPlace, at_end, check, named
@@ -49,29 +45,11 @@ async def _nothing(*_: object) -> None:
     """Do nothing."""
 
 
-class TabCell(NamedTuple):
-    """The cell of a finished execution that was written through a tab."""
-
-    execution_id: ExecutionId
-    cell_id: CellId
-    path: str
-    cell: NewCell | ExistingCell
-    """The cell as it was before the execution."""
-    at: Position | None
-    """Where to insert a new cell again; None stands for its first place."""
-    is_saved: bool = False
-    deleted_in: str | None = None
-    """The panel in which the user has deleted it, and may undo that."""
-
-
 FLUSH_TIMEOUT = 2.0
 """Seconds that reading a notebook waits for cells that are being written."""
 
 CLOSE_TIMEOUT = 5.0
 """Seconds that closing a session waits for cells that are being written."""
-
-MOST_IN_TABS: Final = 2000
-"""How many finished cells of tabs to remember."""
 
 
 class NotebookWriter:
@@ -103,29 +81,17 @@ class NotebookWriter:
         self._batch_delay = batch_delay
         self._tasks = Tasks(log)
         self._loops: dict[str, WriteLoop] = {}
-        self.recovered = asyncio.Event()
-        """Cleared while `CellRecovery` writes the cells of a killed server."""
-        self.recovered.set()
-        self.in_tabs: OrderedDict[ExecutionId, TabCell] = OrderedDict()
-        """The finished cells that tabs have; see `TabCells`."""
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
     def cells(
         self,
         owner: LiveSession,
-        accept_held: AcceptHeld = _nothing,
         replace_edit: ReplaceEdit = _nothing,
     ) -> SessionCells:
         """Return the cells of a session whose target is a notebook; see `SessionCells`."""
-        cells = self._sessions[owner.id] = SessionCells(owner, self, accept_held, replace_edit)
+        cells = self._sessions[owner.id] = SessionCells(owner, self, replace_edit)
         return cells
-
-    def unsaved(self, cell: TabCell) -> None:
-        """Remember a finished cell that a tab has, but not yet its file."""
-        self.in_tabs[cell.execution_id] = cell
-        if len(self.in_tabs) > MOST_IN_TABS:
-            self.in_tabs.popitem(last=False)
 
     def settle(self, path: str, via: Via | None) -> None:
         """Bring what was changed in one tab to the other tabs of the notebook."""
@@ -137,7 +103,6 @@ class NotebookWriter:
         pending = self.hurry(path)
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_TIMEOUT):
-                await self.recovered.wait()
                 if pending:
                     await asyncio.wait(pending)
 
@@ -184,7 +149,6 @@ class NotebookWriter:
             loop = self._loops[now] = WriteLoop(
                 self.documents,
                 self.log,
-                ready=self.recovered,
                 merge_delay=self.merge_delay,
                 batch_delay=self._batch_delay,
             )
@@ -216,8 +180,6 @@ class SessionCells(ExecutionCells):
 
     Parameters
     ----------
-    accept_held
-        Accepts an execution's held outputs on a user's behalf.
     replace_edit
         Replaces the session's proposed edit of a cell by an execution that edits the cell.
     """
@@ -226,12 +188,10 @@ class SessionCells(ExecutionCells):
         self,
         owner: LiveSession,
         writer: NotebookWriter,
-        accept_held: AcceptHeld,
         replace_edit: ReplaceEdit,
     ) -> None:
         self.owner = owner
         self._writer = writer
-        self._accept_held = accept_held
         self._replace_edit = replace_edit
         self._tasks = Tasks(writer.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
@@ -371,14 +331,8 @@ class SessionCells(ExecutionCells):
             finally:
                 writer.break_off()
                 document = writer.document()
-                if document.status == "unsaved":
-                    first, at = writer.first, writer.again_at
-                    self._writer.unsaved(TabCell(id, writer.cell_id, document.path, first, at))
                 await self.tell(id, document)
                 del self._writers[id]
-        by = self.owner.shows_outputs
-        if document.outputs == "held" and by is not None:
-            await self._accept_held(id, by)
 
     def _follows(self, id: ExecutionId) -> tuple[CellId, ...]:
         return followed(self._placements, id) if id in self._placements else ()

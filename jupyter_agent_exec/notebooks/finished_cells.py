@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
 from ..inert import inert, set_outputs
-from ..journal.ids import is_execution_id
 from ..models import Document
 from ..records import ExecutionRecord
 from ..redaction import may_be
@@ -115,27 +114,6 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
             cell_id=id,
         )
     return cell
-
-
-def check_untouched(cell: Cell, record: ExecutionRecord) -> None:
-    """Raise DocumentChanged unless a cell is exactly as an agent inserted it.
-
-    Also raises for a user's cell that the agent only ran.
-    """
-    id = id_of(cell)
-    why: str | None = None
-    if id is None or not is_execution_id(id):
-        why = "was there before the agent ran it"
-    elif not _shows_still(cell, record):
-        why = "was run again since"
-    elif not may_be(joined(cell["source"]), record.source):
-        why = "was edited since"
-    if why is not None:
-        raise DocumentChanged(
-            f"The cell {why}, so it is not the agent's alone; delete it in the notebook.",
-            execution_id=record.id,
-            cell_id=id,
-        )
 
 
 def shows(cell: Cell, id: ExecutionId) -> bool:

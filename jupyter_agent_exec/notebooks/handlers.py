@@ -14,10 +14,7 @@ from ..auth.handler import AgentExecHandler, AgentExecWebSocket
 from ..auth.operations import requires
 from ..models import (
     AcceptOutputs,
-    AcceptSession,
     DecideEdits,
-    DiscardCell,
-    DiscardOutputs,
     EditNotebook,
     Execution,
     ExecutionList,
@@ -26,8 +23,6 @@ from ..models import (
     OpenNotebookList,
     ProposalList,
     Request,
-    RestoreCell,
-    RestoreOutputs,
 )
 from ..records import ExecutionRecord
 from ..sessions.answers import over_http
@@ -35,7 +30,6 @@ from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId, SessionId
 from .backends.tab import Page, TabBackend
 from .decisions import OutputDecisions
-from .discarded_cells import CellDecisions
 from .manager import CellsQuery, NotebookManager
 from .proposals import Proposals
 
@@ -130,7 +124,6 @@ class NotebookDecisionsBase(SessionsBase):
     """Base of the handlers below."""
 
     output_decisions: OutputDecisions
-    cell_decisions: CellDecisions
 
     async def answer_executions(self, records: Sequence[ExecutionRecord]) -> None:
         """Answer with the executions that were accepted or discarded."""
@@ -149,80 +142,14 @@ class AcceptHandler(NotebookDecisionsBase):
         await self.answer_execution(await self.output_decisions.accept(execution_id, self.caller))
 
 
-class DiscardHandler(NotebookDecisionsBase):
-    """An execution's outputs, discarded."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: Execution})
-    async def post(self, execution_id: str, body: DiscardOutputs) -> None:
-        """Remove an execution's outputs from the notebook. Accepting brings them back."""
-        await self.answer_execution(await self.output_decisions.discard(execution_id, self.caller))
-
-
-class RestoreHandler(NotebookDecisionsBase):
-    """An execution's outputs, as they were before a decision."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=RestoreOutputs, answers={200: Execution})
-    async def post(self, execution_id: str, body: RestoreOutputs) -> None:
-        """Undo the last decision about an execution's outputs."""
-        await self.answer_execution(await self.output_decisions.restore(execution_id, self.caller))
-
-
-class DiscardCellHandler(NotebookDecisionsBase):
-    """An execution's cell, discarded from its notebook."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=DiscardCell, answers={200: Execution})
-    async def post(self, execution_id: str, body: DiscardCell) -> None:
-        """Remove an execution's cell from the notebook, if it is as the agent left it."""
-        await self.answer_execution(await self.cell_decisions.discard(execution_id, self.caller))
-
-
-class RestoreCellHandler(NotebookDecisionsBase):
-    """An execution's cell, restored to its notebook."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=RestoreCell, answers={200: Execution})
-    async def post(self, execution_id: str, body: RestoreCell) -> None:
-        """Restore a discarded cell at its former place."""
-        await self.answer_execution(await self.cell_decisions.restore(execution_id, self.caller))
-
-
 class AcceptAllHandler(NotebookDecisionsBase):
     """All held outputs of a session, accepted."""
 
     @web.authenticated
-    @requires("edit:notebook", "decide", body=AcceptSession, answers={200: ExecutionList})
-    async def post(self, session_id: str, body: AcceptSession) -> None:
-        """Accept a session's held outputs; with `always`, also those of later executions."""
-        if body.always is not None:
-            await self.output_decisions.show_always(session_id, body.always, self.caller)
-        decided: Sequence[ExecutionRecord] = []
-        if body.always is not False:
-            decided = await self.output_decisions.accept_all(session_id, self.caller)
-        await self.answer_executions(decided)
-
-
-class DiscardAllHandler(NotebookDecisionsBase):
-    """All outputs of a session that have no decision yet, discarded."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=DiscardOutputs, answers={200: ExecutionList})
-    async def post(self, session_id: str, body: DiscardOutputs) -> None:
-        """Remove a session's outputs from the notebook, if they have no decision yet."""
-        decided = await self.output_decisions.discard_all(session_id, self.caller)
-        await self.answer_executions(decided)
-
-
-class DiscardCellsHandler(NotebookDecisionsBase):
-    """All cells of a session, discarded from its notebook."""
-
-    @web.authenticated
-    @requires("edit:notebook", "decide", body=DiscardCell, answers={200: ExecutionList})
-    async def post(self, session_id: str, body: DiscardCell) -> None:
-        """Remove a session's cells from the notebook, if they are as the agent left them."""
-        decided = await self.cell_decisions.discard_all(session_id, self.caller)
+    @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: ExecutionList})
+    async def post(self, session_id: str, body: AcceptOutputs) -> None:
+        """Accept a session's held outputs."""
+        decided = await self.output_decisions.accept_all(session_id, self.caller)
         await self.answer_executions(decided)
 
 
@@ -305,12 +232,6 @@ ROUTES = (
     ("/sessions/{session_id}/proposals/reject", RejectEditsHandler),
     ("/sessions/{session_id}/proposals/undo", UndoEditsHandler),
     ("/executions/{execution_id}/accept", AcceptHandler),
-    ("/executions/{execution_id}/discard", DiscardHandler),
-    ("/executions/{execution_id}/restore", RestoreHandler),
-    ("/executions/{execution_id}/cell/discard", DiscardCellHandler),
-    ("/executions/{execution_id}/cell/restore", RestoreCellHandler),
     ("/sessions/{session_id}/accept", AcceptAllHandler),
-    ("/sessions/{session_id}/discard", DiscardAllHandler),
-    ("/sessions/{session_id}/cells/discard", DiscardCellsHandler),
 )
 """Paths under the namespace, and their handlers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Literal
 from weakref import WeakValueDictionary
@@ -28,7 +28,6 @@ from ..models import (
     derive,
 )
 from ..records import (
-    SERVER,
     By,
     EditDecision,
     EditsDecided,
@@ -46,7 +45,6 @@ from ..types import (
     CellId,
     ExecutionId,
     ProposalId,
-    ProposedEditId,
     SessionId,
     TokenId,
     Via,
@@ -60,7 +58,6 @@ from .proposed_edits import (
     DoesNotFit,
     cells_to_decide,
     complete,
-    is_shown,
     keeping,
     proposed_order,
     shown_edit,
@@ -92,10 +89,8 @@ class Proposals:
         activity: Activity,
         *,
         root_dir: str,
-        kept_in_tab: Callable[[SessionId, str, Sequence[RecordedEdit]], None],
     ) -> None:
         self._root_dir = root_dir
-        self._kept_in_tab = kept_in_tab
         self._notebooks = notebooks
         self._sessions = sessions
         self._history = history
@@ -189,30 +184,6 @@ class Proposals:
             if replaced:
                 path = recorded[-1].path
                 await self._write(session_id, _entry_of(recorded, path, execution.by, replaced))
-
-    async def propose_lost(
-        self, session_id: SessionId, path: str, ids: Collection[ProposedEditId]
-    ) -> None:
-        """Propose kept edits again if a notebook does not show them, because a tab lost them.
-
-        They are not made again, because the user may have taken them back in the tab.
-
-        Raises
-        ------
-        NotebookNotFound, DocumentUnwritable, HistoryUnavailable
-            Nothing was proposed.
-        """
-        async with self._lock(session_id):
-            recorded = await self._recorded(session_id)
-            _, notebook = await self._notebooks.read(path)
-            lost = tuple(
-                EditDecision(id=edit.id, status="open", reason=LOST)
-                for each in recorded
-                for edit in each.edits
-                if edit.id in ids and edit.status == "kept" and not is_shown(edit, notebook)
-            )
-            if lost:
-                await self._write(session_id, _entry_of(recorded, path, SERVER, lost))
 
     async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
         """Return a notebook as it would be with the open edits of a session.
@@ -553,10 +524,6 @@ class _Decision:
             after=payloads[1].digest if payloads else None,
         )
         await self._proposals._write(id, entry, payloads)
-        if entry.via == "tab" and self._what == "kept":
-            kept = {decision.id for decision in self._decisions if decision.status == "kept"}
-            edits = [edit for each in recorded for edit in each.edits if edit.id in kept]
-            self._proposals._kept_in_tab(id, self._path, edits)
 
     def _cells_of_decisions(self, recorded: Iterable[RecordedProposal]) -> set[CellId]:
         made = {each.id for each in self._decisions if each.status == self._what}

@@ -133,8 +133,6 @@ class LiveSession(ExecutionObserver):
         """What became of its proposed edits, as far as its agent does not know."""
         self.is_unwanted = False
         """Whether the notebook that was created for it goes when it is closed."""
-        self.shows_outputs: By | None = None
-        """Who decided that its held outputs are accepted as they come; None if nobody did."""
         self._outside = resources.observe(record)
         cells: ExecutionCells | None = None
         if self._notebook is not None:
@@ -198,7 +196,6 @@ class LiveSession(ExecutionObserver):
             approval=self.gate.mode,
             next_approval=self.gate.next_approval,
             grant=None if (grant := self.gate.grant) is None else grant.model(),
-            show_outputs=self.shows_outputs is not None,
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             behind=self.gate.behind,
             proposed=self.proposed,

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -196,16 +196,6 @@ REMEMBERED: Final = 256
 tabs."""
 
 
-class CellReport(NamedTuple):
-    """A tab has told which cells of agents it has."""
-
-    tab: Tab
-    is_new: bool
-    """Whether the tab has read or saved its file since its last report."""
-    is_elsewhere: bool
-    """Whether another tab has unsaved changes of agents."""
-
-
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
     """The tabs that show one notebook."""
 
@@ -232,7 +222,6 @@ class TabBackend:
     def __init__(
         self,
         *,
-        announced: Callable[[CellReport], None] = lambda _: None,
         log: logging.Logger,
         timeout: float = ANSWER_TIMEOUT,
         kernel_timeout: float = KERNEL_TIMEOUT,
@@ -246,8 +235,6 @@ class TabBackend:
         self._announced = asyncio.Event()
         self._written: OrderedDict[str, str] = OrderedDict()
         self._stopped = False
-        self._file_numbers: OrderedDict[str, int] = OrderedDict()  # by panel
-        self._cells_announced = announced
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -272,42 +259,18 @@ class TabBackend:
         if isinstance(message, wire.Answer):
             page.receive_answer(message)
             return
-        before = page.tabs
         page.announce(message.notebooks)
         self._wake()
-        for tab in page.tabs.values():
-            self._report_cells(tab)
-        self._report_others([tab for id, tab in before.items() if id not in page.tabs])
         for tab in page.tabs.values():
             if self._written.get(_key(tab.shown.path), tab.shown.hash) != tab.shown.hash:
                 self._reload([tab])
 
     def disconnect(self, page: Page) -> None:
         """Forget a page whose socket was closed."""
-        closed = list(page.tabs.values())
         page.leave()
         self._wake()
         if page in self._pages:
             self._pages.remove(page)
-        self._report_others(closed)
-
-    def _report_cells(self, tab: Tab) -> None:
-        file, panel = tab.shown.file, tab.shown.panel
-        if file is None or not tab.is_reachable:
-            return
-        is_new = self._file_numbers.get(panel) != file.number
-        self._file_numbers[panel] = file.number
-        if len(self._file_numbers) > REMEMBERED:
-            self._file_numbers.popitem(last=False)
-        others = (other for other in self._tabs(tab.shown.path) if other is not tab)
-        has_changes = any(other.has_changes for other in others)
-        self._cells_announced(CellReport(tab, is_new, has_changes or tab.has_changes))
-
-    def _report_others(self, closed: Sequence[Tab]) -> None:
-        """Report tabs that show the same notebooks as tabs that were closed with changes."""
-        for path in {tab.shown.path for tab in closed if tab.has_changes}:
-            for tab in self._tabs(path)[:1]:
-                self._report_cells(tab)
 
     # -- documents ---------------------------------------------------------------------------------
 
@@ -355,15 +318,6 @@ class TabBackend:
         """Wake up all callers that wait for an announcement."""
         announced, self._announced = self._announced, asyncio.Event()
         announced.set()
-
-    def holder(self, path: str) -> str | None:
-        """Return the panel of the tab that has unsaved changes of agents; None if none has."""
-        tabs = self._tabs(path)[:1]
-        return next((tab.shown.panel for tab in tabs if tab.has_changes), None)
-
-    def is_open(self, panel: str) -> bool:
-        """Return whether a page has a tab."""
-        return any(panel in page.tabs for page in self._pages)
 
     def other_tabs(self, path: str) -> int:
         """Return how many other tabs show a notebook, besides the one in use."""
