@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -30,15 +30,6 @@ class ClientGone(Exception):
     """The client cancelled the call or disconnected, so nobody reads the answer."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Elicited:
-    """The user's answer to an elicitation."""
-
-    action: Literal["accept", "decline", "cancel"]
-    content: Mapping[str, Any]
-    """The form's values; empty unless the user accepted."""
-
-
 class Client(Protocol):
     """The client of a call, whatever MCP revision it uses."""
 
@@ -50,18 +41,11 @@ class Client(Protocol):
     def trace_id(self) -> str | None:
         """The id of the trace in which the client calls; None if it sends none."""
 
-    @property
-    def can_elicit(self) -> bool:
-        """Whether the client can ask its user a question."""
-
     async def progress(self, message: str, fraction: float | None) -> None:
         """Send a progress notification if the client requested progress."""
 
     async def log(self, level: LogLevel, text: str) -> None:
         """Send a log message if the client wants this level."""
-
-    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        """Ask the client's user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,14 +82,10 @@ class Call:
         asker: RequestSender,
         managers: Managers,
         client: Client,
-        state: str | None = None,
     ) -> None:
         self.asker = asker
         self.caller = asker.caller
         self.managers = managers
-        self.state = state
-        """The `state` passed to `elicit` in the previous round, if the client sent this call again
-        with the user's answer. It comes from the client: validate it like any argument."""
         self.cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the client has cancelled the call or disconnected."""
         self.watched: ExecutionId | None = None
@@ -201,32 +181,6 @@ class Call:
     def trace_id(self) -> str | None:
         """The id of the trace in which the client calls; None if it sends none."""
         return self._client.trace_id
-
-    @property
-    def can_elicit(self) -> bool:
-        """Whether the client can ask its user a question."""
-        return self._client.can_elicit
-
-    async def elicit(self, message: str, schema: dict[str, Any], *, state: str) -> Elicited:
-        """Ask the client's user. Call this only if `can_elicit` is true.
-
-        In MCP revision 2026-07-28 the call ends here, and the client sends it again with the
-        answer. The second call has `state` from its start, and this method returns at once. So
-        ask only one question per call. Before it, do only work that may run twice, or that the
-        tool skips when `state` is set.
-
-        Parameters
-        ----------
-        message
-            The question.
-        schema
-            JSON schema of an object with flat properties.
-        state
-            What the tool needs to continue, such as an execution's id. The client sees it, so it
-            must hold no secret.
-        """
-        self.asker.check_still()
-        return await self.until(self._client.elicit(message, schema, state))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from mcp.server.subscriptions import (
     SubscriptionBus,
 )
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -42,7 +42,7 @@ from . import (
     tools_notebooks,
     tools_sessions,
 )
-from .call import Call, ClientGone, Elicited, LogLevel, Managers, RequestSender
+from .call import Call, ClientGone, LogLevel, Managers, RequestSender
 from .endpoint import Application, Options
 from .exchange import Exchange
 from .tool import (
@@ -169,10 +169,8 @@ class Methods:
 
     def call(self, context: Context, params: types.RequestParams | None = None) -> Call:
         """Return the `Call` for a request."""
-        again = params if isinstance(params, types.InputResponseRequestParams) else None
         client = SdkClient(
             context,
-            answers=None if again is None else again.input_responses,
             session_id=_session_id(context),
             levels=self._levels,
         )
@@ -180,7 +178,6 @@ class Methods:
             asker=_asker(context),
             managers=self._managers,
             client=client,
-            state=None if again is None else again.request_state,
         )
 
     async def _may(self, context: Context) -> list[str]:
@@ -354,9 +351,7 @@ class Calls:
         self._tasks = Tasks(log)
         self._going: set[Call] = set()
 
-    async def run(
-        self, tool: Tool[Any], call: Call, arguments: Any
-    ) -> CallToolResult | InputRequiredResult:
+    async def run(self, tool: Tool[Any], call: Call, arguments: Any) -> CallToolResult:
         """Run a tool and return the result for the client."""
         task = self._tasks.start(self._told(tool, call, arguments), f"mcp-{tool.name}")
         self._going.add(call)
@@ -382,15 +377,11 @@ class Calls:
             call.cancel()
         await self._tasks.end(STOP_SECONDS)
 
-    async def _told(
-        self, tool: Tool[Any], call: Call, arguments: Any
-    ) -> CallToolResult | InputRequiredResult:
+    async def _told(self, tool: Tool[Any], call: Call, arguments: Any) -> CallToolResult:
         try:
             answered = await tool.run(call, arguments)
             call.asker.check_still()
             return result_of(answered)
-        except AskFirst as question:
-            return question.result
         except ClientGone:
             await self._interrupt(call)
             return refusal(SERVER_STOPPED if self._stopping else CANCELLED)
@@ -407,24 +398,7 @@ class Calls:
                 await call.managers.sessions.cancel(call.watched, call.caller)
 
 
-_QUESTION: Final = "question"
-"""Key of the only question that a call asks."""
-
 _LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)
-
-
-class AskFirst(Exception):
-    """Ends the call with a question. The client sends the call again with the user's answer.
-
-    Parameters
-    ----------
-    result
-        The result to send instead of an answer.
-    """
-
-    def __init__(self, result: types.InputRequiredResult) -> None:
-        super().__init__()
-        self.result = result
 
 
 class LogLevels:
@@ -470,12 +444,10 @@ class SdkClient:
         self,
         context: ServerRequestContext[Any, Any],
         *,
-        answers: types.InputResponses | None,
         session_id: str | None,
         levels: LogLevels,
     ) -> None:
         self._context = context
-        self._answers = answers or {}
         self._session_id = session_id
         self._levels = levels
         self._told = 0
@@ -496,15 +468,6 @@ class SdkClient:
         sent = (self._context.meta or {}).get("traceparent")
         found = _TRACEPARENT.match(sent) if isinstance(sent, str) else None
         return None if found is None else found[1]
-
-    @property
-    def can_elicit(self) -> bool:
-        """Whether the client can ask its user a question with a form."""
-        able = self._context.session.client_capabilities
-        if able is None or able.elicitation is None:
-            return False
-        only_urls = able.elicitation.form is None and able.elicitation.url is not None
-        return not only_urls and (self._stateless or self._context.session.can_send_request)
 
     async def progress(self, message: str, fraction: float | None) -> None:
         """Send a progress notification if the client requested progress.
@@ -529,28 +492,6 @@ class SdkClient:
             await self._context.session.send_notification(
                 types.LoggingMessageNotification(params=params), self._context.request_id
             )
-
-    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        """Ask the client's user; in revision 2026-07-28, end the call with the question."""
-        if not self._stateless:
-            answer: Any = await self._context.session.elicit_form(
-                message, schema, self._context.request_id
-            )
-            return _elicited(answer)
-        answer = self._answers.get(_QUESTION)
-        if isinstance(answer, types.ElicitResult):
-            return _elicited(answer)
-        params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
-        raise AskFirst(
-            types.InputRequiredResult(
-                input_requests={_QUESTION: types.ElicitRequest(params=params)},
-                request_state=state,
-            )
-        )
-
-
-def _elicited(answer: types.ElicitResult) -> Elicited:
-    return Elicited(action=answer.action, content=answer.content or {})
 
 
 TOOLS: tuple[Tool[Any], ...] = (

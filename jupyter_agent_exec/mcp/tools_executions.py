@@ -37,7 +37,6 @@ from ..sessions.answers import edit_notes
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
 from .call import Call
-from .elicitation import ask_person, asked_in
 from .progress import until_finished
 from .results import cut, execution_answer, fitting, nothing, read_on
 from .tool import READS, Answered, Hints, Tool
@@ -108,9 +107,6 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
 
 
 async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
-    known = None if call.state is None else await _asked_before(call, asked)
-    if known is not None:
-        return await _run(call, known.session_id, asked, known)
     if asked.session_id is not None:
         return await _run(call, asked.session_id, asked)
     session, is_new = await _opened(call, asked)
@@ -122,16 +118,8 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         raise
 
 
-async def _run(
-    call: Call, session_id: SessionId, asked: ExecuteArguments, known: ExecutionRecord | None = None
-) -> Answered:
-    """Run code in a session.
-
-    Parameters
-    ----------
-    known
-        The execution, if a previous round of this call has begun it.
-    """
+async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> Answered:
+    """Run code in a session."""
     await call.reach_session("look" if asked.trial else "exec", session_id)
     manager, settings = call.managers.sessions, call.managers.settings
     live = manager.open_session(session_id)
@@ -145,13 +133,12 @@ async def _run(
         if asked.steps is not None:
             return await _run_steps(call, session_id, asked, prefix)
         # `until_finished` waits for it later, and sends progress to the client.
-        record = known or await manager.submission.execute(
+        record = await manager.submission.execute(
             session_id,
             derive(Execute, asked, claim=_claim(call, asked), wait=0),
             call.caller,
             asked.idempotency_key,
         )
-        await ask_person(call, record)
         record = await until_finished(call, record.id, settings.wait(asked.wait))
     answered = await _answer(call, manager.with_news(record), prefix)
     if asked.session_id is None:
@@ -176,17 +163,6 @@ async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
         )
     wanted = OpenArguments(target=asked.target, client_id=asked.idempotency_key)
     return await open_session(call, wanted)
-
-
-async def _asked_before(call: Call, asked: ExecuteArguments) -> ExecutionRecord:
-    """Return the execution that the client's user was asked about in the previous round."""
-    assert call.state is not None
-    id, _ = asked_in(call.state)
-    record = await call.managers.sessions.execution(id)
-    is_other = asked.session_id not in (None, record.session_id)
-    if is_other or asked.steps is not None or asked.source not in (None, record.source):
-        raise InvalidRequest("requestState: belongs to another call.", field="requestState")
-    return record
 
 
 async def _run_steps(
