@@ -1150,18 +1150,6 @@ class PeopleRecorded(Answer, frozen=True, kw_only=True):
     what: RecordPeople = "off"
 
 
-class AccessRequest(Answer, frozen=True, kw_only=True):
-    """A scope for lack of which an agent was refused, and that a user may give its token."""
-
-    id: str
-    token: TokenRef
-    scope: str
-    """For one notebook, or none."""
-    text: str
-    """What the scope allows, in words. It may end with a path that the agent chose."""
-    asked_at: str
-
-
 class Approvals(Answer, frozen=True, kw_only=True):
     """What waits for a user, the approval policy, and the pause."""
 
@@ -1169,8 +1157,6 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Executions with status `awaiting_approval`; the longest waiting first."""
     proposing: list[Session] = field(default_factory=list)
     """Sessions with proposed edits that are open, the oldest first."""
-    access_requests: list[AccessRequest] = field(default_factory=list)
-    """What agents were refused, the oldest first; empty for an agent token."""
     policy: ApprovalPolicy
     paused: Pause | None
     needs_passphrase: bool = False

@@ -15,7 +15,6 @@ from ._version import __version__
 from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Reviews
 from .auth.access import AccessControl, TargetAccess
-from .auth.access_requests import AccessRequests
 from .auth.denials import Denials
 from .auth.refusals import Refusal
 from .auth.token_store import TokenStore
@@ -205,9 +204,6 @@ class Services:
             thread=self._token_thread,
             log=self._log,
         )
-        self.access_requests = AccessRequests(
-            self.tokens, changed=partial(self.activity.publish, "approvals", None)
-        )
         self.unlocks = Unlocks(
             traits.decision_passphrase_hash, self.history.note_owed, thread=self._disk
         )
@@ -345,7 +341,6 @@ class Services:
         traits = self._traits
         return {
             "access": self.access,
-            "access_requests": self.access_requests,
             "allow_full_access": traits.allow_full_access,
             "approval_policy": lambda: self.approvals.policy,
             "approvals": self.approvals,

@@ -37,13 +37,11 @@ class ApprovalsBase(SessionsBase):
         policy, paused = self.approvals.policy, self.approvals.paused
         is_person = self.caller.token is None
         sinks = self.approvals.failing_sinks if is_person else []
-        requests = self.access_requests.waiting() if is_person else []
         await self.answer_large(
             self.approvals.asking(only=only),
             lambda executions: Approvals(
                 executions=executions,
                 proposing=proposing,
-                access_requests=requests,
                 policy=policy,
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,

@@ -37,7 +37,6 @@ from ..models import Problem
 from ..types import TokenId
 from ..workarounds import note_current_user
 from .access import AccessControl, denied
-from .access_requests import AccessRequests
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials
 from .operations import Operation, operations
@@ -117,7 +116,6 @@ class AgentExecHandler(JupyterHandler):
 
     caller: Caller
     access: AccessControl
-    access_requests: AccessRequests
     tokens: Tokens
     denials: Denials
     on_refusal: Callable[[Refusal], None]
@@ -320,7 +318,6 @@ class AgentExecHandler(JupyterHandler):
         """Record an error that refuses an agent something, and take it up as a request."""
         if error.is_denial and (token := self.caller.token) is not None:
             self.denials.note(token.id, error.code, method, route)
-            self.access_requests.note(token, error.detail.get("scope"))
 
     # -- authorization -----------------------------------------------------------------------------
 

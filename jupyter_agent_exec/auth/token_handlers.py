@@ -87,18 +87,6 @@ class ScopesHandler(TokensBase):
         self.answer(await self.tokens.extend(token_id, body.scopes, self.caller))
 
 
-class AccessRequestHandler(AgentExecHandler):
-    """A request for access."""
-
-    @web.authenticated
-    @requires("tokens", answers={204: None}, without_passphrase=True)
-    async def delete(self, request_id: str) -> None:
-        """Dismiss a request for access. Its token cannot make the same one again."""
-        self.access_requests.dismiss(request_id)
-        self.set_status(HTTPStatus.NO_CONTENT)
-        await self.finish()
-
-
 class UnlockHandler(AgentExecHandler):
     """The passphrase."""
 
@@ -185,6 +173,5 @@ ROUTES: Final[list[tuple[str, type[AgentExecHandler]]]] = [
     ("/tokens", TokensHandler),
     ("/tokens/{token_id}", TokenHandler),
     ("/tokens/{token_id}/scopes", ScopesHandler),
-    ("/access-requests/{request_id}", AccessRequestHandler),
     ("/unlock", UnlockHandler),
 ]

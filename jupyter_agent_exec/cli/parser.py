@@ -64,7 +64,7 @@ _COMMANDS: Final[tuple[Command | tuple[Command, ...], ...]] = (
     user_decisions.keep,
     user_decisions.undo,
     user_decisions.passphrase,
-    (tokens.new, tokens.list_all, tokens.allow, tokens.dismiss, tokens.revoke),
+    (tokens.new, tokens.list_all, tokens.revoke),
     user_decisions.review,
     erase.erase,
     retain.retain,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import get_args
 
-from ..client import AgentExecClient
 from ..client.client import SCOPES
-from ..errors import NotFound
-from ..lookalikes import exact
-from ..models import AccessRequest, Caps
+from ..models import Caps
 from ..types import ApprovalMode, EditMode
 from . import exit_codes
 from .command import command
@@ -141,45 +138,6 @@ def list_all(arguments: Namespace, console: Console) -> int:
         last_width=60,
     )
     return exit_codes.OK
-
-
-def _request_options(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="of the request (r_…), from `pending`")
-
-
-@command("allow", "give a token what its agent asks for", _request_options)
-def allow(arguments: Namespace, console: Console) -> int:
-    """Allow a request for access."""
-    with connected(arguments, console, may_start=False) as client:
-        request = _request(client, arguments.id)
-        id, scope = request.token.id, request.scope
-        token = decided(client, console, lambda: client.extend_token(id, [scope]))
-    if arguments.json:
-        console.json(token)
-    else:
-        console.line(f"{token.id}  {exact(request.text)}")
-    return exit_codes.OK
-
-
-@command("dismiss", "dismiss what a token's agent asks for", _request_options)
-def dismiss(arguments: Namespace, console: Console) -> int:
-    """Dismiss a request for access."""
-    with connected(arguments, console, may_start=False) as client:
-        request = _request(client, arguments.id)
-        client.dismiss_access_request(request.id)
-    if arguments.json:
-        console.json(request)
-    else:
-        console.line(f"{request.id}  dismissed")
-    return exit_codes.OK
-
-
-def _request(client: AgentExecClient, id: str) -> AccessRequest:
-    requests = client.approvals().access_requests
-    found = next((request for request in requests if request.id == id), None)
-    if found is None:
-        raise NotFound(f"No request for access {id!r} waits.", request_id=id)
-    return found
 
 
 def _revoke_options(parser: ArgumentParser) -> None:

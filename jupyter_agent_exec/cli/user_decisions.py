@@ -40,10 +40,7 @@ def pending(arguments: Namespace, console: Console) -> int:
     _say_if_paused(approvals, console)
     for execution in approvals.executions:
         _show(execution, execution.source, console)
-    for request in approvals.access_requests:
-        console.line(f"{request.id}  {quoted(exact(request.token.label))} asks for access")
-        console.line(f"  {exact(request.text)}")
-    if not approvals.executions and not approvals.access_requests:
+    if not approvals.executions:
         console.note("Nothing asks for approval.")
     return exit_codes.OK
 

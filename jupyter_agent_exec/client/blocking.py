@@ -272,5 +272,4 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     mint_token = blocking(AsyncAgentExecClient.mint_token)
     tokens = blocking(AsyncAgentExecClient.tokens)
     extend_token = blocking(AsyncAgentExecClient.extend_token)
-    dismiss_access_request = blocking(AsyncAgentExecClient.dismiss_access_request)
     revoke_token = blocking(AsyncAgentExecClient.revoke_token)

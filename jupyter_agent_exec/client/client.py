@@ -15,7 +15,7 @@ from .. import models
 from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
-from .replies import check, read
+from .replies import read
 from .requests import (
     API,
     Preloadable,
@@ -719,17 +719,6 @@ class AsyncAgentExecClient:
         request = models.ExtendToken(scopes=list(scopes))
         path = f"/tokens/{segment(token_id)}/scopes"
         return await self._connection.send_model("POST", path, request, _token)
-
-    async def dismiss_access_request(self, request_id: str) -> None:
-        """Take a request for access from the list; its token cannot make the same one again.
-
-        Raises
-        ------
-        NotFound
-            It does not wait any more.
-        """
-        path = f"{API}/access-requests/{segment(request_id)}"
-        check(await self._connection.send(Request("DELETE", path)))
 
     async def revoke_token(self, token_id: str) -> models.Token:
         """Revoke a token: its sessions are closed, and running code is interrupted.
