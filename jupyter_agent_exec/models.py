@@ -1493,26 +1493,6 @@ class Text(Answer, frozen=True, kw_only=True):
     """Bytes that were printed but not kept."""
 
 
-class TextMatch(Answer, frozen=True, kw_only=True):
-    """A line of an execution's text that matches a pattern."""
-
-    line: int
-    """Counted from 1."""
-    offset: int
-    text: str
-    """The line's first 1,000 characters."""
-
-
-class TextMatches(Answer, frozen=True, kw_only=True):
-    """Lines of an execution's text that match a pattern."""
-
-    matches: list[TextMatch]
-    next_offset: int | None
-    """The offset at which to search further; null if the whole text was searched."""
-    total_bytes: int
-    omitted_bytes: int
-
-
 class ServerStatus(Answer, frozen=True, kw_only=True):
     """The state of the extension."""
 

@@ -95,8 +95,6 @@ class TextQuery(Request, frozen=True, kw_only=True):
     """Byte at which to begin."""
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 50_000
     """Maximum bytes of text; with `grep`, maximum lines."""
-    grep: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
-    """A regular expression: return only lines that match, with their numbers."""
 
 
 class SearchQuery(Request, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from typing import Final, overload
+from typing import Final
 from uuid import uuid4
 
 import httpx2
@@ -47,7 +47,6 @@ _sessions = msgspec.json.Decoder(models.SessionList)
 _execution = msgspec.json.Decoder(models.Execution)
 _hits = msgspec.json.Decoder(models.SearchResults)
 _text = msgspec.json.Decoder(models.Text)
-_matches = msgspec.json.Decoder(models.TextMatches)
 _notebooks = msgspec.json.Decoder(models.OpenNotebookList)
 _approvals = msgspec.json.Decoder(models.Approvals)
 _proposals = msgspec.json.Decoder(models.ProposalList)
@@ -544,39 +543,11 @@ class AsyncAgentExecClient:
         answer = await self._connection.send_model("PUT", "/holds", request, _holds)
         return answer.holds
 
-    @overload
     async def text(
-        self, execution_id: str, offset: int = 0, limit: int | None = None, grep: None = None
-    ) -> models.Text: ...
-
-    @overload
-    async def text(
-        self, execution_id: str, offset: int = 0, limit: int | None = None, *, grep: str
-    ) -> models.TextMatches: ...
-
-    async def text(
-        self,
-        execution_id: str,
-        offset: int = 0,
-        limit: int | None = None,
-        grep: str | None = None,
-    ) -> models.Text | models.TextMatches:
-        """Read an execution's complete text, including text that its cell leaves out.
-
-        Parameters
-        ----------
-        execution_id
-            The execution.
-        offset
-            Byte in the UTF-8 text at which to start.
-        limit
-            Maximum number of bytes; the server's default when None.
-        grep
-            A pattern. If given, return the lines that match it instead.
-        """
+        self, execution_id: str, offset: int = 0, limit: int | None = None
+    ) -> models.Text:
+        """Read an execution's complete text, including text that its cell leaves out."""
         path = f"/executions/{segment(execution_id)}/text"
-        if grep is not None:
-            return await self._connection.get(with_query(path, grep=grep, offset=offset), _matches)
         return await self._connection.get(with_query(path, offset=offset, limit=limit), _text)
 
     async def notebooks(self) -> list[models.OpenNotebook]:

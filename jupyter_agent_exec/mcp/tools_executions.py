@@ -27,8 +27,6 @@ from ..models import (
     Session,
     Step,
     Target,
-    Text,
-    TextMatches,
     derive,
 )
 from ..queries import SearchQuery
@@ -257,10 +255,6 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="Read its whole text from this byte on."),
     ] = None
-    grep: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=500)] | None,
-        Meta(description="Return only lines that match this regular expression."),
-    ] = None
 
 
 async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
@@ -268,31 +262,19 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
     with call.managers.sessions.holding(call.caller, asked.wait):
         wait = call.managers.settings.wait(asked.wait)
         record = await until_finished(call, asked.execution_id, wait)
-    if asked.offset is None and asked.grep is None:
+    if asked.offset is None:
         return await _answer(call, record)
     return Answered(content=[TextContent(text=await _part(call, asked))])
 
 
 async def _part(call: Call, asked: GetExecutionArguments) -> str:
-    """Return a part of an execution's whole text, or the lines of it that match."""
+    """Return a part of an execution's whole text."""
     history, id, offset = call.managers.sessions.history, asked.execution_id, asked.offset or 0
-    if asked.grep is None:
-        part = await history.text(call.caller, id, offset, budget.RANGE_BYTES)
-        return _with_note(id, part.text.rstrip("\n"), part, part.next_offset)
-    found = await history.grep(call.caller, id, asked.grep, offset, MATCHES)
-    shown = fitting(found.matches)
-    text = "\n".join(f"{match.line}: {match.text}" for match in shown) or "[no line matches]"
-    is_cut = len(shown) < len(found.matches)
-    next_offset = found.matches[len(shown)].offset if is_cut else found.next_offset
-    return _with_note(id, text, found, next_offset)
-
-
-def _with_note(
-    id: ExecutionId, text: str, part: Text | TextMatches, next_offset: int | None
-) -> str:
-    """Return a text with a note of what follows in the execution's whole text."""
-    if next_offset is not None:
-        return f"{text}\n[{part.total_bytes:,} bytes in all; go on with {read_on(id, next_offset)}]"
+    part = await history.text(call.caller, id, offset, budget.RANGE_BYTES)
+    text = part.text.rstrip("\n")
+    if part.next_offset is not None:
+        more = read_on(id, part.next_offset)
+        return f"{text}\n[{part.total_bytes:,} bytes in all; go on with {more}]"
     if part.omitted_bytes:
         return f"{text}\n[{part.omitted_bytes:,} bytes that follow were not kept]"
     return text
@@ -308,10 +290,7 @@ GET_EXECUTION: Final = Tool(
     scopes=("history:read",),
     input=GetExecutionArguments,
     hints=READS,
-    examples=(
-        {"execution_id": "x_01…", "wait": 30},
-        {"execution_id": "x_01…", "grep": "(?i)warning|error"},
-    ),
+    examples=({"execution_id": "x_01…", "wait": 30},),
     run=_get_execution,
 )
 

@@ -25,7 +25,6 @@ from ..models import (
     StatusChange,
     Steps,
     Text,
-    TextMatches,
     json_pieces,
 )
 from ..queries import (
@@ -162,18 +161,10 @@ class TextHandler(SessionsBase):
     """The whole text of an execution."""
 
     @web.authenticated
-    @requires("history:read", query=TextQuery, answers={200: (Text, TextMatches)})
+    @requires("history:read", query=TextQuery, answers={200: Text})
     async def get(self, execution_id: str, query: TextQuery) -> None:
-        """Read a range of an execution's text, or with `grep` the lines that match."""
-        text: Text | TextMatches
-        if query.grep is None:
-            text = await self.manager.history.text(
-                self.caller, execution_id, query.offset, query.limit
-            )
-        else:
-            text = await self.manager.history.grep(
-                self.caller, execution_id, query.grep, query.offset, query.limit
-            )
+        """Read a range of an execution's text."""
+        text = await self.manager.history.text(self.caller, execution_id, query.offset, query.limit)
         self.answer(text)
 
 

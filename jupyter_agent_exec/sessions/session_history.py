@@ -41,7 +41,6 @@ from ..models import (
     SessionList,
     SetHold,
     Text,
-    TextMatches,
 )
 from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
@@ -49,7 +48,7 @@ from ..tasks import Tasks, start_apart
 from ..text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
 from .session import LiveSession, find_execution
-from .text_ranges import grep, read_range
+from .text_ranges import read_range
 
 T = TypeVar("T")
 
@@ -317,18 +316,6 @@ class SessionHistory:
         """Return a range of an execution's whole text."""
         record = await self.execution(id)
         read = partial(self._in_text, record, read_range, offset, limit)
-        return await self.long_reads.read(caller, read)
-
-    async def grep(
-        self, caller: Caller, id: str, pattern: str, offset: int, limit: int
-    ) -> TextMatches:
-        """Return the lines of an execution's whole text that match a regular expression."""
-        record = await self.execution(id)
-
-        def search(file: BinaryIO, offset: int, limit: int, omitted_bytes: int) -> TextMatches:
-            return grep(file, pattern, offset, limit, omitted_bytes)
-
-        read = partial(self._in_text, record, search, offset, limit)
         return await self.long_reads.read(caller, read)
 
     async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:

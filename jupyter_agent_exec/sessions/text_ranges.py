@@ -8,17 +8,11 @@ far when its time is over, and is killed if it does not.
 from __future__ import annotations
 
 import io
-import json
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
-
-import msgspec
+from typing import BinaryIO, Final
 
 from ..errors import InvalidRequest
-from ..models import Text, TextMatch, TextMatches
+from ..models import Text
 
 PATTERN_CHARACTERS: Final = 1000
 SEARCH_TIMEOUT: Final = 2.0
@@ -66,115 +60,6 @@ def read_range(file: BinaryIO, offset: int, limit: int, omitted_bytes: int = 0) 
     )
 
 
-def grep(
-    file: BinaryIO, pattern: str, offset: int, limit: int, omitted_bytes: int = 0
-) -> TextMatches:
-    """Return up to `limit` lines of a UTF-8 text in which a regular expression is found.
-
-    This blocks, up to `KILL_TIMEOUT`. Very long lines are searched in pieces. A search that takes
-    too long stops and returns where to continue.
-
-    Parameters
-    ----------
-    file
-        A seekable file; a real file is not read into memory.
-    offset
-        Byte at which to start, normally a `next_offset`.
-    omitted_bytes
-        Bytes that were not kept of the text; passed on to the result.
-
-    Raises
-    ------
-    InvalidRequest
-        If the pattern is not a regular expression, or takes too long.
-    """
-    _check(offset, limit)
-    if len(pattern) > PATTERN_CHARACTERS:
-        raise InvalidRequest(
-            f"The pattern is longer than {PATTERN_CHARACTERS} characters.",
-            field="grep",
-            allowed=PATTERN_CHARACTERS,
-        )
-    total = file.seek(0, io.SEEK_END)
-    start = _character_start(file, min(offset, total))
-    answer: dict[str, Any] = _run_worker(
-        file,
-        {
-            "pattern": pattern,
-            "start": start,
-            "line": 1 + _count_lines(file, start),
-            "limit": limit,
-            "seconds": SEARCH_TIMEOUT,
-        },
-        "grep",
-    )
-    if "error" in answer:
-        raise InvalidRequest(
-            f"The pattern is not a regular expression: {answer['error']}.", field="grep"
-        )
-    return TextMatches(
-        matches=msgspec.convert(answer["matches"], list[TextMatch]),
-        next_offset=answer["next_offset"],
-        total_bytes=total,
-        omitted_bytes=omitted_bytes,
-    )
-
-
-def substitute(
-    texts: Sequence[str], patterns: Sequence[str], placeholder: str, field: str
-) -> list[str]:
-    """Return texts with a placeholder for all that regular expressions match.
-
-    This blocks, up to `KILL_TIMEOUT`.
-
-    Parameters
-    ----------
-    field
-        Names the patterns in an error.
-
-    Raises
-    ------
-    InvalidRequest
-        If it takes too long, or a pattern is not a regular expression.
-    """
-    file = io.BytesIO(json.dumps(texts).encode())
-    request: dict[str, object] = {"patterns": list(patterns), "placeholder": placeholder}
-    done: list[str] = _run_worker(file, request, field)["texts"]
-    return done
-
-
-def _run_worker(file: BinaryIO, request: dict[str, object], field: str) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-S", str(_WORKER), json.dumps(request)]
-    try:
-        descriptor: int | None = file.fileno()
-    except OSError:
-        descriptor = None
-    whole = None
-    if descriptor is None:
-        file.seek(0)
-        whole = file.read()
-    try:
-        done = subprocess.run(  # noqa: S603 -- our own script
-            command,
-            stdin=descriptor,
-            input=whole,
-            capture_output=True,
-            timeout=KILL_TIMEOUT,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise InvalidRequest(
-            f"The pattern takes more than {KILL_TIMEOUT:g} seconds; a simpler one may do.",
-            field=field,
-        ) from None
-    except subprocess.CalledProcessError:
-        raise InvalidRequest(
-            "The text cannot be searched for this pattern; a simpler one may do.", field=field
-        ) from None
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
 def _check(offset: int, limit: int) -> None:
     if offset < 0:
         raise InvalidRequest("offset must be 0 or more.", field="offset")
@@ -209,13 +94,3 @@ def _first_length(data: bytes) -> int:
     """Return how many bytes the first character of `data` has."""
     lead = data[0]
     return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
-def _count_lines(file: BinaryIO, end: int) -> int:
-    """Return the number of line ends before a byte."""
-    file.seek(0)
-    count = 0
-    while end > 0 and (block := file.read(min(end, _BLOCK_BYTES))):
-        count += block.count(b"\n")
-        end -= len(block)
-    return count
