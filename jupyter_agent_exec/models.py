@@ -789,31 +789,6 @@ class StatusChange(Answer, frozen=True, kw_only=True):
     input: Input | None = None
 
 
-MOST_CODE = 100_000
-"""Characters. Completion in longer code takes a kernel too long."""
-
-CursorPos = Annotated[int, Meta(ge=0)]
-"""Code points from the start of the code."""
-
-
-class Complete(Request, frozen=True, kw_only=True):
-    """Request completions at a position in code."""
-
-    code: Annotated[str, Meta(max_length=MOST_CODE)]
-    cursor_pos: CursorPos | None = None
-    """Null is the end of the code."""
-
-
-class Inspect(Request, frozen=True, kw_only=True):
-    """Request the documentation of the object at a position in code."""
-
-    code: Annotated[str, Meta(min_length=1, max_length=MOST_CODE)]
-    cursor_pos: CursorPos | None = None
-    """Null is the end of the code."""
-    detail_level: Literal[0, 1] = 0
-    """1 adds the source, if the kernel has it."""
-
-
 class Variable(Answer, frozen=True, kw_only=True):
     """A variable in the kernel's user namespace."""
 
@@ -840,35 +815,6 @@ class VariableList(Answer, frozen=True, kw_only=True):
     variables: list[Variable]
     more: int
     """How many variables are not listed."""
-
-
-class Completion(Answer, frozen=True, kw_only=True):
-    """A text that can replace the code from `cursor_start` to `cursor_end`."""
-
-    text: str
-    type: str | None
-    """Kind of object, as the kernel names it: `function`, `module`, …"""
-
-
-class Completions(Answer, frozen=True, kw_only=True):
-    """The completions at a position in code."""
-
-    completions: list[Completion]
-    cursor_start: int
-    cursor_end: int
-    more: int
-    """How many completions are not listed."""
-    static: bool = False
-    """Whether the kernel ran no code, because it was not allowed to. The list then has only names
-    and attributes that can be found without running code."""
-
-
-class Inspection(Answer, frozen=True, kw_only=True):
-    """The documentation of the object at a position in code."""
-
-    found: bool
-    text: str
-    """The documentation as text for a language model; empty if nothing was found."""
 
 
 class Package(Answer, frozen=True, kw_only=True):
@@ -1527,9 +1473,6 @@ class Caps(Request, frozen=True, kw_only=True):
     """UTF-8 bytes of output kept with a cell."""
     kernels: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """How many sessions may be open at once."""
-    completion: bool | None = None
-    """False: kernels return no documentation, since they may run code to find it, and only the
-    completions that they find without running code."""
 
 
 class MintToken(Request, frozen=True, kw_only=True):

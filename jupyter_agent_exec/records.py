@@ -296,20 +296,6 @@ class InputGiven(ExecutionEntry, frozen=True, kw_only=True, tag="input_given"):
     """Text; null for a password, for which not even a digest is kept."""
 
 
-class KernelInspected(JournalEntry, frozen=True, kw_only=True, tag="kernel_inspected"):
-    """The agent requests completion or documentation. Written before the kernel gets the request.
-
-    The kernel may run code to answer, such as an import or a property.
-    """
-
-    kind: Literal["complete", "inspect"]
-    code: Annotated[Digest, Mark.SOURCE, Mark.EVENT_PAYLOAD]
-    """Text."""
-    cursor_pos: int
-    """Code points from the start of the code."""
-    detail_level: Literal[0, 1] = 0
-
-
 class LateOutput(ExecutionEntry, frozen=True, kw_only=True, tag="late_output"):
     """Outputs that came after their execution had finished. They follow its earlier outputs."""
 

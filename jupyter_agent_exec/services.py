@@ -308,7 +308,7 @@ class Services:
             idle_timeout=traits.aca_idle_timeout,
             log=self._log,
         )
-        self.inspection = KernelInspection(self.manager, may_run_code=traits.allow_completion)
+        self.inspection = KernelInspection(self.manager)
         self.notebooks: NotebookManager = traits.notebook_manager_class(
             self._documents,
             self.manager,

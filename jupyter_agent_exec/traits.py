@@ -316,13 +316,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         such as the server's token. False: they need an agent token; users in JupyterLab may still
         do everything.""",
     )
-    allow_completion = Bool(
-        True,
-        config=True,
-        help="""Whether agents get completion and documentation from kernels, which may run code to
-        answer (an import, a property). Such a request is counted and recorded like code. False:
-        requests for documentation are refused, and completion runs no code.""",
-    )
     max_token_lifetime = Float(
         2_592_000,
         min=60,

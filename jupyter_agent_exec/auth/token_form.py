@@ -232,8 +232,6 @@ class TokenRow(NamedTuple):
         for name, cap in CAPS.items():
             if (limit := getattr(token.caps, name)) is not None:
                 lines.append(f"{cap.title}: at most {limit:,}")
-        if token.caps.completion is False:
-            lines.append("No completions or documentation from kernels")
         return lines
 
     @property

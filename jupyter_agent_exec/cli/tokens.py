@@ -57,11 +57,6 @@ def _new_options(parser: ArgumentParser) -> None:
         ("kernels", count, "N", "sessions open at the same time"),
     ):
         caps.add_argument(f"--{name}", type=type, metavar=metavar, help=what)
-    caps.add_argument(
-        "--no-completion",
-        action="store_true",
-        help="no completion and no documentation from kernels, because these can run code",
-    )
 
 
 @command("new", "create a token, and show it once", _new_options)
@@ -73,7 +68,6 @@ def new(arguments: Namespace, console: Console) -> int:
         wall_seconds=arguments.timeout,
         output_bytes=arguments.output_bytes,
         kernels=arguments.kernels,
-        completion=False if arguments.no_completion else None,
     )
     with connected(arguments, console, may_start=False) as client:
         minted = decided(

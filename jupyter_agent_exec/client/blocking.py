@@ -152,8 +152,6 @@ class Session(Blocking[AsyncSession]):
     reject_edits = blocking(AsyncSession.reject_edits)
     undo_edits = blocking(AsyncSession.undo_edits)
     variables = blocking(AsyncSession.variables)
-    complete = blocking(AsyncSession.complete)
-    inspect = blocking(AsyncSession.inspect)
     packages = blocking(AsyncSession.packages)
     restore = blocking(AsyncSession.restore)
     blob = blocking(AsyncSession.blob)

@@ -69,8 +69,8 @@ _edited = msgspec.json.Decoder(models.NotebookEdited)
 _proposals = msgspec.json.Decoder(models.ProposalList)
 _variables = msgspec.json.Decoder(models.VariableList)
 _packages = msgspec.json.Decoder(models.PackageList)
-_completions = msgspec.json.Decoder(models.Completions)
-_inspection = msgspec.json.Decoder(models.Inspection)
+
+
 _files = msgspec.json.Decoder(models.SessionFileList)
 _file = msgspec.json.Decoder(models.SessionFile)
 
@@ -499,43 +499,6 @@ class AsyncSession:
         """
         path = with_query(f"{self._path}/variables", match=match, limit=limit)
         return await self._connection.get(path, _variables)
-
-    async def complete(self, code: str, cursor_pos: int | None = None) -> models.Completions:
-        """Return completions at a position in code, by default at its end.
-
-        Parameters
-        ----------
-        cursor_pos
-            Code points from the start of the code.
-
-        Raises
-        ------
-        KernelBusy
-            The kernel runs code and cannot answer meanwhile; ``detail`` names what runs.
-        """
-        request = json_request(
-            "POST", f"{self._path}/complete", models.Complete(code=code, cursor_pos=cursor_pos)
-        )
-        return read(await self._connection.send_persistently(request), _completions)
-
-    async def inspect(
-        self, code: str, cursor_pos: int | None = None, *, detail_level: Literal[0, 1] = 0
-    ) -> models.Inspection:
-        """Return the documentation of the object at a position in code, by default at its end.
-
-        Parameters
-        ----------
-        detail_level
-            1 adds the source, if the kernel has it.
-        cursor_pos, Raises
-            As for `complete`.
-        """
-        request = json_request(
-            "POST",
-            f"{self._path}/inspect",
-            models.Inspect(code=code, cursor_pos=cursor_pos, detail_level=detail_level),
-        )
-        return read(await self._connection.send_persistently(request), _inspection)
 
     async def packages(
         self, match: str | None = None, *, limit: int | None = None

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from mcp_types import TextContent
 from msgspec import Meta
 
-from ..counts import counted
-from ..models import Complete, Inspect, Package, Request, Variable
+from ..models import Package, Request, Variable
 from ..queries import PackagesQuery, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call
 from .results import cut, fitting, nothing
-from .tool import READS, Answered, Hints, Tool
-from .tools_sessions import LOOKS, RUNS
+from .tool import READS, Answered, Tool
+from .tools_sessions import LOOKS
 
 
 class ListArguments(Request, frozen=True, kw_only=True):
@@ -75,58 +74,14 @@ VARIABLES: Final = Tool(
 )
 
 
-class LookUpArguments(Request, frozen=True, kw_only=True):
-    """The name or line of code to look up."""
-
-    session_id: SessionId
-    code: Annotated[
-        str,
-        Meta(
-            description="A name, or a line of code up to the place in question; for packages, a "
-            "part of their names.",
-            min_length=1,
-            max_length=100_000,
-        ),
-    ]
-    what: Literal["documentation", "source", "completions", "packages"] = "documentation"
-    offset: Annotated[int, Meta(description="Character at which to start.", ge=0)] = 0
-
-
-async def _look_up(call: Call, asked: LookUpArguments) -> Answered:
-    await call.reach_session("exec", asked.session_id)
-    inspection = call.managers.inspection
-    if asked.what == "packages":
-        packages = await inspection.packages(
-            asked.session_id, PackagesQuery(match=asked.code[:200])
-        )
-        listed = fitting(packages.packages, budget.LOOK_UP)
-        lines = [_package_line(package) for package in listed] or [nothing("package", asked.code)]
-        return _answer(lines, packages.more + len(packages.packages) - len(listed))
-    if asked.what == "completions":
-        found = await inspection.complete(asked.session_id, Complete(code=asked.code), call.caller)
-        shown = fitting([cut(each.text) for each in found.completions], budget.LOOK_UP)
-        more = found.more + len(found.completions) - len(shown)
-        return _answer(shown or [f"Nothing completes {cut(asked.code, 100)!r}."], more)
-    level: Literal[0, 1] = 1 if asked.what == "source" else 0
-    inspected = await inspection.inspect(
-        asked.session_id, Inspect(code=asked.code, detail_level=level), call.caller
+async def _packages(call: Call, asked: ListArguments) -> Answered:
+    await call.reach_session("look", asked.session_id)
+    packages = await call.managers.inspection.packages(
+        asked.session_id, PackagesQuery(match=asked.match)
     )
-    if not inspected.found:
-        text = f"The kernel knows nothing about {cut(asked.code, 100)!r}."
-    else:
-        text = _part(inspected.text, asked.offset)
-    return Answered(content=[TextContent(text=text)])
-
-
-def _part(text: str, offset: int) -> str:
-    """Return a part of a text, of whole lines if they are short, and how to read on."""
-    part = text[offset : offset + budget.LOOK_UP]
-    end = offset + len(part)
-    if end < len(text):
-        end = offset + (part.rfind("\n", budget.LOOK_UP // 2) + 1 or len(part))
-        note = f"{counted(len(text) - end, 'more character')}: look_up(…, offset={end})"
-        return f"{text[offset:end].rstrip()}\n[{note}]"
-    return part or f"It ends before offset {offset:,}."
+    listed = fitting(packages.packages, budget.LOOK_UP)
+    lines = [_package_line(package) for package in listed] or [nothing("package", asked.match)]
+    return _answer(lines, packages.more + len(packages.packages) - len(listed))
 
 
 def _package_line(package: Package) -> str:
@@ -135,21 +90,14 @@ def _package_line(package: Package) -> str:
     return f"{package.name} {package.version}{imported}"
 
 
-LOOK_UP: Final = Tool(
-    name="look_up",
-    title="Look up a name",
-    description=(
-        "Read the documentation or source of a name as the kernel knows it, complete code, or find "
-        "installed packages. It may run code, so it needs approval where code does."
-    ),
-    scopes=RUNS,
-    input=LookUpArguments,
-    hints=Hints(read_only=False, destructive=False, idempotent=True, open_world=False),
-    examples=(
-        {"session_id": "s_01…", "code": "df.groupby"},
-        {"session_id": "s_01…", "code": "pandas", "what": "packages"},
-    ),
-    run=_look_up,
+PACKAGES: Final = Tool(
+    name="list_packages",
+    title="List packages",
+    description="List the packages that code in a session's kernel can import.",
+    scopes=LOOKS,
+    input=ListArguments,
+    hints=READS,
+    run=_packages,
 )
 
-TOOLS: Final = (VARIABLES, LOOK_UP)
+TOOLS: Final = (VARIABLES, PACKAGES)

@@ -15,12 +15,8 @@ from ..guide import guide
 from ..inert import LARGE_HTML
 from ..models import (
     CloseSession,
-    Complete,
-    Completions,
     Execution,
     Guide,
-    Inspect,
-    Inspection,
     InterruptKernel,
     NotebookTarget,
     OpenSession,
@@ -232,26 +228,6 @@ class VariablesHandler(InspectionBase):
         self.answer(await self.inspection.variables(session_id, query))
 
 
-class CompleteHandler(InspectionBase):
-    """Completion in a session's kernel."""
-
-    @web.authenticated
-    @requires("exec:scratch", body=Complete, answers={200: Completions})
-    async def post(self, session_id: str, body: Complete) -> None:
-        """Answer with completions at a position in code."""
-        self.answer(await self.inspection.complete(session_id, body, self.caller))
-
-
-class InspectHandler(InspectionBase):
-    """Documentation from a session's kernel."""
-
-    @web.authenticated
-    @requires("exec:scratch", body=Inspect, answers={200: Inspection})
-    async def post(self, session_id: str, body: Inspect) -> None:
-        """Answer with the documentation of the object at a position in code."""
-        self.answer(await self.inspection.inspect(session_id, body, self.caller))
-
-
 class PackagesHandler(InspectionBase):
     """The packages of a session's kernel."""
 
@@ -271,7 +247,5 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/restart", RestartHandler),
     ("/sessions/{session_id}/guide", GuideHandler),
     ("/sessions/{session_id}/variables", VariablesHandler),
-    ("/sessions/{session_id}/complete", CompleteHandler),
-    ("/sessions/{session_id}/inspect", InspectHandler),
     ("/sessions/{session_id}/packages", PackagesHandler),
 ]

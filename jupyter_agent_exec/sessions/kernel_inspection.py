@@ -7,24 +7,15 @@ as code does, and are recorded.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ..auth.access import denied
-from ..auth.scopes import Caller
-from ..counts import counted
-from ..errors import Forbidden, InvalidRequest, KernelBusy, KernelUnavailable
+from ..errors import KernelBusy, KernelUnavailable
 from ..executions.spec import check_python
 from ..kernels.inspection import KernelOccupied, Question, Unanswered, ask
 from ..kernels.kernel_queue import Requester
 from ..models import (
-    Complete,
-    Completion,
-    Completions,
-    Inspect,
-    Inspection,
     Package,
     PackageList,
     Variable,
@@ -32,8 +23,6 @@ from ..models import (
     WaitingFor,
 )
 from ..queries import PackagesQuery, VariablesQuery
-from ..records import KernelInspected, Payload, timestamp
-from ..text import transcript
 from .manager import AgentSessions
 from .session import LiveSession
 
@@ -86,9 +75,8 @@ class KernelInspection:
         The session has no kernel now, or it ended, or gave no answer.
     """
 
-    def __init__(self, manager: AgentSessions, *, may_run_code: bool) -> None:
+    def __init__(self, manager: AgentSessions) -> None:
         self._manager = manager
-        self._may_run_code = may_run_code
 
     async def variables(self, session_id: str, query: VariablesQuery) -> VariableList:
         """Return the variables, without running user code."""
@@ -125,112 +113,11 @@ class KernelInspection:
         ]
         return PackageList(packages=packages, more=more)
 
-    async def complete(self, session_id: str, body: Complete, caller: Caller) -> Completions:
-        """Return completions at a position in code.
-
-        If code may not run, the kernel finds them without running any.
-        """
-        cursor_pos = _cursor(body.code, body.cursor_pos)
-        live = await self._manager.live_session(session_id)
-        kernel = live.kernel
-        try:
-            self._check_as_code(live, "Completion", caller)
-        except Forbidden:
-            if kernel is None or not kernel.connection.inspector.is_python:
-                raise
-            return await self._names(live, body.code, cursor_pos)
-        given = {"code": body.code, "cursor_pos": cursor_pos}
-        question = Question("complete", given, ANSWER_TIMEOUT, "complete_request")
-        code = Payload.of(body.code.encode("utf-8", "replace"))
-        entry = KernelInspected(
-            at=timestamp(), by=caller.by(), kind="complete", code=code.digest, cursor_pos=cursor_pos
-        )
-        reply = await self._ask_as_code(session_id, question, caller, entry, code, _CompleteReply)
-        types = {each.text: each.type for each in reply.metadata.types}
-        completions = [
-            Completion(text=text, type=types.get(text)) for text in reply.matches[:MOST_COMPLETIONS]
-        ]
-        return Completions(
-            completions=completions,
-            cursor_start=reply.cursor_start,
-            cursor_end=reply.cursor_end,
-            more=len(reply.matches) - len(completions),
-        )
-
-    async def _names(self, live: LiveSession, code: str, cursor_pos: int) -> Completions:
-        """Return the completions at a position in code, without running code."""
-        given = {"code": code, "cursor_pos": cursor_pos, "limit": MOST_COMPLETIONS}
-        question = Question("names", given, ANSWER_TIMEOUT)
-        matches, start, more = await self._ask(
-            live, question, tuple[list[tuple[str, str]], int, int]
-        )
-        return Completions(
-            completions=[Completion(text=text, type=type) for text, type in matches],
-            cursor_start=start,
-            cursor_end=cursor_pos,
-            more=more,
-            static=True,
-        )
-
-    async def inspect(self, session_id: str, body: Inspect, caller: Caller) -> Inspection:
-        """Return the documentation of the object at a position in code."""
-        cursor_pos = _cursor(body.code, body.cursor_pos)
-        given = {"code": body.code, "cursor_pos": cursor_pos, "detail_level": body.detail_level}
-        question = Question("inspect", given, ANSWER_TIMEOUT, "inspect_request")
-        code = Payload.of(body.code.encode("utf-8", "replace"))
-        entry = KernelInspected(
-            at=timestamp(),
-            by=caller.by(),
-            kind="inspect",
-            code=code.digest,
-            cursor_pos=cursor_pos,
-            detail_level=body.detail_level,
-        )
-        reply = await self._ask_as_code(session_id, question, caller, entry, code, _InspectReply)
-        text = transcript([{"output_type": "display_data", "data": reply.data}])
-        if len(text) > MOST_CHARACTERS:
-            more = counted(len(text) - MOST_CHARACTERS, "more character")
-            text = f"{text[:MOST_CHARACTERS]}\n[… {more}]"
-        return Inspection(found=reply.found, text=text if reply.found else "")
-
-    async def _ask_as_code(
-        self,
-        session_id: str,
-        question: Question,
-        caller: Caller,
-        entry: KernelInspected,
-        code: Payload,
-        kind: type[T],
-    ) -> T:
-        """Admit, record and send a question for which the kernel may run code."""
-        live = await self._manager.live_session(session_id)
-        what = "Completion" if entry.kind == "complete" else "Documentation"
-        self._check_as_code(live, what, caller)
-
-        async def about_to() -> None:
-            self._manager.admit(live, caller, what, is_code=True, executions=1)
-            await live.write(entry, [code])
-
-        return await self._ask(live, question, kind, about_to)
-
-    def _check_as_code(self, live: LiveSession, what: str, caller: Caller) -> None:
-        """Check that the kernel may run code for a question."""
-        if not self._may_run_code or caller.caps.completion is False:
-            raise denied(
-                Forbidden(
-                    "Completion and documentation from kernels are switched off here, since they "
-                    "can run code. Run code that prints what you need, such as help(name).",
-                    session_id=live.id,
-                )
-            )
-        live.gate.check(what, is_code=True)
-
     async def _ask(
         self,
         live: LiveSession,
         question: Question,
         kind: type[T],
-        about_to: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
         """Send a question to a session's kernel, if the kernel can answer now."""
 
@@ -244,12 +131,9 @@ class KernelInspection:
                 "The session has no kernel now; its next execution gets a fresh one.",
                 session_id=live.id,
             )
-        if question.msg_type is None:
-            check_python(kernel, question.name)
+        check_python(kernel, question.name)
         try:
-            answer = await ask(
-                kernel, question, Requester(live.agent_name, None), about_to or check
-            )
+            answer = await ask(kernel, question, Requester(live.agent_name, None), check)
             return msgspec.convert(answer, kind)
         except KernelOccupied:
             raise self._busy(kernel.turns.at_work) from None
@@ -279,40 +163,3 @@ class KernelInspection:
         return KernelBusy(
             f"The kernel cannot be looked into now. {who}; ask again when it has ended.", **detail
         )
-
-
-class _Typed(msgspec.Struct, frozen=True):
-    text: str = ""
-    type: str | None = None
-
-
-class _CompleteMetadata(msgspec.Struct, frozen=True):
-    types: list[_Typed] = msgspec.field(name="_jupyter_types_experimental", default_factory=list)
-
-
-class _CompleteReply(msgspec.Struct, frozen=True):
-    matches: list[str]
-    cursor_start: int
-    cursor_end: int
-    metadata: _CompleteMetadata = _CompleteMetadata()
-
-
-class _InspectReply(msgspec.Struct, frozen=True):
-    found: bool
-    data: dict[str, Any] = {}
-
-
-def _cursor(code: str, cursor_pos: int | None) -> int:
-    if cursor_pos is not None and cursor_pos > len(code):
-        raise InvalidRequest(
-            f"cursor_pos: the code has {counted(len(code), 'character')}.", field="cursor_pos"
-        )
-    cursor = len(code) if cursor_pos is None else cursor_pos
-    line = code[code.rfind("\n", 0, cursor) + 1 :].partition("\n")[0]
-    if len(line) > MOST_LINE:
-        raise InvalidRequest(
-            f"code: the line at the cursor has {counted(len(line), 'character')}; at most "
-            f"{MOST_LINE:,} are allowed, since a kernel takes too long over more.",
-            field="code",
-        )
-    return cursor

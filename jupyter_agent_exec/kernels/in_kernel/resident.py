@@ -21,14 +21,12 @@ it may miss a change in the middle of the value.
 
 from __future__ import annotations
 
-import builtins
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from json import dumps, loads
-from keyword import kwlist
 from math import isfinite
 from reprlib import Repr
 from time import thread_time
@@ -644,83 +642,10 @@ def named_in(namespace: Any) -> dict[str, Any]:
     return {item[0]: item[1] for item in list(namespace.items()) if type(item[0]) is str}
 
 
-def members(value: Any) -> dict[str, Any]:
-    """Return the attributes of a value that can be read without running its code.
-
-    They include the attributes of its class. A property is returned as a property.
-    """
-    if type(value) is ModuleType:
-        return named_in(vars(value))
-    is_class = bool(flags_of(type(value)) & IS_A_CLASS)
-    found: dict[str, Any] = {}
-    for each in reversed(mro_of(value if is_class else type(value))):
-        found |= named_in(namespace_of(each))
-    getter: Any = found.get("__dict__")
-    if not is_class and type(getter) is type(namespace_getter):
-        own = getter.__get__(value)
-        if type(own) is dict:
-            found |= named_in(own)
-    return found
-
-
-def kind_of(value: Any) -> str:
-    """Return the type of a completion's value, in IPython's words."""
-    if flags_of(type(value)) & IS_A_CLASS:
-        return "class"
-    if type(value) is ModuleType:
-        return "module"
-    is_function = any(type(value) is kind for kind in FUNCTIONS)
-    return "function" if is_function else "instance"
-
-
-def names(code: str, cursor_pos: int, limit: int) -> Any:
-    """Return the completions at a position in code, without running any code.
-
-    They are the names in variables, modules, classes and instances. Nothing is imported or
-    evaluated, no property is read, and no `__getattr__` or `__dir__` is called.
-    """
-    start = cursor_pos
-    while start and (code[start - 1].isalnum() or code[start - 1] in "_."):
-        start -= 1
-    *chain, prefix = code[start:cursor_pos].split(".")
-    user_ns = sys.modules["IPython"].get_ipython().user_ns
-    scope = named_in(vars(builtins)) | (named_in(user_ns) if type(user_ns) is dict else {})
-    found = {**dict.fromkeys(kwlist, names), **scope} if not chain else scope
-    for name in chain:
-        if name not in found:
-            return [], cursor_pos, 0
-        found = members(found[name])
-    told = sorted(
-        (name, "keyword" if value is names else kind_of(value))
-        for name, value in found.items()
-        if name.startswith(prefix) and (prefix or name[:1] != "_")
-    )
-    return told[:limit], cursor_pos - len(prefix), len(told[limit:])
-
-
-def completions(code: str, cursor_pos: int) -> Any:
-    """Return the kernel's reply to a `complete_request`."""
-    try:
-        return sys.modules["IPython"].get_ipython().kernel.do_complete(code, cursor_pos)
-    except Exception:  # IPython's completer fails for some texts, such as a single form feed
-        return {"matches": [], "cursor_start": cursor_pos, "cursor_end": cursor_pos}
-
-
-def documentation(code: str, cursor_pos: int, detail_level: int) -> Any:
-    """Return the kernel's reply to an `inspect_request`."""
-    with suppress(Exception):  # such as an object that fails when it is inspected
-        kernel = sys.modules["IPython"].get_ipython().kernel
-        return kernel.do_inspect(code, cursor_pos, detail_level)
-    return {"found": False}
-
-
 QUESTIONS: dict[str, Any] = {
     "variables": variables,
     "packages": packages,
     "environment": environment,
-    "names": names,
-    "complete": completions,
-    "inspect": documentation,
 }
 
 
