@@ -13,7 +13,7 @@ import msgspec
 
 from .. import models
 from ..client import AgentExecClient, Result, Session
-from ..client.display import credential, one_line, person, placed, quoted, size
+from ..client.display import credential, one_line, person, placed, quoted, said, size
 from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
 from ..types import FINAL_STATUSES, TargetKind, Verdict
@@ -360,8 +360,8 @@ def _write_whole_text(client: AgentExecClient, execution_id: str, console: Conso
 def _describe(result: Result, console: Console) -> None:
     execution = result.execution
     console.line(f"[{execution.seq}] {result.id}  {_time(execution.accepted_at)}  {result.summary}")
-    if execution.claim is not None and execution.claim.purpose is not None:
-        console.line(f"  it says why: {quoted(one_line(execution.claim.purpose, 500))}")
+    for line in said(execution):
+        console.line(f"  {one_line(line, 500)}")
     for line in execution.source.rstrip("\n").split("\n"):
         console.line(f"  | {line}")
     if execution.text:

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from .. import models
 from ..client import AgentExecClient, Session
-from ..client.display import credential, person, quoted
+from ..client.display import credential, person, quoted, said
 from ..lookalikes import exact
 from ..models import Approvals, Execution, Proposal, Review
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
@@ -317,8 +317,8 @@ def _show(execution: Execution, source: str, console: Console, *, to_error: bool
     who = f"{credential(execution.token)}, for {person(execution.username)}"
     called = quoted(exact(execution.agent.name))
     say(f"{execution.id}  {who}, in {where}; calls itself {called}")
-    if execution.claim is not None and execution.claim.purpose is not None:
-        say(f"It says why: {quoted(exact(execution.claim.purpose))}")
+    for line in said(execution):
+        say(line)
     before = None if approval is None else approval.before
     if approval is not None and approval.edits_cell:
         say("It replaces the source of this cell, and runs it:")

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from ..lookalikes import exact
-from ..models import Document, TokenRef, WaitingFor
+from ..models import Document, Execution, TokenRef, WaitingFor
 from ..types import Via, is_made_up
 
 _SEQUENCES: Final = re.compile(
@@ -85,6 +85,13 @@ def credential(token: TokenRef | None) -> str:
 def person(name: str) -> str:
     """Return a user's name; words for a user whom the server does not know by name."""
     return "the user" if is_made_up(name) else exact(name)
+
+
+def said(execution: Execution) -> list[str]:
+    """Return what its agent says about an execution, in sentences."""
+    purpose = None if execution.claim is None else execution.claim.purpose
+    told = {"It says why": purpose}
+    return [f"{about}: {quoted(exact(text))}" for about, text in told.items() if text is not None]
 
 
 def waiting(behind: WaitingFor, execution_id: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
 from types import FunctionType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from ..models import (
     Step,
     Target,
 )
-from ..types import CellId, Digest, ExecutionId
+from ..types import CellId, Digest
 
 API: Final = "/api/agent-exec"
 
@@ -107,31 +107,25 @@ def session_target(
     return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated)
 
 
-def execute_request(
-    source: str | None,
-    timeout: float | None,
-    queue_timeout: float | None,
-    max_output_bytes: int | None,
-    placement: Place = "end",
-    revises: str | None = None,
-    values: Mapping[str, str] | None = None,
-    claim: Claim | None = None,
-    trial: bool = False,
-) -> Execute:
+class ExecuteOptions(TypedDict, total=False):
+    """What a source may be run with; `Execute` says what each means. None is the default."""
+
+    timeout: float | None
+    queue_timeout: float | None
+    max_output_bytes: int | None
+    placement: Place
+    revises: str | None
+    values: Mapping[str, str] | None
+    claim: Claim | None
+    trial: bool
+
+
+def execute_request(source: str | None, options: ExecuteOptions) -> Execute:
     """Return the request that runs `source`, or the source of the cell that `placement` names."""
-    require_finite("timeout", timeout)
-    require_finite("queue_timeout", queue_timeout)
-    return Execute(
-        source=source,
-        timeout=timeout,
-        queue_timeout=queue_timeout,
-        max_output_bytes=max_output_bytes,
-        placement=placement,
-        revises=None if revises is None else ExecutionId(revises),
-        values=dict(values or {}),
-        claim=claim,
-        trial=trial,
-    )
+    given: dict[str, Any] = {name: each for name, each in options.items() if each is not None}
+    require_finite("timeout", given.get("timeout"))
+    require_finite("queue_timeout", given.get("queue_timeout"))
+    return Execute(source=source, **given)
 
 
 def steps_request(

@@ -10,7 +10,6 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import aclosing, contextmanager, suppress
@@ -18,7 +17,7 @@ from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, Unpack, overload
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -35,7 +34,7 @@ from .events import Event, follow
 from .replies import Reply, check, read
 from .requests import (
     API,
-    Place,
+    ExecuteOptions,
     cell_of,
     contents_path,
     execute_request,
@@ -123,17 +122,10 @@ class AsyncSession:
         self,
         source: str | None,
         *,
-        placement: Place = "end",
-        revises: str | None = None,
-        values: Mapping[str, str] | None = None,
-        claim: models.Claim | None = None,
-        trial: bool = False,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
         on_input: Callable[[models.Input], str | Awaitable[str]] | None = None,
         raise_on_error: bool = False,
+        **options: Unpack[ExecuteOptions],
     ) -> Result:
         """Run `source` once and wait until it has finished, without a time limit.
 
@@ -183,17 +175,7 @@ class AsyncSession:
         ServerUnreachable
             The connection broke and could not be restored. An accepted execution continues.
         """
-        request = execute_request(
-            source,
-            timeout,
-            queue_timeout,
-            max_output_bytes,
-            placement,
-            revises,
-            values,
-            claim,
-            trial,
-        )
+        request = execute_request(source, options)
         execution = await self._execute(request, idempotency_key, FIRST_WAIT_SECONDS)
         until_input = on_input is not None
         execution = await finished(self._connection, execution, until_input=until_input)
@@ -292,12 +274,9 @@ class AsyncSession:
         cell_id: str,
         *,
         source_sha256: str | None = None,
-        values: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
         raise_on_error: bool = False,
+        **options: Unpack[ExecuteOptions],
     ) -> Result:
         """Run an existing cell of the session's notebook, as a user does.
 
@@ -317,47 +296,24 @@ class AsyncSession:
         DocumentChanged
             The cell's source has changed; ``detail`` has its current source.
         """
+        options["placement"] = cell_of(cell_id, source_sha256)
         return await self.run(
-            None,
-            placement=cell_of(cell_id, source_sha256),
-            values=values,
-            timeout=timeout,
-            queue_timeout=queue_timeout,
-            max_output_bytes=max_output_bytes,
-            idempotency_key=idempotency_key,
-            raise_on_error=raise_on_error,
+            None, idempotency_key=idempotency_key, raise_on_error=raise_on_error, **options
         )
 
     def stream(
         self,
         source: str | None,
         *,
-        placement: Place = "end",
-        revises: str | None = None,
-        values: Mapping[str, str] | None = None,
-        claim: models.Claim | None = None,
-        trial: bool = False,
-        timeout: float | None = None,
-        queue_timeout: float | None = None,
-        max_output_bytes: int | None = None,
         idempotency_key: str | None = None,
+        **options: Unpack[ExecuteOptions],
     ) -> AsyncGenerator[Event, None]:
         """Run `source` once and yield its events as they happen. The last one is `Finished`.
 
         The code is sent when the iteration starts. If you stop the iteration, the execution
         continues. Parameters and errors are those of `run`.
         """
-        request = execute_request(
-            source,
-            timeout,
-            queue_timeout,
-            max_output_bytes,
-            placement,
-            revises,
-            values,
-            claim,
-            trial,
-        )
+        request = execute_request(source, options)
         return self._stream(request, idempotency_key)
 
     async def _stream(

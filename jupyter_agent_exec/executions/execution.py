@@ -15,7 +15,7 @@ from ulid import ULID
 
 from ..journal.blobs import TextSpill
 from ..journal.fold import unfinished
-from ..journal.journal import SessionJournal
+from ..journal.journal import SessionJournal, without_secrets
 from ..journal.reader import HeldOutputs
 from ..kernels.execute_request import ExecuteRequest, InputRequest
 from ..kernels.kernel_queue import Turn
@@ -515,7 +515,6 @@ class LiveExecution:
         if spec.init or spec.trial or not isinstance(executions.session.target, NotebookTarget):
             placement = None
         body = None if spec.body_sha256 is None else Payload.unkept(spec.body_sha256.encode())
-        claim = None if spec.claim is None else executions.journal.redactor.struct(spec.claim)
         entry = derive(
             Accepted,
             spec,
@@ -525,11 +524,11 @@ class LiveExecution:
             source=source.digest,
             body_sha256=None if body is None else body.digest,
             placement=placement,
-            claim=claim,
             values=None if values is None else values.digest,
             step=self.step,
         )
-        return entry, [each for each in (source, values, body) if each is not None]
+        payloads = [each for each in (source, values, body) if each is not None]
+        return without_secrets(executions.journal.redactor, entry), payloads
 
     def standing(self) -> ExecutionRecord:
         """Return its record as of now, without outputs."""

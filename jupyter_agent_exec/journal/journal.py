@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -40,6 +40,9 @@ _UNLISTED: Final = "amending"
 _decode_signatures: Final = msgspec.json.Decoder(list[HeadSignature]).decode
 
 
+E = TypeVar("E", bound=Entry)
+
+
 def redacted(
     redactor: Redactor, entries: Sequence[Entry], payloads: Sequence[Payload]
 ) -> tuple[list[Entry], list[Payload]]:
@@ -54,10 +57,11 @@ def redacted(
                 old, payload = payload.digest, Payload.of(shown.encode("utf-8", "surrogatepass"))
                 names[old] = payload.digest
         kept.append(payload)
-    return [_without_secrets(redactor, entry, names) for entry in entries], kept
+    return [without_secrets(redactor, entry, names) for entry in entries], kept
 
 
-def _without_secrets(redactor: Redactor, entry: Entry, names: Mapping[object, Digest]) -> Entry:
+def without_secrets(redactor: Redactor, entry: E, names: Mapping[object, Digest] = {}) -> E:
+    """Return an entry without secrets in its texts, and with the new names of its payloads."""
     changes: dict[str, object] = {}
     for name in marked(type(entry), Mark.FREE_TEXT):
         value = getattr(entry, name)

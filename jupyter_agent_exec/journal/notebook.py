@@ -71,46 +71,37 @@ def _node(**fields: JSON) -> NotebookNode:
     return NotebookNode(fields)  # type: ignore[no-untyped-call]
 
 
+_ALWAYS: Final = (
+    *("session_id", "seq", "agent", "username", "status", "accepted_at", "started_at"),
+    *("finished_at", "entry_hash", "outputs_complete", "review"),
+)
+"""Fields of an execution that each cell has in its metadata, also if they are null."""
+
+_IF_SET: Final = (
+    *("omitted", "redacted", "interrupt_ignored", "init", "reason", "revises", "restores", "trial"),
+    "claim",
+)
+"""Fields that a cell has if they differ from their defaults."""
+
+_DEFAULTS: Final = {"omitted": Omitted()}
+
+
 def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
     """Return the `metadata.agent_exec` of an execution's cell."""
-    kernel = record.kernel
-    metadata: dict[str, Any] = {
-        "session_id": record.session_id,
+    kernel, told = record.kernel, msgspec.to_builtins
+    metadata: dict[str, Any] = {name: told(getattr(record, name)) for name in _ALWAYS}
+    metadata |= {
         "execution_id": record.id,
-        "seq": record.seq,
-        "agent": msgspec.to_builtins(record.agent),
-        "username": record.username,
-        "status": record.status,
-        "accepted_at": record.accepted_at,
-        "started_at": record.started_at,
-        "finished_at": record.finished_at,
         "kernel_id": kernel.id if kernel else None,
         "incarnation": kernel.incarnation if kernel else None,
         "source_sha256": digest_of(record.source.encode("utf-8")),
-        "entry_hash": record.entry_hash,
-        "outputs_complete": record.outputs_complete,
-        "review": None if record.review is None else msgspec.to_builtins(record.review),
     }
-    if record.omitted != Omitted():
-        metadata["omitted"] = msgspec.to_builtins(record.omitted)
-        if not record.omitted.unknown:
-            del metadata["omitted"]["unknown"]
-    if record.redacted:
-        metadata["redacted"] = record.redacted
-    if record.interrupt_ignored:
-        metadata["interrupt_ignored"] = True
-    if record.init:
-        metadata["init"] = True
-    if record.reason is not None:
-        metadata["reason"] = record.reason
-    if record.revises is not None:
-        metadata["revises"] = record.revises
-    if record.restores is not None:
-        metadata["restores"] = record.restores
-    if record.trial:
-        metadata["trial"] = True
-    if record.claim is not None:
-        metadata["claim"] = msgspec.to_builtins(record.claim)
+    for name in _IF_SET:
+        value = getattr(record, name)
+        if value and value != _DEFAULTS.get(name):
+            metadata[name] = told(value)
+    if "omitted" in metadata and not record.omitted.unknown:
+        del metadata["omitted"]["unknown"]
     if record.approval is not None:
         metadata["approval"] = _approval(record.approval)
     return metadata

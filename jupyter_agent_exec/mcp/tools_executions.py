@@ -174,9 +174,7 @@ async def _run_steps(
         )
     assert asked.steps is not None
     steps = [
-        replace(
-            step, timeout=step.timeout or asked.timeout, claim=step.claim or _claim(call, asked)
-        )
+        replace(_with_defaults(step, asked), claim=step.claim or _claim(call, asked))
         for step in asked.steps
     ]
     records = await call.managers.sessions.submission.run_steps(
@@ -200,6 +198,13 @@ async def _run_steps(
     limit = max(budget.TEXT // len(records), 1_000)
     answers = [await _answer(call, record, limit=limit) for record in records]
     return Answered(content=_joined([each.content for each in answers], prefix))
+
+
+def _with_defaults(step: Step, asked: ExecuteArguments) -> Step:
+    """Return a step with what the call says of all steps, where the step itself is silent."""
+    names = (name for name in step.__struct_fields__ if name in asked.__struct_fields__)
+    silent = {name: getattr(asked, name) for name in names if getattr(step, name) is None}
+    return replace(step, **silent)
 
 
 def _joined(contents: Sequence[Sequence[ContentBlock]], prefix: str) -> list[ContentBlock]:

@@ -201,7 +201,7 @@ def test_an_answer_that_cannot_be_read_is_told_as_such() -> None:
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
 def test_infinity_is_refused_since_json_would_make_it_the_default(seconds: float) -> None:
     with pytest.raises(errors.InvalidRequest) as caught:
-        execute_request("1", seconds, None, None)
+        execute_request("1", {"timeout": seconds})
     assert caught.value.detail["field"] == "timeout"
 
 
