@@ -25,14 +25,9 @@ from .inspection import ASIDE
 from .messages import Header, Message
 from .outputs import Outputs, TextSink
 from .variables import (
-    AFTER_TIMEOUT,
-    BEFORE_TIMEOUT,
-    UNCHANGED,
     VariableChanges,
     VariableTracker,
     lacks_our_code,
-    look_id,
-    may_change,
     value_expressions,
     values_in,
     variable_expressions,
@@ -186,8 +181,6 @@ class ExecuteRequest:
     """Whether the kernel has not answered the last of them."""
     _proof: int | None = None
     """Which of them the kernel can only get after it has published all output; None if none."""
-    _has_restored: bool = False
-    """Whether our code was sent to the kernel again for it."""
     _is_told_begun: bool = False
     _told: int = 0
     _telling: bool = False
@@ -332,7 +325,6 @@ class ExecuteRequests:
         self.latest: ExecutionId | None = None
         """The id of the last request that was begun."""
         self._looking = VariableTracker(is_fresh=is_fresh)
-        self._look_until: float | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -380,16 +372,11 @@ class ExecuteRequests:
             return
         self._connection.inspector.prepare()
         self._run, self.latest = run, run.id
-        if self._looks(run) and not may_change(run.source) and not run.values:
-            run.looks, run.variables = False, UNCHANGED
-        if self._looks(run) and self._looking.begins(is_idle=self._busy.quiet is not None):
-            self._look(run, BEFORE_TIMEOUT)
-        else:
-            self._dispatch(run)
+        run.looks = run.looks and self._connection.inspector.is_python
+        self._dispatch(run)
 
     def abandon(self, reason: str) -> None:
         """End the running request on our side, although the kernel has not ended it."""
-        self._look_until = None
         if (run := self._run) is not None:
             if not run.is_sent:
                 run.observer.sent()
@@ -530,8 +517,6 @@ class ExecuteRequests:
             run._is_over, run._half_since = True, None
             run._is_asking &= asked < run._asked
             self._end_if_complete(run)
-        elif self._look_until is not None and msg_id == look_id(run.id, after=run.is_sent):
-            self._looked(run, self._connection.redacted(message))
 
     def take_input_request(self, message: Message) -> None:
         """Handle an input request of the running code. Those of other code are not answered."""
@@ -577,12 +562,7 @@ class ExecuteRequests:
                 run.outputs.release()
         if run.is_watched:
             self._tell_of_changes(run)
-        if self._look_until is not None:
-            due = self._look_until
-            if now >= due:
-                self._looked(run, None)
-                return []
-        elif (run.has_ended or run._is_over) and not run._is_asking:
+        if (run.has_ended or run._is_over) and not run._is_asking:
             run._half_since = run._half_since or now
             due = run._half_since + self.ask_delay
             if now >= due:
@@ -609,32 +589,6 @@ class ExecuteRequests:
         )
         run.is_sent = True
         run.observer.sent()
-
-    def _look(self, run: ExecuteRequest, timeout: float) -> None:
-        """List the kernel's variables with a separate request, which runs no code."""
-        self._look_until = time.monotonic() + timeout
-        self._request(
-            "",
-            look_id(run.id, after=run.is_sent),
-            looks=True,
-            silent=True,
-        )
-
-    def _looked(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> None:
-        """Continue after the separate request, or without its answer if that takes too long."""
-        self._look_until = None
-        with self._bringing_to_an_end(run):
-            if self._restores_our_code(run, reply):
-                self._look(run, BEFORE_TIMEOUT)
-            elif run.is_sent:
-                self._finish_answered(run, reply)
-            else:
-                self._looking.before(reply)
-                run.starts()
-                self._dispatch(run)
-
-    def _looks(self, run: ExecuteRequest) -> bool:
-        return run.looks and self._connection.inspector.is_python
 
     def _request(
         self,
@@ -697,32 +651,15 @@ class ExecuteRequests:
 
     def _end(self, run: ExecuteRequest) -> None:
         """End a request whose code has ended."""
-        if self._look_until is not None:
-            return
         run.ends()
         if not run._idle and self._busy.done(run.id):
             self._connection.tell_state()
         with self._bringing_to_an_end(run):
-            lacks = self._restores_our_code(run, run._reply)
-            is_failed = (run._reply or {}).get("status") == "error"  # then it was not evaluated
-            if self._looks(run) and (lacks or is_failed):
-                self._look(run, BEFORE_TIMEOUT if lacks else AFTER_TIMEOUT)
-            else:
-                self._finish_answered(run, run._reply)
-
-    def _restores_our_code(self, run: ExecuteRequest, reply: dict[str, Any] | None) -> bool:
-        """Send our code to the kernel again, once, if a reply says that it was removed."""
-        if run._has_restored or not lacks_our_code(reply):
-            return False
-        run._has_restored = True
-        self._connection.inspector.register()
-        return True
-
-    def _finish_answered(self, run: ExecuteRequest, look: dict[str, Any] | None) -> None:
-        """Finish a request that has ended. `look` is the reply with the variables."""
-        if run.looks:
-            run.variables = self._looking.after(look)
-        self._finish(run, *run.answer())
+            if lacks_our_code(run._reply):  # the code removed it
+                self._connection.inspector.register()
+            if run.looks:
+                run.variables = self._looking.after(run._reply)
+            self._finish(run, *run.answer())
 
     def _finish(
         self,
@@ -761,7 +698,7 @@ class ExecuteRequests:
         try:
             yield
         except Exception as error:
-            self._run, self._look_until = None, None
+            self._run = None
             run.observer.failed(error)
             raise  # the channels log it
 

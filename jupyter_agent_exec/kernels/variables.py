@@ -151,12 +151,6 @@ def _change(variable: Variable, change: Any) -> VariableChange:
     )
 
 
-BEFORE_TIMEOUT: Final = 0.2
-"""Seconds for the listing before a run. After that the run starts, without its changes."""
-
-AFTER_TIMEOUT: Final = 0.1
-"""Seconds for the listing after failed code. After that, the end is reported without it."""
-
 _HARMLESS: Final = frozenset(
     {
         "kernel_info_request",
@@ -171,20 +165,6 @@ _HARMLESS: Final = frozenset(
 """Requests that change no variable."""
 
 
-_HARMLESS_SYNTAX: Final = (
-    ast.Module,
-    ast.Expr,
-    ast.Constant,
-    ast.BinOp,
-    ast.operator,
-    ast.UnaryOp,
-    ast.unaryop,
-    ast.Compare,
-    ast.cmpop,
-)
-_SHORT: Final = 80
-
-
 class VariableTracker:
     """The last known state of one kernel's variables.
 
@@ -196,24 +176,11 @@ class VariableTracker:
 
     def __init__(self, *, is_fresh: bool) -> None:
         self._known: Variables | None = NONE if is_fresh else None
-        self._is_shared = not is_fresh
 
     def overhear(self, parent: Header) -> None:
         """Record a request of others, which may have changed variables."""
         if parent.msg_type not in _HARMLESS:
             self._known = None
-
-    def begins(self, *, is_idle: bool) -> bool:
-        """Return whether to list variables before a run.
-
-        True only in an idle kernel that others use too. In an agent's own kernel, the run must be
-        the next request, so that an interrupt reaches it at once.
-        """
-        return self._known is None and self._is_shared and is_idle
-
-    def before(self, reply: dict[str, Any] | None) -> None:
-        """Set the listing from before a run; None if the kernel did not answer."""
-        self._known = variables_in(reply)
 
     def after(self, reply: dict[str, Any] | None) -> VariableChanges | None:
         """Set the listing from after a run; return what the run changed, None if unknown.
@@ -227,21 +194,6 @@ class VariableTracker:
         return None if before is None else differences(before, now)
 
 
-def may_change(source: str) -> bool:
-    """Return whether code may change variables: any code except arithmetic on literals.
-
-    Names and calls may run any code. Long code is not parsed, because it is hardly ever that
-    simple.
-    """
-    if len(source) > _SHORT:
-        return True
-    try:
-        tree = parsed(source)
-    except (SyntaxError, ValueError):
-        return True  # IPython's own syntax, perhaps
-    return any(not isinstance(node, _HARMLESS_SYNTAX) for node in ast.walk(tree))
-
-
 _PARSING: Final = threading.Lock()
 
 
@@ -252,11 +204,6 @@ def parsed(source: str) -> ast.Module:
     """
     with _PARSING:
         return ast.parse(source)
-
-
-def look_id(execution_id: ExecutionId, *, after: bool) -> str:
-    """Return the id of a listing's request; output of threads then belongs to the execution."""
-    return f"{execution_id}.{'after' if after else 'before'}"
 
 
 def execution_of(msg_id: str) -> ExecutionId:
