@@ -93,8 +93,8 @@ FAST := $(addprefix tests/,auth/test_grants.py \
 	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs) \
 	mcp/test_tools_docs.py notebooks/test_cell_reads.py notebooks/test_edits.py \
 	notebooks/test_proposed_edits.py reruns/test_comparison.py test_client_pages.py \
-	test_code_blocks.py test_docs.py test_inert.py test_inert_copy.py test_json_pieces.py \
-	test_lookalikes.py test_tasks.py test_text.py)
+	test_code_blocks.py test_docs.py test_json_pieces.py \
+	test_tasks.py text)
 
 test-fast: .make/tools ## run the tests that start no server, kernel or browser
 	python -m pytest $(PARALLEL) --quiet $(FAST)

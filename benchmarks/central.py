@@ -23,13 +23,13 @@ from measures import Broken, Goal, Measurement, Result, timed
 from recorded import WORDS, record
 from ulid import ULID
 
+from jupyter_agent_exec.audit.postgresql import ENTRY, PAYLOAD, TABLES, PostgreSQLSink, rows
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.sink import Batch, SentEntry, SinkSettings
 from jupyter_agent_exec.journal.tail import Cursor, Tail
-from jupyter_agent_exec.sinks.postgresql import ENTRY, PAYLOAD, TABLES, PostgreSQLSink, rows
 from jupyter_agent_exec.types import Digest, SessionId
-from tests.sinks import documented
-from tests.sinks.far_sides import PostgreSQL, postgresql
+from tests.audit import documented
+from tests.audit.far_sides import PostgreSQL, postgresql
 
 NAME = "central"
 SERVERS = 200

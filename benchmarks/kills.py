@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 import httpx2
 from measures import Broken, Measurement, Result
 
+from jupyter_agent_exec.audit.signing_key import SigningKey
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_session
 from jupyter_agent_exec.records import Accepted, Dispatched, Finished, Reviewed
-from jupyter_agent_exec.signing.key import SigningKey
+from tests.audit.far_sides import PostgreSQL, postgresql
 from tests.mcp.raw_mcp import headers_of, request
 from tests.real_server import TOKEN
 from tests.server_process import ServerProcess
-from tests.sinks.far_sides import PostgreSQL, postgresql
 
 NAME = "kills"
 LATEST_KILL_SECONDS = 2.0

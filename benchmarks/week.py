@@ -23,8 +23,8 @@ from measures import Broken, Goal, Measurement, Result, timed
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import Accepted, Finished
+from tests.audit.far_sides import postgresql
 from tests.server_process import ServerProcess
-from tests.sinks.far_sides import postgresql
 from tests.small_disk import as_seen_by, fill, mounting
 
 NAME = "week"

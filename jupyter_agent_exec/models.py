@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from .counts import counted
+from .text.counts import counted
 from .types import (
     Access,
     ApprovalMode,

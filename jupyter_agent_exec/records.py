@@ -39,6 +39,7 @@ from .models import (
     Target,
     TokenRef,
 )
+from .text.widgets import with_widget_texts
 from .types import (
     Access,
     ApprovalMode,
@@ -62,7 +63,6 @@ from .types import (
     Via,
     is_made_up,
 )
-from .widgets import with_widget_texts
 
 
 class Payload(Struct, frozen=True):

@@ -14,6 +14,7 @@ from jupyter_core.paths import jupyter_config_path
 from ._version import __version__
 from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Reviews
+from .audit.sink_settings import make_sinks
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
 from .auth.refusals import Refusal
@@ -64,13 +65,12 @@ from .sessions.kernel_inspection import KernelInspection
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.session_history import SessionHistory
-from .sinks.configuration import make_sinks
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
 
 if TYPE_CHECKING:
-    from .signing.signer import Signer
-    from .signing.timestamps import Timestamper
+    from .audit.signer import Signer
+    from .audit.timestamps import Timestamper
 
 
 class Services:
@@ -125,8 +125,8 @@ class Services:
 
     def _make_signer(self) -> Signer:
         """Create what signs the heads of the history; a key that was handed in is read now."""
-        from .signing.key import SigningKey
-        from .signing.signer import Signer
+        from .audit.signer import Signer
+        from .audit.signing_key import SigningKey
 
         traits = self._traits
         make = partial(SigningKey.made, self._folder / PRIVATE_KEY)
@@ -136,7 +136,7 @@ class Services:
 
     def _make_timestamper(self) -> Timestamper:
         """Create what has the heads of the history timestamped."""
-        from .signing.timestamps import Timestamper
+        from .audit.timestamps import Timestamper
 
         address, interval = self._traits.timestamp_authority, self._traits.timestamp_interval
         return Timestamper(self.history, address, interval, self._log)

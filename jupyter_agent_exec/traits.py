@@ -23,19 +23,19 @@ from traitlets import (
 )
 
 from .approvals.manager import Approvals
+from .audit.sink_settings import make_sinks
 from .auth.unlocks import is_slow_hash
 from .executions.limits import SessionLimits, Settings
 from .executions.rules import Modes, checked_modes
 from .files.manager import SessionFiles
+from .isolation.isolation import IsolationTraits
 from .journal.retention import make_rules
-from .kernels.isolation.isolation import IsolationTraits
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .models import PeopleRecorded
 from .notebooks.manager import NotebookManager
-from .redaction import RedactionTraits
 from .sessions.manager import AgentSessions
-from .sinks.configuration import make_sinks
+from .text.redaction import RedactionTraits
 from .types import RecordChanges, RecordPeople
 
 

@@ -35,7 +35,7 @@ from ..sessions.answers import blob_url
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks, call_later_apart, first_of
-from ..text import images
+from ..text.model_text import images
 from ..types import SessionId, TokenId
 from .outcome import (
     CodeToExecute,

@@ -13,7 +13,7 @@ import msgspec
 from ..models import Answer, Request, Seconds
 from ..records import ExecutionRecord
 from ..sessions.answers import notes
-from ..text import FoundImage, Transcript
+from ..text.model_text import FoundImage, Transcript
 
 
 class CodeToExecute(Request, frozen=True, kw_only=True, rename="camel"):

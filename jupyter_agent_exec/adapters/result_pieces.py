@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from ..client import Result
 from ..client.result import joined, suffix_of
-from ..terminal import clean
+from ..text.terminal import clean
 from ..types import RAW_IMAGE_TYPES, Output
 
 IN_NEW_SESSION: Final = (

@@ -13,8 +13,8 @@ from tornado.httputil import url_concat
 from tornado.template import Loader
 
 from .. import errors
-from ..lookalikes import exact
 from ..models import ApprovalPolicy, MintToken
+from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
 from .scopes import Grants, given_away
 from .token_form import requested

@@ -13,8 +13,8 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from ..errors import AgentExecError, InvalidRequest
-from ..lookalikes import exact
 from ..models import ApprovalPolicy, MintToken, Token
+from ..text.lookalikes import exact
 from .scopes import plain_path
 from .validation import read_arguments
 

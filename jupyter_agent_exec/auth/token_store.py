@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..errors import HistoryUnavailable
 from ..models import Caps
 from ..records import TokenMinted, timestamp
-from ..shared_file import SharedFile
+from ..storage.shared_file import SharedFile
 from ..types import Digest, EditMode, RecordedMode, TokenId
 
 FILE: Final = "tokens.json"

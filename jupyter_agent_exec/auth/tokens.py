@@ -33,7 +33,7 @@ from ..records import (
     digest_of,
     timestamp,
 )
-from ..shared_file import SharedReads
+from ..storage.shared_file import SharedReads
 from ..tasks import Tasks
 from ..types import Digest, TokenId
 from .credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_PREFIX, REFRESH_TOKEN

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..counts import counted
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
 from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
+from ..text.counts import counted
 from .command import command
 from .console import Console
 from .usage import UsageError

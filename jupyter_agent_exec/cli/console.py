@@ -14,7 +14,7 @@ from ..client.display import one_line, plain
 from ..client.events import OutputChanged, apply
 from ..client.result import joined
 from ..models import Input, OutputChange
-from ..terminal import clean
+from ..text.terminal import clean
 from ..types import FINAL_STATUSES, Output, Status
 from .usage import UsageError
 

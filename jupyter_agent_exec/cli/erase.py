@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from ..client.display import quoted
-from ..counts import counted
 from ..models import Erasure
+from ..text.counts import counted
 from . import exit_codes
 from .command import command
 from .command_client import connected, decided

@@ -14,8 +14,8 @@ import msgspec
 from .. import models
 from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, person, placed, quoted, said, size
-from ..counts import counted
 from ..models import NotebookCell, OpenNotebook, Variable
+from ..text.counts import counted
 from ..types import FINAL_STATUSES, TargetKind, Verdict
 from . import exit_codes
 from .command import command, limit, session_id

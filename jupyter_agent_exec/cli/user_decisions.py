@@ -10,8 +10,8 @@ from typing import Final, get_args
 from .. import models
 from ..client import AgentExecClient, Session
 from ..client.display import credential, person, quoted, said
-from ..lookalikes import exact
 from ..models import Approvals, Execution, Proposal, Review
+from ..text.lookalikes import exact
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
 from . import exit_codes
 from .command import command

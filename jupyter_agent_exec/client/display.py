@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..lookalikes import exact
 from ..models import Document, Execution, TokenRef, WaitingFor
+from ..text.lookalikes import exact
 from ..types import Via, is_made_up
 
 _SEQUENCES: Final = re.compile(

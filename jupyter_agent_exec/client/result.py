@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..models import Document, Execution, ExecutionError, Input, Value, WaitingFor
 from ..models import Image as ImageModel
-from ..terminal import clean
+from ..text.terminal import clean
 from ..types import FINAL_STATUSES, RAW_IMAGE_TYPES, Output, Status
 from .display import plain, waiting
 from .errors import ExecutionFailed

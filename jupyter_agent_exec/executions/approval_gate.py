@@ -34,8 +34,8 @@ from ..records import (
     digest_of,
     timestamp,
 )
-from ..redaction import marks_in
 from ..tasks import Tasks, first_of, settle
+from ..text.redaction import marks_in
 from ..types import (
     ApprovalMode,
     EditMode,

@@ -33,8 +33,8 @@ from ..models import (
     derive,
 )
 from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
-from ..redaction import Redactor
 from ..tasks import settle
+from ..text.redaction import Redactor
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
 from .observer import ExecutionObserver
 from .spec import ExecutionSpec

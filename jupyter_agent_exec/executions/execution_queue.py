@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..counts import counted
 from ..errors import (
     AgentExecError,
     HistoryUnavailable,
@@ -25,7 +24,8 @@ from ..kernels.kernel_queue import KernelQueue, Requester, Turn
 from ..models import Execute, Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord
 from ..tasks import Tasks, first_of
-from ..terminal import clean
+from ..text.counts import counted
+from ..text.terminal import clean
 from .approval_gate import ApprovalGate
 from .environment import SessionEnvironment
 from .execution import LiveExecution, LiveExecutions, QueueTime

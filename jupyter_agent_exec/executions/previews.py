@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from ..inert import inert
 from ..kernels.execute_request import ExecuteOutcome, ExecuteRequest, RequestObserver
 from ..kernels.kernel import Kernel
 from ..kernels.kernel_queue import Requester
@@ -18,6 +17,7 @@ from ..kernels.trials.trial import REFUSED, Trial
 from ..models import Preview
 from ..records import Payload
 from ..tasks import first_of
+from ..text.inert import inert
 from .incarnations import Incarnations
 from .state import MAY_HANG
 

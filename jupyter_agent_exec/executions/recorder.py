@@ -36,8 +36,8 @@ from ..records import (
     timestamp,
 )
 from ..tasks import start_apart
+from ..text.widgets import shown_model
 from ..types import ExecutionId
-from ..widgets import shown_model
 from .execution import LiveExecution, LiveExecutions
 from .state import final_status
 

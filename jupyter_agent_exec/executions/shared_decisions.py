@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..errors import HistoryUnavailable
 from ..models import Pause
 from ..records import AgentsPaused, AgentsResumed
-from ..shared_file import SharedFile, SharedReads
+from ..storage.shared_file import SharedFile, SharedReads
 from ..tasks import Tasks
 from ..types import ApprovalMode, EditMode
 

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..durability import make_folder, replace_file, sync_folder
 from ..records import BlobRef, Payload, new_salt
+from ..storage.durability import make_folder, replace_file, sync_folder
 from ..types import IMAGE_TYPES, JSON, Digest, Output
 from .lines import Line
 

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from ..durability import sync_folder, with_mark
 from ..errors import HistoryBusy, InvalidRequest
 from ..models import Chain, Erase
 from ..records import (
@@ -31,7 +30,8 @@ from ..records import (
     Opened,
     timestamp,
 )
-from ..shared_file import LOCK_TIMEOUT
+from ..storage.durability import sync_folder, with_mark
+from ..storage.shared_file import LOCK_TIMEOUT
 from ..types import Digest, ExecutionId, SessionId
 from . import chain
 from .blobs import BlobStore

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from ..counts import counted
 from ..models import JournalEvent
 from ..records import (
     By,
@@ -18,6 +17,7 @@ from ..records import (
     Reviewed,
     marked,
 )
+from ..text.counts import counted
 from ..types import Digest
 from .blobs import BlobStore
 from .lines import Line

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..durability import make_folder
 from ..errors import SinkBehind
 from ..models import SinkStatus
 from ..records import timestamp
+from ..storage.durability import make_folder
 from .ledger import is_held, ledger_paths, sessions_in
 from .sink import Batch, Sink
 from .tail import JournalGone, Tail, seconds

@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..durability import Reserve, make_folder, sync_folder
 from ..errors import HistoryUnavailable, InvalidRequest
 from ..models import (
     Chain,
@@ -43,7 +42,8 @@ from ..records import (
     SessionRemoved,
     timestamp,
 )
-from ..redaction import Redactor
+from ..storage.durability import Reserve, make_folder, sync_folder
+from ..text.redaction import Redactor
 from ..types import Digest, SessionId
 from . import query
 from .blobs import BlobStore

@@ -20,11 +20,11 @@ import msgspec
 from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
-from ..durability import Reserve, sync_data, with_mark
 from ..errors import HistoryBusy, HistoryUnavailable
 from ..models import Chain, HeadSignature
 from ..records import Closed, Entry, Mark, Payload, marked
-from ..redaction import Redactor
+from ..storage.durability import Reserve, sync_data, with_mark
+from ..text.redaction import Redactor
 from ..types import Digest, SessionId
 from . import chain
 from .blobs import BlobStore, TextSpill

@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from ..auth.token_store import LedgerTokens
-from ..durability import sync_folder
 from ..records import (
     SERVER,
     LedgerEntry,
@@ -34,6 +33,7 @@ from ..records import (
     TokenRevoked,
     timestamp,
 )
+from ..storage.durability import sync_folder
 from ..types import Digest, SessionId, TokenId
 from . import chain
 from .journal import Journal

@@ -26,8 +26,8 @@ from ..records import (
     PersonRan,
     digest_of,
 )
+from ..text.widgets import STATE
 from ..types import JSON, CellId, ExecutionId
-from ..widgets import STATE
 from .blobs import BlobStore
 from .environments import Environments
 from .fold import SessionState, execution_record, executions_of, session_after

@@ -23,7 +23,7 @@ from ..records import (
     KeptImage,
     LateOutput,
 )
-from ..text import images
+from ..text.model_text import images
 from ..types import IMAGE_TYPES, JSON, Digest, ExecutionId, Output
 from .blobs import BlobStore, unpack_outputs
 from .lines import Line

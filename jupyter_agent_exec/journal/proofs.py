@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from ..counts import counted
+from ..text.counts import counted
 from .heads import (
     EXPORT,
     HEAD,

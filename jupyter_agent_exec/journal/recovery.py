@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..durability import Reserve
 from ..errors import HistoryUnavailable
 from ..models import Chain, Omitted
 from ..records import (
@@ -24,6 +23,7 @@ from ..records import (
     SessionOpened,
     timestamp,
 )
+from ..storage.durability import Reserve
 from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
 from .journal import Journal

@@ -23,7 +23,7 @@ from ..records import (
     Finished,
     Reviewed,
 )
-from ..text import transcript
+from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
 from .events import event_of

@@ -11,8 +11,8 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
-from ..durability import replace_file
 from ..records import KINDS, Entry, Mark, marked
+from ..storage.durability import replace_file
 from ..types import Digest
 from .blobs import BlobStore
 from .erasure import digests_in, erased_names

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..counts import counted
+from ..text.counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
 from .heads import signatures_path
 

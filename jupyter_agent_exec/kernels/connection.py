@@ -18,8 +18,8 @@ from typing import Any
 from .. import host_kernel
 from ..errors import AgentExecError
 from ..models import OutputChange
-from ..redaction import Redaction, Redactor
 from ..tasks import first_of, settle
+from ..text.redaction import Redaction, Redactor
 from ..types import KernelState, Output
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from ..isolation.provisioner import IsolatedProvisioner
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder
-from .isolation.provisioner import IsolatedProvisioner
 from .kernel_queue import KernelQueue
 from .server_kernels import RemoteKernel, ServerKernels, is_elsewhere
 

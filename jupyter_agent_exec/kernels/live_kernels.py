@@ -11,8 +11,8 @@ import logging
 from typing import Any, Final
 
 from ..errors import KernelNotFound, KernelUnavailable
-from ..redaction import Redactor
 from ..tasks import start_apart
+from ..text.redaction import Redactor
 from ..types import KernelState
 from .channels import KernelDeath
 from .connection import KernelConnection

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ..redaction import HAS_TOKEN_IN_BYTES
+from ..text.redaction import HAS_TOKEN_IN_BYTES
 
 Frame: TypeAlias = bytes | bytearray | memoryview
 """A part of a message. A large one is not copied out of ZMQ's own memory."""

@@ -13,8 +13,8 @@ import re
 from collections import deque
 from typing import Any, Final
 
-from ..counts import counted
 from ..models import Omitted, OutputChange
+from ..text.counts import counted
 from ..types import JSON, Output
 
 DISPLAYS: Final = frozenset({"display_data", "execute_result", "update_display_data"})

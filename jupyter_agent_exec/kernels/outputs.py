@@ -21,8 +21,8 @@ from itertools import chain
 from typing import Any, Final
 
 from ..models import ExecutionError, Omitted, OutputChange
-from ..redaction import OWN_TOKENS_BEGIN, Redaction, Redactor
-from ..text import TextSink, Transcript
+from ..text.model_text import TextSink, Transcript
+from ..text.redaction import OWN_TOKENS_BEGIN, Redaction, Redactor
 from ..types import ExecutionId, Output
 from . import nbformat_outputs
 from .displays import Displays, DisplayUpdate, DisplayUpdates

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from ..models import Omitted
-from ..redaction import Redactor
+from ..text.redaction import Redactor
 from ..types import ExecutionId, Output
 from .displays import Displays
 from .execution_state import Listeners

@@ -23,14 +23,14 @@ from weakref import WeakSet
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
-from ..redaction import Redactor
+from ..isolation.isolation import Isolation
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
+from ..text.redaction import Redactor
 from ..types import KernelState
 from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
-from .isolation.isolation import Isolation
 from .kernel import Kernel, KernelLife, KernelSource, WorkingFolder
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ..redaction import Redaction, Redactor
+from ..text.redaction import Redaction, Redactor
+from ..text.widgets import referenced_models, widget_text
 from ..types import JSON, ExecutionId, Output
-from ..widgets import referenced_models, widget_text
 from .displays import Displays
 from .messages import Frame
 from .nbformat_outputs import json_value

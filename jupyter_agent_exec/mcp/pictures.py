@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..counts import counted
-from ..text import FoundImage
+from ..text.counts import counted
+from ..text.model_text import FoundImage
 from . import budget
 from .svg_render import REFUSED
 

@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from ..counts import counted
 from ..executions.execution import LiveExecution
 from ..models import OutputChange, WaitingFor
 from ..records import ExecutionRecord
 from ..tasks import first_of
-from ..terminal import clean
+from ..text.counts import counted
+from ..text.terminal import clean
 from ..types import ExecutionId
 from .call import Call
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ..errors import NotFound, PayloadTooLarge
 from ..queries import SessionsQuery
-from ..text import images
+from ..text.model_text import images
 from ..types import ExecutionId, SessionId
 from . import budget
 from .call import Call

@@ -16,12 +16,12 @@ import msgspec
 from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
 from msgspec.structs import replace
 
-from ..counts import counted
-from ..guide import approval_words
 from ..models import Answer, Input, Value, WaitingFor, derive
 from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
-from ..text import FoundImage, images, output_size
+from ..text.counts import counted
+from ..text.guide import approval_words
+from ..text.model_text import FoundImage, images, output_size
 from ..types import (
     FINAL_STATUSES,
     CellId,

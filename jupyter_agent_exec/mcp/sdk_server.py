@@ -31,8 +31,8 @@ from pydantic import ValidationError
 from .._version import __version__
 from ..auth.scopes import Scope
 from ..errors import AgentExecError, Forbidden
-from ..guide import guide
 from ..tasks import Tasks
+from ..text.guide import guide
 from ..types import SessionId
 from . import (
     resources,

@@ -11,7 +11,6 @@ from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from ..counts import counted
 from ..errors import AgentExecError, InvalidRequest
 from ..models import (
     Claim,
@@ -32,6 +31,7 @@ from ..models import (
 from ..queries import SearchQuery
 from ..records import ExecutionRecord
 from ..sessions.answers import edit_notes
+from ..text.counts import counted
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
 from .call import Call

@@ -14,7 +14,7 @@ from msgspec import Meta
 from ..errors import FileMissing, InvalidRequest
 from ..files.file import Conditions, FilesQuery, OpenFile, Span
 from ..models import Request, SessionFile
-from ..text import FoundImage
+from ..text.model_text import FoundImage
 from ..types import IMAGE_TYPES, SessionId
 from . import budget
 from .call import Call

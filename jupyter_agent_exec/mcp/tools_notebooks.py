@@ -9,7 +9,6 @@ from typing import Annotated, Final
 from mcp_types import ContentBlock, TextContent
 from msgspec import Meta
 
-from ..counts import counted
 from ..errors import CellNotFound
 from ..models import (
     Edit,
@@ -24,7 +23,8 @@ from ..models import (
 )
 from ..notebooks.manager import CellsQuery
 from ..sessions.answers import edit_notes
-from ..text import images
+from ..text.counts import counted
+from ..text.model_text import images
 from ..types import CellId, Digest, SessionId
 from . import budget
 from .call import Call

@@ -7,10 +7,8 @@ from typing import Annotated, Final, Literal
 from mcp_types import ResourceLink, TextContent
 from msgspec import Meta
 
-from ..counts import counted
 from ..errors import InvalidRequest
 from ..files.file import Conditions
-from ..guide import about_session
 from ..models import (
     Agent,
     Answer,
@@ -28,6 +26,8 @@ from ..models import (
 )
 from ..queries import SessionsQuery
 from ..sessions.answers import restored_note
+from ..text.counts import counted
+from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call

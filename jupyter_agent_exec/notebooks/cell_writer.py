@@ -18,12 +18,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import DocumentChanged, DocumentUnwritable, NotebookNotFound
-from ..inert import InertCopy
 from ..journal.notebook import execution_metadata
 from ..models import Document, OutputChange
 from ..records import ExecutionRecord
-from ..redaction import marks_in
 from ..tasks import settle
+from ..text.inert import InertCopy
+from ..text.redaction import marks_in
 from ..types import FINAL_STATUSES, CellId, Status, Via
 from .changes import (
     Change,

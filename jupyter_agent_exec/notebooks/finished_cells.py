@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
-from ..inert import inert, set_outputs
 from ..models import Document
 from ..records import ExecutionRecord
-from ..redaction import may_be
+from ..text.inert import inert, set_outputs
+from ..text.redaction import may_be
 from ..types import CellId, ExecutionId, Output
 from .cell_writer import CellState, Shown
 from .changes import (

@@ -36,7 +36,7 @@ from ..records import By, NotebookEditAsked, NotebookEditRefused, Payload, times
 from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
-from ..text import model_text, output_size, transcript, without_library_frames
+from ..text.model_text import model_text, output_size, transcript, without_library_frames
 from ..types import ExecutionId, Output, SessionId, Via
 from .backends.collaboration import CollaborationBackend
 from .backends.tab import OpenTabs, TabBackend

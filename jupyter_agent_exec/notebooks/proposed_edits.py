@@ -14,9 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ..inert import inert, set_outputs
 from ..journal.proposals import RecordedEdit
-from ..lookalikes import lookalike_words
 from ..models import (
     CellPart,
     ClearOutputs,
@@ -26,6 +24,8 @@ from ..models import (
     ReplaceCell,
 )
 from ..records import ProposedCell
+from ..text.inert import inert, set_outputs
+from ..text.lookalikes import lookalike_words
 from ..types import CellId, ProposalId, ProposedEditId
 from . import changes
 from .changes import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..counts import counted
 from ..models import RestoredVariables
 from ..records import ExecutionRecord
-from ..redaction import marks_in
+from ..text.counts import counted
+from ..text.redaction import marks_in
 from ..types import ExecutionId
 
 

@@ -9,11 +9,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..inert import inert as inert_copy
 from ..journal.notebook import cell
 from ..journal.outputs import kept_images
 from ..journal.query import ExecutionImage
-from ..lookalikes import lookalike_words
 from ..models import (
     DecidedEdit,
     Execution,
@@ -26,7 +24,9 @@ from ..models import (
     derive,
 )
 from ..records import ExecutionRecord, KeptImage, digest_of
-from ..text import ReadOn, model_text, transcript, without_library_frames
+from ..text.inert import inert as inert_copy
+from ..text.lookalikes import lookalike_words
+from ..text.model_text import ReadOn, model_text, transcript, without_library_frames
 from ..types import Digest, EditStatus, ExecutionId
 
 NAMESPACE = "api/agent-exec"

@@ -12,8 +12,6 @@ from tornado import web
 from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..executions.execution import LiveExecution
-from ..inert import InertCopy
-from ..inert import inert as inert_copy
 from ..models import (
     Cancel,
     Execute,
@@ -34,6 +32,8 @@ from ..queries import (
     WaitQuery,
 )
 from ..records import ExecutionRecord
+from ..text.inert import InertCopy
+from ..text.inert import inert as inert_copy
 from ..types import FINAL_STATUSES, Output
 from . import answers
 from .handlers import SessionsBase

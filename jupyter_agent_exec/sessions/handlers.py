@@ -11,8 +11,6 @@ from tornado import web
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..errors import InvalidRequest
-from ..guide import guide
-from ..inert import LARGE_HTML
 from ..models import (
     CloseSession,
     Execution,
@@ -35,7 +33,9 @@ from ..queries import (
     VariablesQuery,
 )
 from ..records import ExecutionRecord
-from ..text import output_size
+from ..text.guide import guide
+from ..text.inert import LARGE_HTML
+from ..text.model_text import output_size
 from ..types import FINAL_STATUSES
 from . import answers
 from .kernel_inspection import KernelInspection

@@ -11,8 +11,8 @@ from typing import Final
 
 from ..auth.access import denied
 from ..auth.scopes import Caller
-from ..counts import counted
 from ..errors import TooManyRequests
+from ..text.counts import counted
 from ..types import TokenId
 from .session import LiveSession
 

@@ -45,7 +45,7 @@ from ..models import (
 from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
-from ..text import transcript
+from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
 from .session import LiveSession, find_execution
 from .text_ranges import read_range

@@ -8,12 +8,12 @@ from typing import Any
 
 import nbformat
 import pytest
-
 from jupyter_agent_exec.auth.access_requests import (
     MAX_REQUESTS,
     REQUEST_SECONDS,
     AccessRequests,
 )
+
 from jupyter_agent_exec.auth.token_store import TokenStore
 from jupyter_agent_exec.auth.tokens import Tokens
 from jupyter_agent_exec.journal.ledger import TokenEntries

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from jupyter_agent_exec.central.archive import open_archive
 from jupyter_agent_exec.central.search import search_archive
 from jupyter_agent_exec.central.verify import verify_archive
+
+from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.journal.verify import Finding, Outcome
 from jupyter_agent_exec.records import Reviewed
-from jupyter_agent_exec.sinks.configuration import make_sinks
+from tests.audit.far_sides import PostgreSQL, object_store, postgresql
 from tests.journal.recorded import AT, BY, closed, new_history, opened, run, stream
 from tests.real_server import until
-from tests.sinks.far_sides import PostgreSQL, object_store, postgresql
 
 Write = Callable[..., str]
 

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
-
 from jupyter_agent_exec.central.archive import Span, open_archive
 from jupyter_agent_exec.central.search import search_archive
 from jupyter_agent_exec.central.verify import verify_archive
+from msgspec.structs import replace
+
+from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.journal import SessionJournal
 from jupyter_agent_exec.journal.verify import Outcome, Report
 from jupyter_agent_exec.records import timestamp
-from jupyter_agent_exec.sinks.configuration import make_sinks
+from tests.audit.far_sides import PostgreSQL, postgresql
 from tests.central.test_central import command, sink_at
 from tests.journal.recorded import accepted, closed, finished, new_execution_id, new_history, opened
 from tests.real_server import until
-from tests.sinks.far_sides import PostgreSQL, postgresql
 
 DAYS = [datetime(2026, 11, day, 9, tzinfo=UTC) for day in (19, 20, 21)]
 DAY = Span(datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.journal.verify import verify_journal
-from jupyter_agent_exec.sinks.configuration import make_sinks
+from tests.audit.far_sides import until
+from tests.audit.rewriting import cut, journals, ledger_of, write_anew
 from tests.journal.recorded import closed, new_history, opened, run
-from tests.signing.rewriting import cut, journals, ledger_of, write_anew
-from tests.sinks.far_sides import until
 
 Verify = Callable[..., tuple[int, dict[str, Any]]]
 

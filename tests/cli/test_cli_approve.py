@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.lookalikes import exact
+from jupyter_agent_exec.text.lookalikes import exact
 from tests.cli.command import Cli, at_terminal
 from tests.person import person_at
 from tests.real_server import RealServer, real_server

@@ -12,6 +12,7 @@ from jupyter_agent_exec.executions.changed_files import (
     changed_files,
     span,
 )
+
 from jupyter_agent_exec.kernels.folder import Folder
 from jupyter_agent_exec.kernels.kernel import WorkingFolder
 from jupyter_agent_exec.types import ExecutionId

@@ -12,7 +12,7 @@ from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute, NotebookTarget
 from jupyter_agent_exec.records import By
-from jupyter_agent_exec.redaction import Redactor
+from jupyter_agent_exec.text.redaction import Redactor
 from tests.notebooks.placing_bench import KERNEL, Session, record, rest
 from tests.notebooks.ways import DictWay, notebook
 

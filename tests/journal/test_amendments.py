@@ -18,7 +18,7 @@ from jupyter_agent_exec.records import (
     OutputsDiscarded,
     Payload,
 )
-from jupyter_agent_exec.redaction import Redactor
+from jupyter_agent_exec.text.redaction import Redactor
 from tests.journal.recorded import (
     AT,
     BY,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_agent_exec.durability import RESERVE_BYTES
 from jupyter_agent_exec.errors import (
     HistoryUnavailable,
 )
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.storage.durability import RESERVE_BYTES
 from tests.journal.recorded import (
     accepted,
     closed,

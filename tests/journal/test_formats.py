@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from jupyter_agent_exec.central.archive import FolderArchive
 from jupyter_agent_exec.central.verify import verify_archive
+
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
 from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.queries import SessionsQuery
+from tests.audit.rewriting import journals, write_anew
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream
-from tests.signing.rewriting import journals, write_anew
 
 
 @pytest.fixture(params=[None, 3])

@@ -21,7 +21,7 @@ from jupyter_agent_exec.kernels.execute_request import (
 from jupyter_agent_exec.kernels.kernel_queue import KernelQueue, Turn
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel, LiveKernels
 from jupyter_agent_exec.kernels.person_executions import NOTHING, PersonRecording
-from jupyter_agent_exec.text import TextSink
+from jupyter_agent_exec.text.model_text import TextSink
 from jupyter_agent_exec.types import ExecutionId
 
 LOG = logging.getLogger("tests")

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.kernels.outputs import Displays, Outputs
 from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.text import transcript
+from jupyter_agent_exec.text.model_text import transcript
 from jupyter_agent_exec.types import ExecutionId, Output
 
 WHOLE = 1 << 30

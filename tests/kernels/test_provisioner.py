@@ -25,7 +25,7 @@ from jupyter_agent_exec.kernels.provisioner import (
     with_folder_last,
 )
 from jupyter_agent_exec.kernels.server_kernels import KernelStarter
-from tests.kernels.isolation_server import prefix_of
+from tests.isolation.isolation_server import prefix_of
 
 FILE = ("-f", "{connection_file}")
 

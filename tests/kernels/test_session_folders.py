@@ -18,14 +18,20 @@ import pytest
 
 from jupyter_agent_exec.client import Session
 from jupyter_agent_exec.errors import AgentExecError
-from jupyter_agent_exec.kernels.folder import Folder, identity
-from jupyter_agent_exec.kernels.isolation.sandbox import (
+from jupyter_agent_exec.isolation.sandbox import (
     IsolationLimits,
     Sandbox,
     Way,
     argv,
 )
-from tests.kernels.isolation_server import SOON, IsolationServer, isolation_server, prefix_of, value
+from jupyter_agent_exec.kernels.folder import Folder, identity
+from tests.isolation.isolation_server import (
+    SOON,
+    IsolationServer,
+    isolation_server,
+    prefix_of,
+    value,
+)
 from tests.real_server import TOKEN
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are isolated on Linux")

@@ -8,9 +8,9 @@ from typing import Any
 from jupyter_agent_exec.kernels.displays import Displays
 from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.kernels.widget_models import CAPTURED_BYTES, WidgetModels, WidgetStates
-from jupyter_agent_exec.redaction import Redactor
+from jupyter_agent_exec.text.redaction import Redactor
+from jupyter_agent_exec.text.widgets import VIEW
 from jupyter_agent_exec.types import ExecutionId
-from jupyter_agent_exec.widgets import VIEW
 
 CAP = 100_000
 

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw
 
 from jupyter_agent_exec.mcp import budget, pictures, svg_render
 from jupyter_agent_exec.mcp.pictures import NotShown, Picture, picture
-from jupyter_agent_exec.text import FoundImage, images
+from jupyter_agent_exec.text.model_text import FoundImage, images
 
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {}>{}</svg>'

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
+from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
+
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
@@ -14,7 +16,6 @@ from jupyter_agent_exec.journal.journal import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Backend
 from jupyter_agent_exec.notebooks.decisions import OutputDecisions
-from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
 from jupyter_agent_exec.queries import ExecutionsQuery

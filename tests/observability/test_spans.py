@@ -11,10 +11,10 @@ import httpx2
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from tests.audit.far_sides import Collector, collector
 from tests.mcp.mcp_clients import endpoint
 from tests.mcp.raw_mcp import headers_of, request
 from tests.real_server import RealServer, real_server, until
-from tests.sinks.far_sides import Collector, collector
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"

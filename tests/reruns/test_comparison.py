@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from jupyter_agent_exec.reruns.comparison import MAX_DIFF_CHARACTERS, compare
 from PIL import Image, ImageDraw
 
 from jupyter_agent_exec.models import RerunRules
-from jupyter_agent_exec.reruns.comparison import MAX_DIFF_CHARACTERS, compare
 
 NOW = datetime(2026, 11, 24, 17, 0, tzinfo=UTC)
 BEFORE = NOW - timedelta(days=40)

@@ -9,6 +9,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from jupyter_agent_exec.reruns.manager import Reruns
 from jupyter_server.serverapp import ServerApp
 
 from jupyter_agent_exec.auth.scopes import Caller
@@ -16,7 +17,6 @@ from jupyter_agent_exec.errors import InvalidRequest, NotRerun, SessionNotFound
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import RunAgain
 from jupyter_agent_exec.records import digest_of
-from jupyter_agent_exec.reruns.manager import Reruns
 from jupyter_agent_exec.sessions.activity import EVENTS_SCHEMA_ID
 from tests.asking import Agent
 from tests.real_server import Gate

@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 
 import nbformat
 import pytest
+from jupyter_agent_exec.people_websockets import People, Senders, recording
+from jupyter_agent_exec.sessions.program_kernels import SentRequest
 from jupyter_client.session import Session
 from jupyter_server.auth import IdentityProvider, User
 from jupyter_server.services.kernels.connection.base import (
@@ -30,8 +32,6 @@ from nbclient import NotebookClient
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import KernelUnavailable
-from jupyter_agent_exec.people_websockets import People, Senders, recording
-from jupyter_agent_exec.sessions.program_kernels import SentRequest
 from tests.asking import Agent
 from tests.sessions.living_notebook import Desk
 from tests.sessions.test_programs import session_of

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.inert import sanitised, sanitised_markdown
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from jupyter_agent_exec.terminal import clean
-from jupyter_agent_exec.text import html_text
+from jupyter_agent_exec.text.inert import sanitised, sanitised_markdown
+from jupyter_agent_exec.text.model_text import html_text
+from jupyter_agent_exec.text.terminal import clean
 from tests.approvals.person_deciding import approve, asks
 from tests.asking import Agent
 from tests.mcp.tools_bench import Bench, bench

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.journal.verify import Outcome
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
-from jupyter_agent_exec.widgets import STATE, VIEW
+from jupyter_agent_exec.text.widgets import STATE, VIEW
 from tests.server_process import server_process
 
 PAPERMILL = [

@@ -11,7 +11,7 @@ from typing import Final
 
 from ...client import Result, Session
 from ...errors import FileNotOwned
-from ...terminal import clean
+from ...text.terminal import clean
 from ..kernel_session import Life, life_of
 from ..requirements import needed
 from ..result_pieces import (

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, TypeAlias, TypeVar
 from ... import models
 from ...client import Agent, Preloadable
 from ...errors import KernelSpecNotFound
-from ...guide import DATA, about_kernel, about_preloaded
+from ...text.guide import DATA, about_kernel, about_preloaded
 from ..kernel_session import SCRATCH, KernelSession, SessionOptions, Target
 from .ipython_results import (
     CodeBlock,

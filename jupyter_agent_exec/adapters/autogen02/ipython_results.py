@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...client import Result
 from ...client.result import joined
-from ...terminal import clean
+from ...text.terminal import clean
 from ..requirements import needed
 from ..result_pieces import (
     DisplayedObject,

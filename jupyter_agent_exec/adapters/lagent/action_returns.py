@@ -20,7 +20,7 @@ from lagent.schema import ActionReturn, ActionStatusCode
 
 from ...client import Result, Step
 from ...errors import InvalidRequest, KernelNotOwned
-from ...terminal import clean
+from ...text.terminal import clean
 from ..kernel_session import KernelSession, SessionOptions, Target
 from ..result_pieces import (
     Picture,

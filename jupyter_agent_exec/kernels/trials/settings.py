@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TrialUnavailable
-from ..isolation.confinement import ARCHITECTURES, landlock_abi
-from ..isolation.view import SYSTEM
+from ...isolation.confinement import ARCHITECTURES, landlock_abi
+from ...isolation.view import SYSTEM
 from ..kernel import Kernel
 
 NO_TRIAL = "The kernel could not be copied"

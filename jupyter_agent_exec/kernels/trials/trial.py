@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ...errors import KernelUnavailable
+from ...isolation.sandbox import folder_for_sockets
 from ...models import Refusal, Seal
-from ...redaction import Redaction
+from ...text.redaction import Redaction
 from ..execute_request import ExecuteOutcome, ExecuteRequest
 from ..in_kernel.expression import expression, resident_call
 from ..in_kernel.resident import TARGET
 from ..inspection import Unanswered
-from ..isolation.sandbox import folder_for_sockets
 from ..messages import Header, Message, decoded
 from ..variables import differences, value_expressions, variable_expressions, variables_in
 from .settings import TrialSettings

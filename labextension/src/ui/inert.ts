@@ -3,7 +3,7 @@
  *
  * The policy is the server's, in inert.py: what enters a notebook comes from
  * there. In the panel, the page sanitizes as well, since it renders Markdown
- * itself. tests/inert_html.json and inert_tex.json hold both to the same results.
+ * itself. tests/text/inert_html.json and inert_tex.json hold both to the same results.
  */
 
 /** Elements that are kept; of others, only what stands in them. */

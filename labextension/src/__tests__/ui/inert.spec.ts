@@ -1,8 +1,8 @@
 import { inertHTML, isHarmlessTeX } from '../../ui/inert';
 
-/** HTML, and what the server leaves of it; tests/test_inert.py holds it to that. */
+/** HTML, and what the server leaves of it; tests/text/test_inert.py holds it to that. */
 const CORPUS = jest.requireActual<{ html: string; inert: string }[]>(
-  '../../../../tests/inert_html.json'
+  '../../../../tests/text/inert_html.json'
 );
 
 /** A tree without images that show nothing, whatever the order of attributes. */
@@ -29,7 +29,7 @@ describe('isHarmlessTeX', () => {
   it('finds what the server finds', () => {
     const { harmful, harmless } = jest.requireActual<
       Record<'harmful' | 'harmless', string[]>
-    >('../../../../tests/inert_tex.json');
+    >('../../../../tests/text/inert_tex.json');
     expect(harmful.filter(isHarmlessTeX)).toEqual([]);
     expect(harmless.filter(isHarmlessTeX)).toEqual(harmless);
   });

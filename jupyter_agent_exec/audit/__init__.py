@@ -1,0 +1,1 @@
+"""Holds the record against its writer: signed heads, and copies outside the server."""

@@ -1,0 +1,170 @@
+"""The sinks that the configuration names."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ..journal.sink import Sink, SinkSettings
+
+_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
+
+
+def _server() -> str:
+    try:
+        return f"{getpass.getuser()}@{platform.node()}"
+    except (KeyError, OSError):  # an account without a name
+        return platform.node()
+
+
+class CommonSettings(
+    SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
+):
+    """The fields that a sink of each kind has."""
+
+    name: _Name
+    server: str = msgspec.field(default_factory=_server)
+    max_payload_bytes: Annotated[int, Meta(ge=0)] = 1_000_000
+    max_lag: Annotated[float, Meta(gt=0)] | None = None
+    delay: Annotated[float, Meta(ge=0)] | None = None
+
+    def make(self) -> Sink:
+        """Return the sink; ImportError if its packages are not installed."""
+        raise NotImplementedError
+
+
+class Folder(CommonSettings, frozen=True, kw_only=True, tag="folder"):
+    """A folder."""
+
+    name: _Name = "folder"
+    path: str
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .file_sinks import FolderSink
+
+        return FolderSink(self, Path(self.path))
+
+
+class ObjectStore(CommonSettings, frozen=True, kw_only=True, tag="object-store"):
+    """A bucket of an object store."""
+
+    name: _Name = "object-store"
+    url: str
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+
+        from .file_sinks import ObjectStoreSink
+
+        options: dict[str, Any] = dict(self.options)
+        is_plain = self.options.get("endpoint", "").startswith("http://")
+        try:
+            store = from_url(
+                self.url,
+                config=options,  # type: ignore[call-overload]
+                client_options={"allow_http": is_plain},
+                retry_config={"max_retries": 1},  # the follower tries again
+            )
+        except BaseError as error:
+            raise ValueError(str(error).partition("\n")[0]) from None
+        return ObjectStoreSink(self, store)
+
+
+class PostgreSQL(CommonSettings, frozen=True, kw_only=True, tag="postgresql"):
+    """A PostgreSQL database."""
+
+    name: _Name = "postgresql"
+    address: str
+    schema: str = "public"
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .postgresql import PostgreSQLSink
+
+        return PostgreSQLSink(self, self.address, self.schema)
+
+
+class Syslog(CommonSettings, frozen=True, kw_only=True, tag="syslog"):
+    """A syslog server."""
+
+    name: _Name = "syslog"
+    host: str
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 6514
+    tls: bool = True
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    max_message_bytes: Annotated[int, Meta(ge=480)] = 8192
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .syslog import SyslogSink
+
+        context = None
+        if self.tls:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate_file is not None:
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        return SyslogSink(self, self.host, self.port, context, self.max_message_bytes)
+
+
+class Otlp(CommonSettings, frozen=True, kw_only=True, tag="otlp"):
+    """An OpenTelemetry collector."""
+
+    name: _Name = "otlp"
+    address: Annotated[str, Meta(pattern=r"\Ahttps?://")]
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    certificate_file: str | None = None
+
+    def make(self) -> Sink:
+        """Return the sink."""
+        from .otlp import OtlpSink
+
+        return OtlpSink(self, self.address, self.headers, self.certificate_file)
+
+
+_Kinds = Folder | ObjectStore | Otlp | PostgreSQL | Syslog
+
+
+def make_sinks(configured: Sequence[object]) -> list[Sink]:
+    """Return the sinks of a configuration.
+
+    Raises
+    ------
+    ValueError
+        A sentence that names the field that is wrong.
+    """
+    sinks: list[Sink] = []
+    for index, options in enumerate(configured):
+        place = f"sinks[{index}]"
+        try:
+            settings = msgspec.convert(options, _Kinds)
+        except msgspec.ValidationError as error:
+            what, _, path = str(error).partition(" - at `$")
+            raise ValueError(f"{place}{path.rstrip('`')}: {what}.") from None
+        if any(sink.name == settings.name for sink in sinks):
+            raise ValueError(
+                f"{place}.name: another sink is named {settings.name!r}; give each a name."
+            )
+        try:
+            sinks.append(settings.make())
+        except ImportError as error:
+            kind = str(settings.__struct_config__.tag)
+            raise ValueError(
+                f"{place}.kind: {kind!r} needs a package that is not installed ({error}): "
+                f"pip install 'jupyter-agent-exec[{kind}]'."
+            ) from error
+        except (OSError, ValueError) as error:  # such as a certificate that cannot be read
+            raise ValueError(f"{place}: {error}.") from error
+    return sinks

@@ -1,0 +1,1 @@
+"""Files that are on disk before anybody is told so, and files that several servers share."""
