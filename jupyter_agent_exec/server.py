@@ -265,7 +265,7 @@ class ServerFolders:
             return await self._of_kernel(target.kernel_id)
         if session.folder is None:
             raise FolderUnknown("The session's folder is gone.")
-        return session.folder.folder
+        return session.folder
 
     async def _of_kernel(self, kernel_id: str) -> Folder:
         path = await self._sessions.path_of(kernel_id)

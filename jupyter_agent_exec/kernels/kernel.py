@@ -13,8 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from ..isolation.provisioner import IsolatedProvisioner
 from .channels import KernelDeath
@@ -22,19 +21,6 @@ from .connection import KernelConnection
 from .folder import Folder
 from .kernel_queue import KernelQueue
 from .server_kernels import RemoteKernel, ServerKernels, is_elsewhere
-
-
-class WorkingFolder(NamedTuple):
-    """The folder on this machine in which a kernel works."""
-
-    folder: Folder
-    document: str | None = None
-    """Name of the notebook there that the kernel is for."""
-
-    @property
-    def path(self) -> Path:
-        """Its path, without links."""
-        return self.folder.path
 
 
 class Kernel(ABC):
@@ -101,8 +87,8 @@ class KernelSource(ABC):
     """Whether the last kernel may run on another machine."""
 
     @property
-    def folder(self) -> WorkingFolder | None:
-        """Their working folder; None if unknown, or not on this machine."""
+    def folder(self) -> Folder | None:
+        """Their working folder; None if it is unknown, or not on this machine."""
         return None
 
     @abstractmethod

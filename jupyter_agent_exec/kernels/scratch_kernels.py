@@ -31,7 +31,7 @@ from ..workarounds import IPYKERNEL_ARGUMENTS, forget_failed_starts
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder, FolderGone
-from .kernel import Kernel, KernelLife, KernelSource, WorkingFolder
+from .kernel import Kernel, KernelLife, KernelSource
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .provisioner import folder_provisioner
@@ -139,10 +139,10 @@ class ScratchSource(KernelSource):
         self._isolated = isolated
         self._own: TemporaryDirectory[str] | None = None
         self._held: int | None = None
-        self._folder: WorkingFolder | None = None
+        self._folder: Folder | None = None
 
     @property
-    def folder(self) -> WorkingFolder | None:
+    def folder(self) -> Folder | None:
         """Their working folder; None before the first start, or if it is not on this machine."""
         return self._folder
 
@@ -155,7 +155,7 @@ class ScratchSource(KernelSource):
                 self._spec = self._spec._replace(folder=self._make_own())
             self._held = self._kernels.open_folder(self._spec, isolated=self._isolated)
             self._spec = self._spec._replace(folder=self._spec.folder.held(self._held))
-            self._folder = WorkingFolder(self._spec.folder)
+            self._folder = self._spec.folder
         else:
             self._look_again()
         is_warm = not self._isolated and not self._own_folder

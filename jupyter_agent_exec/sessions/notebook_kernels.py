@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
-from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
+from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
@@ -119,12 +118,9 @@ class AttachedNotebook(KernelSource):
         self._reported_path = path  # by the Jupyter session, which may not know of a rename
 
     @property
-    def folder(self) -> WorkingFolder | None:
+    def folder(self) -> Folder | None:
         """The notebook's folder, in which its kernel runs; None if that runs elsewhere."""
-        if self.is_elsewhere:
-            return None
-        folder = self._kernels.folder_of(self.path)
-        return None if folder is None else WorkingFolder(folder, PurePosixPath(self.path).name)
+        return None if self.is_elsewhere else self._kernels.folder_of(self.path)
 
     @property
     def may_create(self) -> bool:

@@ -25,8 +25,9 @@ from ..executions.spec import ExecutionSpec
 from ..executions.state import Ending
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
+from ..kernels.folder import Folder
 from ..kernels.inspection import check_not_waiting
-from ..kernels.kernel import Kernel, KernelSource, WorkingFolder
+from ..kernels.kernel import Kernel, KernelSource
 from ..models import (
     Chain,
     DecidedEdit,
@@ -203,7 +204,7 @@ class LiveSession(ExecutionObserver):
         )
 
     @property
-    def folder(self) -> WorkingFolder | None:
+    def folder(self) -> Folder | None:
         """The working folder of its kernels; None if it is unknown or on another machine."""
         return self._kernels.folder
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import nbformat
 import pytest
 from msgspec.structs import replace
@@ -16,7 +15,6 @@ from jupyter_agent_exec.records import (
     CellDiscarded,
     CellRestored,
     CellWritten,
-    FilesChanged,
     NotebookMoved,
     OutputsAccepted,
     OutputsDiscarded,
@@ -164,34 +162,20 @@ def test_a_session_s_review_counts_where_there_is_no_own(history, session):
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def test_files_that_changed_meanwhile_are_not_what_an_execution_changed(history, session):
+def test_changed_variables_are_read_from_the_payload(history, session):
     variables = {
         "variables": [{"name": "df", "change": "added", "type": "DataFrame", "shape": [3, 2]}],
         "more_variables": 4,
     }
-    files = {
-        "files": [{"path": "a.csv", "bytes": 7, "modified_at": AT}],
-        "more": 3,
-    }
     execution_id = ask(session, 1, "1")
     entry, payloads = finished(execution_id, [])
-    told = [Payload.of(json.dumps(part).encode()) for part in (variables, files)]
-    session.append_final(
-        [
-            replace(entry, variables=told[0].digest),
-            FilesChanged(at=AT, by=SERVER, execution_id=execution_id, files=told[1].digest),
-        ],
-        [*payloads, *told],
-    )
+    told = Payload.of(json.dumps(variables).encode())
+    session.append_final([replace(entry, variables=told.digest)], [*payloads, told])
     (record,), _ = history.executions(session.session_id, ExecutionsQuery(outputs="brief"))
     changes = record.changes
     assert changes is not None
     assert [(v.name, v.change, v.shape) for v in changes.variables] == [("df", "added", [3, 2])]
     assert changes.more_variables == 4
-    assert "a.csv" not in msgspec.json.encode(changes).decode()
-    changed = record.files_changed
-    assert changed is not None
-    assert ([(f.path, f.bytes) for f in changed.files], changed.more) == ([("a.csv", 7)], 3)
 
 
 def test_what_is_not_recorded_is_null(history, session):

@@ -12,7 +12,6 @@ from jupyter_agent_exec.records import (
     CellDiscarded,
     CellWritten,
     Entry,
-    FilesChanged,
     GrantGiven,
     GrantWithdrawn,
     Interrupted,
@@ -68,14 +67,7 @@ def test_what_cells_show_is_no_event(history, session):
         path="a.ipynb", cell_id=None, via=None, status="writing", outputs="inert", reason=None
     )
     execution_id = ask(session, 1, "1")
-    files = Payload.of(b"{}")
-    session.append(
-        [
-            CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document),
-            FilesChanged(at=AT, by=SERVER, execution_id=execution_id, files=files.digest),
-        ],
-        [files],
-    )
+    session.append([CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document)])
     assert texts(history, session) == []
 
 

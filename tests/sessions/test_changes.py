@@ -13,21 +13,6 @@ from tests.asking import Agent
 from tests.sessions.living_notebook import Desk, finished, notebook_target
 
 
-@pytest.fixture
-def until_files(agent: Agent) -> Callable[..., Awaitable[list[str]]]:
-    """Wait until the record has files that changed while an execution ran; return their paths."""
-
-    async def wait(execution: dict[str, Any], *, to: int = 1) -> list[str]:
-        path = f"sessions/{execution['session_id']}/notebook"
-        while True:
-            for cell in (await agent.get(path)).json["cells"]:
-                changed = cell["metadata"]["agent_exec"].get("files_changed_meanwhile")
-                if cell["id"] == execution["id"] and changed and len(changed["files"]) >= to:
-                    return [file["path"] for file in changed["files"]]
-
-    return wait
-
-
 def variables(execution: dict[str, Any]) -> list[tuple[str, str]]:
     return [(told["change"], told["name"]) for told in execution["changes"]["variables"]]
 
@@ -52,42 +37,6 @@ async def test_what_the_init_source_made_is_its_own_change(agent: Agent) -> None
     listed = (await agent.get(f"sessions/{session['id']}/executions")).json["executions"]
     assert variables(listed[0]) == [("added", "seed")]
     assert variables(await agent.run(session, "seed")) == []
-
-
-async def test_files_are_recorded_that_were_written_overwritten_and_in_folders(
-    agent: Agent, jp_root_dir: Path, until_files: Callable[..., Awaitable[list[str]]]
-) -> None:
-    work = jp_root_dir / "work"
-    (work / "deep" / "er").mkdir(parents=True)
-    (work / "old.csv").write_text("1,2")
-    (work / "kept.csv").write_text("1,2")
-    (work / "link.csv").symlink_to(work / "old.csv")
-    session = await agent.open(target={"kind": "scratch", "cwd": "work"})
-    source = """
-import os, time
-for path in ("new.txt", "old.csv", "deep/er/ä.txt", ".hidden", "gone.txt"):
-    with open(path, "w") as file:
-        file.write("123")
-os.mkdir("__pycache__")
-open("__pycache__/x.pyc", "w").close()
-os.remove("gone.txt")
-"""
-    done = await agent.run(session, source)
-    assert await until_files(done, to=3) == ["deep/er/ä.txt", "new.txt", "old.csv"]
-    assert variables(done)
-    told = (await agent.get(f"executions/{done['id']}")).json
-    assert "new.txt" not in str({**told, "source": None, "cell": {**told["cell"], "source": None}})
-    again = await agent.run(session, "open('again.txt', 'w').close()")
-    assert await until_files(again) == ["again.txt"]
-
-
-async def test_files_of_a_session_that_is_closed_at_once_are_recorded(
-    agent: Agent, until_files: Callable[..., Awaitable[list[str]]]
-) -> None:
-    session = await agent.open()
-    done = await agent.run(session, "open('last.txt', 'w').close()")
-    await agent.ask("POST", f"sessions/{session['id']}/close", {})
-    assert await until_files(done) == ["last.txt"]
 
 
 @pytest.mark.parametrize(
