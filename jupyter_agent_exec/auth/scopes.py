@@ -95,9 +95,6 @@ MAX_PATH: Final = 1000
 
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE: Final = re.compile(r"RTC:")
-_TRACEPARENT: Final = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-)
 _ANY_PARTS: Final = "**"
 
 

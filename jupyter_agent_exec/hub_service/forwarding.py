@@ -38,8 +38,6 @@ FORWARDED: Final = (
     "content-type",
     "last-event-id",
     "user-agent",
-    "traceparent",
-    "tracestate",
 )
 """Headers of a request that the person's server gets, besides those of MCP."""
 NOT_ANSWERED: Final = (

@@ -37,10 +37,6 @@ class Client(Protocol):
     def name(self) -> str | None:
         """The name that the client gives itself; None if it gives none."""
 
-    @property
-    def trace_id(self) -> str | None:
-        """The id of the trace in which the client calls; None if it sends none."""
-
     async def progress(self, message: str, fraction: float | None) -> None:
         """Send a progress notification if the client requested progress."""
 
@@ -176,11 +172,6 @@ class Call:
     def client_name(self) -> str | None:
         """The name that the client gives itself; None if it gives none."""
         return self._client.name
-
-    @property
-    def trace_id(self) -> str | None:
-        """The id of the trace in which the client calls; None if it sends none."""
-        return self._client.trace_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

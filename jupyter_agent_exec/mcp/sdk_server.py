@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, get_args
@@ -62,8 +61,6 @@ Context = ServerRequestContext[Any, Any]
 
 ASKER: Final = "jupyter_agent_exec.asker"
 """Key of the `RequestSender` in a request's ASGI scope."""
-
-_TRACEPARENT: Final = re.compile("[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-")
 
 
 class Methods:
@@ -461,13 +458,6 @@ class SdkClient:
         """The name that the client gives itself; None if it gives none."""
         params = self._context.session.client_params
         return None if params is None else params.client_info.name
-
-    @property
-    def trace_id(self) -> str | None:
-        """The id of the client's trace (W3C Trace Context); None if it sends none."""
-        sent = (self._context.meta or {}).get("traceparent")
-        found = _TRACEPARENT.match(sent) if isinstance(sent, str) else None
-        return None if found is None else found[1]
 
     async def progress(self, message: str, fraction: float | None) -> None:
         """Send a progress notification if the client requested progress.

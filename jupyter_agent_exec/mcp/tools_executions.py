@@ -133,7 +133,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
         # `until_finished` waits for it later, and sends progress to the client.
         record = await manager.submission.execute(
             session_id,
-            derive(Execute, asked, claim=_claim(call, asked), wait=0),
+            derive(Execute, asked, claim=_claim(asked), wait=0),
             call.caller,
             asked.idempotency_key,
         )
@@ -145,9 +145,8 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
     return answered
 
 
-def _claim(call: Call, asked: ExecuteArguments) -> Claim | None:
-    claim = Claim(purpose=asked.purpose, trace_id=call.trace_id)
-    return None if claim == Claim() else claim
+def _claim(asked: ExecuteArguments) -> Claim | None:
+    return None if asked.purpose is None else Claim(purpose=asked.purpose)
 
 
 async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
@@ -174,7 +173,7 @@ async def _run_steps(
         )
     assert asked.steps is not None
     steps = [
-        replace(_with_defaults(step, asked), claim=step.claim or _claim(call, asked))
+        replace(_with_defaults(step, asked), claim=step.claim or _claim(asked))
         for step in asked.steps
     ]
     records = await call.managers.sessions.submission.run_steps(

@@ -1,1 +1,1 @@
-"""Logs, metrics and traces for operators: observers of sessions that the rest does not know."""
+"""Logs and metrics for operators: observers of sessions that the rest does not know."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import nbformat
 import pytest
 from mcp import StdioServerParameters
@@ -200,26 +199,6 @@ async def test_the_newest_python_client(
         },
         "2025-11-25" if mode == "legacy" else LATEST,
     )
-
-
-TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-
-
-@pytest.mark.parametrize("mode", ["legacy", LATEST])
-async def test_the_trace_of_a_call_is_recorded(server: RealServer, mode: str) -> None:
-    async with connected(server, mode) as client:
-        session = await opened(client)
-        for sent in (f"00-{TRACE}-00f067aa0ba902b7-01", f"00-{'0' * 32}-00f067aa0ba902b7-01", 5):
-            asked = {"session_id": session, "source": "1"}
-            meta = {"traceparent": sent}
-            await client.call_tool("execute", asked, meta=meta)
-        await client.call_tool("stop", {"session_id": session})
-    async with httpx2.AsyncClient(
-        headers={"Authorization": f"token {TOKEN}"}, trust_env=False, timeout=60
-    ) as http:
-        url = f"{endpoint(server).removesuffix('mcp')}sessions/{session}/executions"
-        told = (await http.get(url)).json()["executions"]
-    assert [each["claim"] and each["claim"]["trace_id"] for each in told] == [TRACE, None, None]
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

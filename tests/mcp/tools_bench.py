@@ -25,7 +25,6 @@ class NotingClient:
 
     def __init__(self) -> None:
         self.called: str | None = None
-        self.trace_id: str | None = None
         self.told: list[str] = []
         self.logged: list[str] = []
         self.asked: list[tuple[str, str]] = []
