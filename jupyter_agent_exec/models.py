@@ -1090,12 +1090,6 @@ class SinkStatus(Answer, frozen=True, kw_only=True):
     failing_since: str | None
 
 
-class PeopleRecorded(Answer, frozen=True, kw_only=True):
-    """Whether the record also has the code that users run themselves."""
-
-    what: RecordPeople = "off"
-
-
 class Approvals(Answer, frozen=True, kw_only=True):
     """What waits for a user, the approval policy, and the pause."""
 
@@ -1109,7 +1103,6 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Whether a user must type the server's passphrase before they decide."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The sinks that cannot be reached, or that stop all code now; empty for an agent token."""
-    people: PeopleRecorded = PeopleRecorded()
 
 
 class CellPart(Request, frozen=True, kw_only=True):
@@ -1453,7 +1446,8 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
     """False while the index is being rebuilt."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The places that get a copy of the record; empty for an agent token."""
-    people: PeopleRecorded = PeopleRecorded()
+    record_people: RecordPeople = "off"
+    """What is recorded of the code that users run in kernels with an attached agent session."""
 
 
 Lifetime = Annotated[float, Meta(ge=60, le=2_592_000)]

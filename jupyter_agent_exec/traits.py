@@ -32,7 +32,6 @@ from .isolation.isolation import IsolationTraits
 from .journal.retention import make_rules
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
-from .models import PeopleRecorded
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
 from .text.redaction import RedactionTraits
@@ -370,10 +369,9 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         ("off", "source", "outputs"),
         "off",
         config=True,
-        help="""How much is recorded of the code that users run in kernels with an attached agent,
-        and that programs run in kernels that they start through Jupyter's own routes: nothing
-        (`off`), the source (`source`), or the source and its outputs (`outputs`). The record holds
-        only what the kernel reports, so it may be incomplete.""",
+        help="""How much is recorded of the code that users run in a kernel while an agent session
+        is attached to it: nothing (`off`), the source (`source`), or the source and its outputs
+        (`outputs`). The record holds only what the kernel reports, so it may be incomplete.""",
     )
     record_changes = Enum(
         ("off", "scratch", "all"),
@@ -410,9 +408,7 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
             max_sessions=self.max_sessions,
             session_idle_timeout=self.session_idle_timeout,
             allowed_env=frozenset(self.allowed_env),
-            people=PeopleRecorded(
-                what=cast(RecordPeople, self.record_people),
-            ),
+            record_people=cast(RecordPeople, self.record_people),
             default_wait=self.default_wait,
             max_wait=self.max_wait,
             max_held=self.max_held_answers,

@@ -46,7 +46,6 @@ class ApprovalsBase(SessionsBase):
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
                 sinks=sinks,
-                people=self.manager.people,
             ),
         )
 

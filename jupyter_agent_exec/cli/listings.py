@@ -16,7 +16,7 @@ from ..client import AgentExecClient, Result, Session
 from ..client.display import credential, one_line, person, placed, quoted, said, size
 from ..models import NotebookCell, OpenNotebook, Variable
 from ..text.counts import counted
-from ..types import FINAL_STATUSES, TargetKind, Verdict
+from ..types import FINAL_STATUSES, RecordPeople, TargetKind, Verdict
 from . import exit_codes
 from .command import command, limit, session_id
 from .command_client import connected
@@ -38,7 +38,7 @@ def status(arguments: Namespace, console: Console) -> int:
         console.line(f"search    {'ready' if answer.search_ready else 'being rebuilt'}")
         for sink in answer.sinks:
             console.line(f"sink      {sink.name}: {_how_far(sink)}")
-        console.line(f"people    {recorded(answer.people)}")
+        console.line(f"people    {recorded(answer.record_people)}")
         console.line(f"sessions  {answer.open_sessions} open")
         console.line(f"kernels   {answer.kernels}")
         console.line(f"now       {answer.running} running, {answer.queued} waiting")
@@ -48,13 +48,12 @@ def status(arguments: Namespace, console: Console) -> int:
     return exit_codes.OK
 
 
-def recorded(people: models.PeopleRecorded) -> str:
+def recorded(people: RecordPeople) -> str:
     """Return whether users' own code is recorded."""
-    if people.what == "off":
+    if people == "off":
         return "what users run themselves is not recorded"
-    what = "the source" if people.what == "source" else "the source and outputs"
-    where = "in kernels that agents are attached to"
-    return f"{what} of what users run is recorded, {where}"
+    what = "the source" if people == "source" else "the source and outputs"
+    return f"{what} of what users run is recorded, in kernels that agents are attached to"
 
 
 def _how_far(sink: models.SinkStatus) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidRequest
 from ..kernels.kernel import Kernel
 from ..kernels.trials.settings import TrialSettings
-from ..models import Caps, PeopleRecorded, Session
+from ..models import Caps, Session
 from ..records import ExecutionRecord
 from ..tasks import Tasks
-from ..types import RecordChanges
+from ..types import RecordChanges, RecordPeople
 
 if TYPE_CHECKING:
     from .observer import ExecutionObserver
@@ -51,8 +51,7 @@ class Settings:
     session_idle_timeout: float
     """Seconds after which a session that nobody uses is closed; 0 for never."""
     allowed_env: frozenset[str]
-    people: PeopleRecorded
-    """How much to record of the code that users run."""
+    record_people: RecordPeople
     default_wait: float
     max_wait: float
     max_held: int

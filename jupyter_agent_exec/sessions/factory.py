@@ -196,7 +196,7 @@ class SessionFactory:
             access=caller.access,
             token=caller.token,
             init_source=None if source is None else source.digest,
-            record_people="off" if scratch else self._settings.people.what,
+            record_people="off" if scratch else self._settings.record_people,
             approval=self._resources.rules.mode(request.target, caller.approval),
             allow_stdin=request.allow_stdin,
             preloaded=() if loads is None else loads.told,

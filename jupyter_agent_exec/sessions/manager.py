@@ -24,7 +24,7 @@ from ..executions.limits import Settings
 from ..journal.history import History
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
-from ..models import GiveInput, OpenSession, PeopleRecorded, ServerStatus, Session
+from ..models import GiveInput, OpenSession, ServerStatus, Session
 from ..records import SERVER, By, ExecutionRecord
 from ..types import CloseReason, SessionId, TokenId
 from .factory import NewSession, SessionFactory
@@ -288,13 +288,8 @@ class AgentSessions:
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
             sinks=self._journals.followers.status() if with_sinks else [],
-            people=self.people,
+            record_people=self._settings.record_people,
         )
-
-    @property
-    def people(self) -> PeopleRecorded:
-        """Whether users' own code is recorded."""
-        return self._settings.people
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Run something that blocks on the disk."""

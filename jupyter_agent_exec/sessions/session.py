@@ -507,6 +507,10 @@ class LiveSession(ExecutionObserver):
         """Publish that the session has another kernel, or none."""
         self._activity.publish("kernel", self)
 
+    def person_ran(self) -> None:
+        """Publish that a user's code in the kernel was recorded."""
+        self._activity.publish("person", self)
+
     def active(self) -> None:
         """Record activity, and restart the idle timeout after which the kernel is culled."""
         self._active_at = datetime.now(UTC)

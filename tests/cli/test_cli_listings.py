@@ -17,7 +17,7 @@ from rocrate.rocrate import ROCrate
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.cli.listings import recorded
 from jupyter_agent_exec.client import AgentExecClient, Session
-from jupyter_agent_exec.models import PeopleRecorded
+from jupyter_agent_exec.types import RecordPeople
 from tests.cli.command import COMMAND, Cli, at_terminal
 from tests.real_server import RealServer
 
@@ -51,11 +51,11 @@ def test_status_is_told(cli: Cli, server: RealServer) -> None:
 @pytest.mark.parametrize(
     ("people", "words"),
     [
-        (PeopleRecorded(what="source"), "the source of .*, in kernels that agents are attached to"),
-        (PeopleRecorded(what="outputs", everywhere=True), "the source and outputs .* ALL kernels"),
+        ("source", "the source of .*, in kernels that agents are attached to"),
+        ("outputs", "the source and outputs of .*, in kernels that agents are attached to"),
     ],
 )
-def test_it_tells_whether_people_are_recorded(people: PeopleRecorded, words: str) -> None:
+def test_it_tells_whether_people_are_recorded(people: RecordPeople, words: str) -> None:
     assert re.match(words, recorded(people))
 
 

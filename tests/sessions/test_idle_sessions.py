@@ -84,18 +84,3 @@ async def test_the_operator_can_have_sessions_stay_and_a_refusal_names_what_to_c
     assert refused.json["detail"] == {"limit": 1, "sessions": [session["id"]]}
     assert session["id"] in refused.json["message"]
     assert "by itself" not in refused.json["message"]
-
-
-@pytest.mark.parametrize(
-    "agent_exec_config", [{"record_people": "source", "session_idle_timeout": 0.1}]
-)
-async def test_the_session_that_records_a_programs_kernel_stays_as_long_as_the_kernel(
-    agent: Agent, desk: Desk
-) -> None:
-    await desk.ask("POST", "kernels")
-    while not (listed := (await agent.get("sessions")).json["sessions"]):
-        await asyncio.sleep(0.01)
-    await desk.opens()
-    for _ in range(2):
-        await closed(agent, await agent.open(target=notebook_target()))
-    assert (await agent.get(f"sessions/{listed[0]['id']}")).json["status"] == "open"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jupyter_agent_exec.kernels.kernel_queue import PATIENCE
+from jupyter_agent_exec.sessions.activity import EVENTS_SCHEMA_ID
 from tests.asking import NAMESPACE, Agent
 from tests.kernels.kernel_server import Person
 from tests.real_server import Gate
@@ -269,8 +270,15 @@ async def test_the_init_source_waits_its_turn_and_runs_once_in_a_life(
 
 @pytest.mark.parametrize("agent_exec_config", [{"record_people": "outputs"}])
 async def test_what_the_person_runs_is_recorded_if_the_operator_wants(
-    agent: Agent, desk: Desk
+    agent: Agent, desk: Desk, jp_serverapp: Any
 ) -> None:
+    told_of: list[str | None] = []
+
+    async def listen(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data["action"] == "person":
+            told_of.append(data["session_id"])
+
+    jp_serverapp.event_logger.add_listener(schema_id=EVENTS_SCHEMA_ID, listener=listen)
     person, session = await together(agent, desk)
     other = await agent.open(target=notebook_target())
     assert session["record_people"] == "outputs"
@@ -287,6 +295,24 @@ async def test_what_the_person_runs_is_recorded_if_the_operator_wants(
     events = exported["metadata"]["agent_exec"]["events"]
     (event,) = [event for event in events if event["type"] == "person_ran"]
     assert event["source_text"] == "print('by a person')\n6 * 7"
+    while session["id"] not in told_of:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"record_people": "source"}])
+async def test_it_is_recorded_from_when_the_session_is_attached_until_it_ends(
+    agent: Agent, desk: Desk
+) -> None:
+    person = await desk.sits_at((await desk.opens())["kernel"]["id"])
+    await person.has_run("'before'")
+    session = await agent.open(target=notebook_target())
+    await person.has_run("'meanwhile'")
+    await until_recorded(agent, session, "person_ran")
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    await person.has_run("'after'")
+    journal = (await agent.get(f"sessions/{session['id']}/journal")).body.decode()
+    found = [word for word in ("before", "meanwhile", "after") if f"'{word}'" in journal]
+    assert found == ["meanwhile"]
 
 
 async def until_recorded(agent: Agent, session: dict[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -13,9 +13,7 @@ from tests.real_server import RealServer, real_server
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
-    with real_server(
-        tmp_path_factory.mktemp("server"), "--AgentExecApp.record_people=outputs"
-    ) as running:
+    with real_server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

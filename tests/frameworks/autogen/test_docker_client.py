@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,8 +11,6 @@ from autogen_ext.code_executors.docker_jupyter import DockerJupyterCodeExecutor
 from autogen_ext.code_executors.docker_jupyter._jupyter_server import JupyterConnectionInfo
 from running import executed
 
-from jupyter_agent_exec.client import AsyncAgentExecClient, AsyncSession
-from jupyter_agent_exec.models import KernelTarget
 from tests.real_server import RealServer
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()"
@@ -40,26 +37,3 @@ def test_it_works_as_with_any_jupyter_server(remote: DockerJupyterCodeExecutor) 
             assert (await executed(remote, "'x' in dir()")).output == "False"
 
     asyncio.run(all_of_it())
-
-
-def test_what_it_runs_is_recorded_where_people_are(
-    remote: DockerJupyterCodeExecutor, server: RealServer
-) -> None:
-    async def all_of_it() -> dict[str, Any]:
-        async with remote, AsyncAgentExecClient(server.url, server.token) as client:
-            await executed(remote, "print('of the remote ' + 'client')")
-            while True:
-                async for session in client.sessions(target="kernel", status="open"):
-                    assert isinstance(session.info.target, KernelTarget)
-                    if session.info.target.kernel_id == remote._kernel_id and (
-                        told := await what_people_ran(session)
-                    ):
-                        return told[0]
-
-    async def what_people_ran(session: AsyncSession) -> list[dict[str, Any]]:
-        events = (await session.export())["metadata"]["agent_exec"]["events"]
-        return [event for event in events if event["type"] == "person_ran"]
-
-    told = asyncio.run(all_of_it())
-    assert told["source_text"] == "print('of the remote ' + 'client')"
-    assert (told["by"]["username"], told["status"]) == ("autogen", "ok")

@@ -15,8 +15,6 @@ def in_folder(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, jupyter_folders: None) -> Iterator[RealServer]:
-    """A server that somebody runs, which records what people do."""
-    with real_server(
-        tmp_path_factory.mktemp("server"), "--AgentExecApp.record_people=outputs"
-    ) as running:
+    """A server that somebody runs."""
+    with real_server(tmp_path_factory.mktemp("server")) as running:
         yield running
