@@ -611,13 +611,6 @@ class Omitted(Answer, frozen=True, kw_only=True):
     """Whether more may be missing, nobody knows how much: it did not reach the server."""
 
 
-class RestoredVariables(Answer, frozen=True, kw_only=True):
-    """The variables of an earlier kernel, by name."""
-
-    back: list[str]
-    missing: list[str]
-
-
 class Refusal(Answer, frozen=True, kw_only=True):
     """Something that code in a trial tried, and that the seal refused."""
 
@@ -715,13 +708,13 @@ class ExecutionFacts(Answer, frozen=True, kw_only=True):
     """What the agent says about it."""
     review: Review | None = None
     changes: Changes | None = None
-    """Null if changes are not recorded, or not known yet."""
+    """Null in scratch kernels, except for trials, and if they are not known."""
     decided_edits: list[DecidedEdit] = field(default_factory=list)
     """What became of the session's proposed edits since its last answer; only in the answer to the
     request that runs the code."""
-    restored: RestoredVariables | None = None
-    """What was restored in its kernel since the last answer; only in the answer to the request that
-    runs the code."""
+    restored: bool = False
+    """Whether code of an earlier kernel has run again in its kernel since the last answer; only in
+    the answer to the request that runs the code."""
     next_approval: NextApproval | None = None
     """What happens to the code that the agent sends next; only in the answer to the request that
     runs the code."""
@@ -949,8 +942,6 @@ class Restoration(Answer, frozen=True, kw_only=True):
     """`stopped`: an execution failed, and those after it did not run."""
     cells: list[RestoredCell]
     """In order."""
-    variables: RestoredVariables | None
-    """Null before it has ended, or if the record does not know the variables."""
 
 
 class Erase(Request, frozen=True, kw_only=True):

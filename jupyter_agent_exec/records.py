@@ -692,8 +692,6 @@ class RestoreEnded(JournalEntry, frozen=True, kw_only=True, tag="restore_ended")
 
     failed: ExecutionId | None = None
     """The execution that did not end with `ok`."""
-    variables: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
-    """JSON of `RestoredVariables`; null if it is not known which there were."""
 
 
 class Erased(JournalEntry, frozen=True, kw_only=True, tag="erased"):

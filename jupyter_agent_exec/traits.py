@@ -35,7 +35,7 @@ from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
 from .text.redaction import RedactionTraits
-from .types import RecordChanges, RecordPeople
+from .types import RecordPeople
 
 
 class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
@@ -373,15 +373,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         is attached to it: nothing (`off`), the source (`source`), or the source and its outputs
         (`outputs`). The record holds only what the kernel reports, so it may be incomplete.""",
     )
-    record_changes = Enum(
-        ("off", "scratch", "all"),
-        "scratch",
-        config=True,
-        help="""In which kernels to record which variables an execution changed, and which files
-        were written in its folder while it ran: in none (`off`), in scratch kernels (`scratch`), or
-        also in users' kernels (`all`). A user's kernel gets a request before and after each
-        execution.""",
-    )
 
     def kept_of_people(self) -> PersonRecording:
         """Return how much to record of the code that users run."""
@@ -402,7 +393,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
                 interrupt_grace=self.interrupt_grace,
                 restart_if_interrupt_ignored=self.restart_if_interrupt_ignored,
                 idle_timeout=self.kernel_idle_timeout,
-                record_changes=cast(RecordChanges, self.record_changes),
             ),
             max_timeout=self.max_timeout,
             max_sessions=self.max_sessions,

@@ -109,9 +109,6 @@ Access: TypeAlias = Literal["full", "token"]
 """The credential of a request: the user's own, which allows all that the user may do, or an agent
 token."""
 
-RecordChanges: TypeAlias = Literal["off", "scratch", "all"]
-"""In which kernels to record the variables and files that an execution changed."""
-
 RecordPeople: TypeAlias = Literal["off", "source", "outputs"]
 """How much to record of the code that users run in a kernel with an attached agent session."""
 

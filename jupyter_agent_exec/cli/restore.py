@@ -26,7 +26,7 @@ def _options(parser: ArgumentParser) -> None:
 
 @command("restore", "run again what made the state of a session's last kernel", _options)
 def restore(arguments: Namespace, console: Console) -> int:
-    """Restore a session, say what ran and what is back, and return the exit code."""
+    """Restore a session, say what ran, and return the exit code."""
     with connected(arguments, console, may_start=False) as client:
         told = client.session(arguments.session).restore(
             leave_out=arguments.leave_out, dry_run=arguments.dry_run
@@ -44,9 +44,6 @@ def _show(told: Restoration, console: Console) -> None:
         console.line(f"{cell.seq}  {cell.of}  {state}  {one_line(cell.source, 60)}")
         if cell.left_out:
             console.line(f"    {one_line(cell.left_out, 200)}")
-    if told.variables is not None:
-        console.line(f"back      {one_line(', '.join(told.variables.back) or '-', 200)}")
-        console.line(f"not back  {one_line(', '.join(told.variables.missing) or '-', 200)}")
     if told.status == "running":
         console.note("It goes on. Code that awaits approval: jupyter agent-exec approve")
     if not told.cells:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidRequest
-from ..kernels.kernel import Kernel
 from ..kernels.trials.settings import TrialSettings
 from ..models import Caps, Session
 from ..records import ExecutionRecord
 from ..tasks import Tasks
-from ..types import RecordChanges, RecordPeople
+from ..types import RecordPeople
 
 if TYPE_CHECKING:
     from .observer import ExecutionObserver
@@ -34,11 +33,6 @@ class SessionLimits:
     restart_if_interrupt_ignored: bool
     idle_timeout: float
     """Seconds after which an idle kernel is shut down; 0 for never."""
-    record_changes: RecordChanges
-
-    def records_changes(self, kernel: Kernel) -> bool:
-        """Return whether to record what executions change in a kernel and its folder."""
-        return self.record_changes == "all" or (self.record_changes == "scratch" and kernel.owned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

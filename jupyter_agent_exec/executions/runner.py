@@ -236,7 +236,7 @@ class Runner:
             sink=execution.spill,
             observer=SentExecution(self, execution, kernel, accept=accept),
             is_watched=execution.is_watched,
-            looks=self._limits.records_changes(kernel) and not spec.trial,
+            looks=not kernel.owned and not spec.trial,
             values=execution.evaluated,
             allow_stdin=self._executions.session.allow_stdin and not spec.init and not spec.trial,
         )

@@ -409,7 +409,6 @@ _PAYLOAD_FIELDS = {
     "notebook_edited": ("before", "after"),
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
-    "restore_ended": ("variables",),
 }
 
 

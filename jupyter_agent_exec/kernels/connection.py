@@ -115,9 +115,7 @@ class KernelConnection:
         self._people = PersonExecutions(
             self.on_person, people, redactor, captures=self._displays.captures
         )
-        self._runs = ExecuteRequests(
-            self, self._channels, self._busy, self._displays, is_fresh=found is None
-        )
+        self._runs = ExecuteRequests(self, self._channels, self._busy, self._displays)
         self.inspector = Inspector(self, self._channels)
         """Inspects the kernel."""
         self._channels.start()

@@ -139,7 +139,8 @@ class ExecuteRequest:
     sink: TextSink | None
     observer: RequestObserver
     looks: bool = False
-    """Whether to record its changes. Set to False at its start if its code can change nothing."""
+    """Whether to record which variables it changes. Set to False at its start if the kernel cannot
+    tell."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Expressions to evaluate after it, by name."""
     allow_stdin: bool = False
@@ -295,13 +296,7 @@ request is sent: what it causes can only follow what is missing."""
 
 
 class ExecuteRequests:
-    """Sends execute requests to one kernel and follows each to its end.
-
-    Parameters
-    ----------
-    is_fresh
-        Whether the kernel has not run anything.
-    """
+    """Sends execute requests to one kernel and follows each to its end."""
 
     ask_delay = ASK_DELAY
 
@@ -311,8 +306,6 @@ class ExecuteRequests:
         channels: KernelChannels,
         busy: KernelActivity,
         displays: Displays,
-        *,
-        is_fresh: bool,
     ) -> None:
         self._connection = connection
         self._channels = channels
@@ -324,7 +317,7 @@ class ExecuteRequests:
         """The most bytes that are kept of the outputs of any request so far."""
         self.latest: ExecutionId | None = None
         """The id of the last request that was begun."""
-        self._looking = VariableTracker(is_fresh=is_fresh)
+        self._looking = VariableTracker()
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -345,7 +338,7 @@ class ExecuteRequests:
     # -- in the channels' thread -------------------------------------------------------------------
 
     def begin(self, run: ExecuteRequest, early_bytes: int | None = None) -> None:
-        """Send a request, after a listing of the kernel's variables if one is due.
+        """Send a request.
 
         Parameters
         ----------
@@ -504,7 +497,7 @@ class ExecuteRequests:
                 run.is_behind = True
 
     def take_reply(self, message: Message) -> None:
-        """Handle a reply to the run or to a listing of variables for it."""
+        """Handle a reply to the run, or to the question whether it is over."""
         run, msg_id = self._run, message.parent.msg_id
         if run is None:
             return
@@ -576,42 +569,22 @@ class ExecuteRequests:
 
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""
-        more = value_expressions(self._connection.kernel_info, run.values)
-        if run.allow_stdin:
-            self._channels.open_stdin()
-        self._request(
-            run.source,
-            run.id,
-            looks=run.looks,
-            more=more,
-            store_history=run.store_history,
-            allow_stdin=run.allow_stdin,
-        )
-        run.is_sent = True
-        run.observer.sent()
-
-    def _request(
-        self,
-        code: str,
-        msg_id: str,
-        *,
-        looks: bool,
-        more: dict[str, str] | None = None,
-        silent: bool = False,
-        store_history: bool = False,
-        allow_stdin: bool = False,
-    ) -> None:
+        info = self._connection.kernel_info
         # In this order: a look sees also what the evaluation of values has changed.
-        looking = variable_expressions(self._connection.kernel_info) if looks else {}
+        looking = variable_expressions(info) if run.looks else {}
         content = {
-            "code": code,
-            "silent": silent,
-            "store_history": store_history,
-            "user_expressions": {**(more or {}), **looking},
-            "allow_stdin": allow_stdin,
+            "code": run.source,
+            "silent": False,
+            "store_history": run.store_history,
+            "user_expressions": {**value_expressions(info, run.values), **looking},
+            "allow_stdin": run.allow_stdin,
             "stop_on_error": False,
         }
-        self._channels.send("shell", "execute_request", content, msg_id=msg_id)
+        if run.allow_stdin:
+            self._channels.open_stdin()
+        self._channels.send("shell", "execute_request", content, msg_id=run.id)
+        run.is_sent = True
+        run.observer.sent()
 
     def _take_up(self, run: ExecuteRequest) -> None:
         """Mark that the kernel has begun with a request."""

@@ -1,16 +1,13 @@
 """A kernel's variables: changes by an execution, and values of expressions. Pure.
 
 The listing of variables, and the expressions to evaluate, are sent as `user_expressions` of an
-`execute_request`. The kernel evaluates them when the code has ended without an error. If there is
-no such request, or its code failed, a silent request carries the listing. They call code that stays
-in the kernel (`in_kernel/resident.py`).
+`execute_request`. The kernel evaluates them when the code has ended without an error. They call
+code that stays in the kernel (`in_kernel/resident.py`).
 """
 
 from __future__ import annotations
 
-import ast
 import json
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -68,11 +65,6 @@ class VariableChanges(NamedTuple):
         """Return the changes as JSON for the record."""
         return msgspec.json.encode({"variables": self.changes, "more_variables": self.more})
 
-
-UNCHANGED = VariableChanges([], 0)
-
-NONE = Variables(0, {})
-"""The variables of a kernel that was just started."""
 
 _decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
 
@@ -166,16 +158,10 @@ _HARMLESS: Final = frozenset(
 
 
 class VariableTracker:
-    """The last known state of one kernel's variables.
+    """The last known state of one kernel's variables."""
 
-    Parameters
-    ----------
-    is_fresh
-        Whether the kernel has not run anything: then it has no variables.
-    """
-
-    def __init__(self, *, is_fresh: bool) -> None:
-        self._known: Variables | None = NONE if is_fresh else None
+    def __init__(self) -> None:
+        self._known: Variables | None = None
 
     def overhear(self, parent: Header) -> None:
         """Record a request of others, which may have changed variables."""
@@ -192,18 +178,6 @@ class VariableTracker:
             return None
         before, self._known = self._known, now
         return None if before is None else differences(before, now)
-
-
-_PARSING: Final = threading.Lock()
-
-
-def parsed(source: str) -> ast.Module:
-    """Parse code, in one thread at a time. Raises as `ast.parse`.
-
-    With CPython 3.11, a parse may raise SystemError if another thread parses meanwhile.
-    """
-    with _PARSING:
-        return ast.parse(source)
 
 
 def execution_of(msg_id: str) -> ExecutionId:

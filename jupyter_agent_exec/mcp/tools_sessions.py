@@ -25,7 +25,6 @@ from ..models import (
     derive,
 )
 from ..queries import SessionsQuery
-from ..sessions.answers import restored_note
 from ..text.counts import counted
 from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
@@ -148,8 +147,6 @@ async def _restore(call: Call, session_id: SessionId) -> Answered:
     for cell in told.cells:
         ran = f"{cell.execution_id} {cell.status}" if cell.execution_id else cell.left_out
         lines.append(cut(f"#{cell.seq} {cell.source}: {ran}"))
-    if told.variables is not None:
-        lines.append(restored_note(told.variables))
     text = cut("\n".join(lines), budget.TEXT)
     return Answered(content=[TextContent(text=text)], structured=session_answer(session))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ..models import RestoredVariables
 from ..records import ExecutionRecord
 from ..text.counts import counted
 from ..text.redaction import marks_in
@@ -21,15 +20,6 @@ class CellToRestore:
     """Why it does not run, in a sentence; None if it runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to run, and which variables there were."""
-
-    cells: list[CellToRestore]
-    before: set[str] | None
-    """None if the record does not know them."""
-
-
 def plan(
     records: Sequence[ExecutionRecord],
     *,
@@ -37,7 +27,7 @@ def plan(
     done: Collection[ExecutionId],
     with_first_sources: bool,
     leave_out: Collection[ExecutionId],
-) -> Plan:
+) -> list[CellToRestore]:
     """Return what ended with `ok` in the last kernel before the current one, in order.
 
     Parameters
@@ -71,28 +61,7 @@ def plan(
         elif record.id in leave_out:
             left_out = "The request leaves it out."
         cells.append(CellToRestore(record=record, left_out=left_out))
-    of_last = [record for record in records if life(record) == last]
-    return Plan(cells=cells, before=variables_after(of_last))
-
-
-def variables_after(records: Iterable[ExecutionRecord]) -> set[str] | None:
-    """Return the names of the variables after executions in one kernel; None if it is not known."""
-    names: set[str] = set()
-    is_known = False
-    for record in records:
-        if record.changes is None or record.trial:
-            continue
-        is_known = True
-        for variable in record.changes.variables:
-            (names.discard if variable.change == "removed" else names.add)(variable.name)
-    return names if is_known else None
-
-
-def compared(before: set[str] | None, now: set[str] | None) -> RestoredVariables | None:
-    """Return which variables are back; None if it is not known which there were."""
-    if before is None or now is None:
-        return None
-    return RestoredVariables(back=sorted(before & now), missing=sorted(before - now))
+    return cells
 
 
 def first_line(source: str) -> str:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
-import msgspec
-
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, KernelNotOwned
 from ..executions.execution import LiveExecution
@@ -20,14 +18,12 @@ from ..models import (
     Restoration,
     Restore,
     RestoredCell,
-    RestoredVariables,
     ScratchTarget,
     Session,
 )
 from ..records import (
     SERVER,
     ExecutionRecord,
-    Payload,
     RestoreBegun,
     RestoreEnded,
     timestamp,
@@ -36,7 +32,7 @@ from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, ExecutionId, Status
-from .restore_plan import CellToRestore, Plan, compared, first_line, life, plan, variables_after
+from .restore_plan import CellToRestore, first_line, life, plan
 
 NOT_OWNED: Final = (
     "The kernel is a person's, and only they may restore it: ask them to, or run yourself what you "
@@ -74,16 +70,14 @@ class Restores:
                 raise KernelNotOwned(NOT_OWNED)
             live = await self._place(of, caller)
             planned = await self._plan(of, live, request)
-            runs = [cell for cell in planned.cells if cell.left_out is None]
+            runs = [cell for cell in planned if cell.left_out is None]
             if request.dry_run or not runs:
                 where = of if live is None else live
-                told = _told(planned.cells, {})
                 return Restoration(
                     session_id=where.id,
                     of=of.id,
                     status="planned" if request.dry_run else "finished",
-                    cells=told,
-                    variables=None,
+                    cells=_told(planned, {}),
                 )
             live, executions = await self._submitted(of, live, runs, caller)
             begun = RestoreBegun(
@@ -92,10 +86,10 @@ class Restores:
                 of=of.id,
                 of_chain=of.chain,
                 executions=tuple(cell.record.id for cell in runs),
-                left_out=tuple(cell.record.id for cell in planned.cells if cell.left_out),
+                left_out=tuple(cell.record.id for cell in planned if cell.left_out),
             )
             await live.note(begun)
-        ended = self._tasks.start(self._ended(live, executions, planned), f"restore {of.id}")
+        ended = self._tasks.start(self._ended(live, executions), f"restore {of.id}")
         await asyncio.wait({ended}, timeout=self._settings.wait(request.wait))
         status: Literal["running", "finished", "stopped"] = "running"
         if ended.done():
@@ -105,8 +99,7 @@ class Restores:
             session_id=live.id,
             of=of.id,
             status=status,
-            cells=_told(planned.cells, by_original),
-            variables=ended.result() if ended.done() else None,
+            cells=_told(planned, by_original),
         )
 
     async def _place(self, of: Session, caller: Caller) -> LiveSession | None:
@@ -115,7 +108,9 @@ class Restores:
             return await self._sessions.live_session(of.id)  # or says where it is open
         return self._sessions.session_of_client(_client_id(of), caller)
 
-    async def _plan(self, of: Session, live: LiveSession | None, request: Restore) -> Plan:
+    async def _plan(
+        self, of: Session, live: LiveSession | None, request: Restore
+    ) -> list[CellToRestore]:
         records = await self._records(of.id)
         is_same = live is not None and live.id == of.id
         there = records if is_same else [] if live is None else await self._records(live.id)
@@ -167,25 +162,13 @@ class Restores:
             raise
         return await self._sessions.live_session(session.id), executions
 
-    async def _ended(
-        self, live: LiveSession, executions: Sequence[LiveExecution], planned: Plan
-    ) -> RestoredVariables | None:
-        """Wait for the end, record it, and return which variables are back."""
+    async def _ended(self, live: LiveSession, executions: Sequence[LiveExecution]) -> None:
+        """Wait for the end, and record it."""
         await asyncio.wait([each.finished for each in executions])
-        number = max(life(each.finished.result()) for each in executions)
-        now = [each for each in await self._records(live.id) if life(each) == number]
-        variables = compared(planned.before, variables_after(now))
-        payloads = [] if variables is None else [Payload.of(msgspec.json.encode(variables))]
-        entry = RestoreEnded(
-            at=timestamp(),
-            by=SERVER,
-            failed=_failed(executions),
-            variables=payloads[0].digest if payloads else None,
-        )
         if live.is_open:
-            live.restored = variables
-            await live.note(entry, payloads)
-        return variables
+            live.restored = True
+            entry = RestoreEnded(at=timestamp(), by=SERVER, failed=_failed(executions))
+            await live.note(entry)
 
     async def _records(self, id: str) -> list[ExecutionRecord]:
         return [record async for record in self._sessions.history.all_executions(id)]

@@ -20,7 +20,6 @@ from ..models import (
     Lookalikes,
     ProposedEdit,
     RecordedImage,
-    RestoredVariables,
     derive,
 )
 from ..records import ExecutionRecord, KeptImage, digest_of
@@ -154,20 +153,9 @@ def notes(record: ExecutionRecord) -> list[str]:
         notes.append(_NO_STDIN_NOTE)
     if record.interrupt_ignored:
         notes.append("The code ignored the interrupt; restart the session's kernel to end it.")
-    if record.restored is not None:
-        notes.append(restored_note(record.restored))
+    if record.restored:
+        notes.append("Code of the earlier kernel ran again.")
     return notes + edit_notes(record.decided_edits)
-
-
-def restored_note(variables: RestoredVariables) -> str:
-    """Return a sentence about which variables of an earlier kernel are back."""
-    named = [
-        f"{', '.join(names[:MAX_VARIABLES])}{' and others' if names[MAX_VARIABLES:] else ''}"
-        for names in (variables.back, variables.missing)
-    ]
-    return f"Code of the earlier kernel ran again. Back: {named[0] or 'no variable'}." + (
-        f" Not back: {named[1]}." if variables.missing else ""
-    )
 
 
 _EDIT_NOTES: Final[dict[EditStatus, str]] = {

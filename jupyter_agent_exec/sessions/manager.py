@@ -258,7 +258,7 @@ class AgentSessions:
         live = self._open.get(record.session_id)
         if live is None:
             return record
-        restored, live.restored = live.restored, None
+        restored, live.restored = live.restored, False
         return replace(
             record,
             decided_edits=live.take_decided_edits(),

@@ -6,6 +6,7 @@ Pure, and only for Python kernels. The preload is only parsed here, never run.
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cache
@@ -17,11 +18,12 @@ from typing import Final, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ..errors import InvalidRequest
-from ..kernels.variables import parsed
 from ..models import Preload, PreloadFunction, PreloadModule
 
 MOST_CHARACTERS: Final = 1000
 """The most characters of a function's description."""
+_PARSING: Final = threading.Lock()
+"""With CPython 3.11, a parse may raise SystemError if another thread parses meanwhile."""
 
 
 class Preloaded(NamedTuple):
@@ -135,7 +137,8 @@ def _described(function: ast.FunctionDef | ast.AsyncFunctionDef, field: str) -> 
 
 def _parsed(source: str, field: str) -> list[ast.stmt]:
     try:
-        return parsed(source).body
+        with _PARSING:
+            return ast.parse(source).body
     except SyntaxError as error:
         where = f" (line {error.lineno})" if error.lineno else ""
         raise _wrong(field, f"it is not valid Python: {error.msg}{where}.") from None

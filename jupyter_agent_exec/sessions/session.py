@@ -33,7 +33,6 @@ from ..models import (
     DecidedEdit,
     Execute,
     GiveInput,
-    RestoredVariables,
     ScratchTarget,
     Session,
 )
@@ -128,8 +127,8 @@ class LiveSession(ExecutionObserver):
         self._last_used = self._loop.time()
         self.proposed = 0
         """How many of its proposed edits are open."""
-        self.restored: RestoredVariables | None = None
-        """Which variables were restored in its kernel, as far as its agent does not know."""
+        self.restored = False
+        """Whether code of an earlier kernel ran again in its kernel, unknown to its agent."""
         self.decided_edits: list[DecidedEdit] = []
         """What became of its proposed edits, as far as its agent does not know."""
         self.is_unwanted = False

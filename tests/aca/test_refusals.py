@@ -141,9 +141,8 @@ async def test_a_file_over_the_limit_leaves_nothing(
     assert len((await session.read("a.bin")).body) == 1000
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"record_changes": "off"}])
 async def test_more_files_than_are_listed_are_none_and_the_refusal_says_so(
-    session_of: SessionOf, agent_exec_config: dict[str, Any]
+    session_of: SessionOf,
 ) -> None:
     session = session_of()
     await session.run(f"for i in range({MOST_LISTED}): open(f'{{i:05}}', 'w').close()")

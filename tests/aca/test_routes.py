@@ -69,9 +69,8 @@ async def test_two_callers_with_one_identifier_share_nothing(
             assert (await session.read(f"{other}.txt")).status == 404
 
 
-@pytest.mark.parametrize("agent_exec_config", [{"record_changes": "off"}])
 async def test_files_go_up_replace_are_listed_and_come_down(
-    session_of: SessionOf, agent_exec_config: dict[str, Any]
+    session_of: SessionOf,
 ) -> None:
     session = session_of()
     uploaded = await session.upload(b"first", "my%20data%C3%A4.csv")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jupyter_agent_exec.models import Changes, ExecutionKernel, VariableChange
+from jupyter_agent_exec.models import ExecutionKernel
 from jupyter_agent_exec.records import ExecutionRecord
-from jupyter_agent_exec.reruns.restore_plan import Plan, compared, plan, variables_after
+from jupyter_agent_exec.reruns.restore_plan import CellToRestore, plan
 from jupyter_agent_exec.types import ExecutionId
 from tests.notebooks.placing_bench import record
 
@@ -17,14 +17,9 @@ def ran(
     *,
     life: int = 1,
     shows: bool = False,
-    made: dict[str, str] | None = None,
     **said: Any,
 ) -> ExecutionRecord:
     kernel = ExecutionKernel(id="k", name="python3", incarnation=life, restarted=False, reason=None)
-    made = made or {}
-    changes = Changes(
-        variables=[VariableChange(name=n, change=how, type=None) for n, how in made.items()],  # type: ignore[arg-type]
-    )
     outputs = [{"output_type": "stream", "name": "stdout", "text": "1"}] if shows else []
     return record(
         id=ExecutionId(f"x_{seq}"),
@@ -32,11 +27,11 @@ def ran(
         source=source,
         kernel=kernel,
         outputs=outputs,
-        **{"status": "ok", "changes": changes, **said},
+        **{"status": "ok", **said},
     )
 
 
-def planned(*records: ExecutionRecord, **said: Any) -> Plan:
+def planned(*records: ExecutionRecord, **said: Any) -> list[CellToRestore]:
     asked: dict[str, Any] = {
         "current": 2,
         "done": (),
@@ -47,8 +42,8 @@ def planned(*records: ExecutionRecord, **said: Any) -> Plan:
     return plan(records, **asked)
 
 
-def runs(found: Plan) -> list[int]:
-    return [cell.record.seq for cell in found.cells if cell.left_out is None]
+def runs(found: list[CellToRestore]) -> list[int]:
+    return [cell.record.seq for cell in found if cell.left_out is None]
 
 
 def test_the_last_kernel_that_made_anything_counts_and_not_the_current_one() -> None:
@@ -56,7 +51,7 @@ def test_the_last_kernel_that_made_anything_counts_and_not_the_current_one() -> 
     assert runs(planned(*records)) == [1]
     assert runs(planned(*records, current=None)) == [3]
     assert runs(planned(*records, current=3)) == [3]
-    assert planned(records[2], current=2).cells == []
+    assert planned(records[2], current=2) == []
 
 
 def test_what_ran_first_counts_only_where_a_new_session_does_not_run_it() -> None:
@@ -74,7 +69,7 @@ def test_nothing_is_left_out_by_a_guess_about_what_code_does() -> None:
 def test_who_restores_may_leave_executions_out() -> None:
     found = planned(ran(1, "a = 1"), ran(2, "!rm b"), ran(3, "c = 1"), leave_out=("x_2",))
     assert runs(found) == [1, 3]
-    assert found.cells[1].left_out == "The request leaves it out."
+    assert found[1].left_out == "The request leaves it out."
 
 
 def test_what_ran_again_does_not_run_a_second_time() -> None:
@@ -84,15 +79,3 @@ def test_what_ran_again_does_not_run_a_second_time() -> None:
 def test_code_that_the_record_does_not_have_never_runs() -> None:
     without_secret = ran(1, "key = '[redacted: token]'")
     assert runs(planned(without_secret)) == []
-
-
-def test_variables_are_compared_by_name() -> None:
-    before = variables_after(
-        [ran(1, "", made={"a": "added", "b": "added"}), ran(2, "", made={"b": "removed"})]
-    )
-    assert before == {"a"}
-    assert variables_after([ran(1, "", changes=None)]) is None
-    assert compared(None, {"a"}) is None
-    found = compared({"a", "b"}, {"b", "c"})
-    assert found is not None
-    assert (found.back, found.missing) == (["b"], ["a"])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -162,3 +166,31 @@ def test_decorators_and_bodies_are_not_told_and_long_documentation_is_cut() -> N
 def test_a_name_in_code_cannot_end_the_check_of_what_is_missing() -> None:
     with pytest.raises(InvalidRequest):
         preloaded([PreloadModule(name="os'], []); evil(")])
+
+
+class Garbage:
+    """Lets another thread run when it is collected, which may be in the middle of a parse."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        time.sleep(0)
+
+
+@pytest.fixture
+def eager_collection() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(5)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("eager_collection")
+def test_several_sessions_may_be_opened_at_the_same_time() -> None:
+    def reads(_: int) -> bool:
+        Garbage()
+        return preloaded([PreloadFunction(source=MEAN)]) is not None
+
+    with ThreadPoolExecutor(2) as threads:
+        assert all(threads.map(reads, range(1000)))

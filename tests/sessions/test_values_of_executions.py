@@ -111,15 +111,6 @@ async def test_a_kernel_that_dies_over_a_value_is_told(agent: Agent) -> None:
     because(done["values"]["x"])
 
 
-async def test_what_an_expression_changes_is_told_as_changed(agent: Agent) -> None:
-    session = await agent.open()
-    done = await agent.run(session, "x = []", values={"x": "x.append(1)", "y": "(y := 2)"})
-    told = [(each["change"], each["name"]) for each in done["changes"]["variables"]]
-    assert sorted(told) == [("added", "x"), ("added", "y")]
-    done = await agent.run(session, "7", values={"x": "x.append(1)"})
-    assert [each["name"] for each in done["changes"]["variables"]] == ["x"]
-
-
 @pytest.mark.parametrize("agent_exec_config", [{"approval": {"scratch": "first"}}])
 async def test_nobody_approves_an_expression_that_they_were_not_shown(agent: Agent) -> None:
     session = await agent.open()
