@@ -60,7 +60,7 @@ class ApprovalsHandler(ApprovalsBase):
         agents="what asks of the sessions that it may read",
     )
     async def get(self) -> None:
-        """List executions to approve, sessions with proposed edits, and requests for access."""
+        """List executions to approve and sessions with proposed edits."""
         await self.answer_approvals()
 
 

@@ -28,7 +28,6 @@ from .scopes import (
     Grants,
     NotebookScope,
     Scope,
-    is_narrow,
     plain_path,
 )
 
@@ -40,6 +39,7 @@ _ANY_TARGET: Final = {
     "exec": "exec:scratch or exec:notebook",
     "look": "exec:scratch or look:notebook",
 }
+_HOW_TO_GET: Final = "Ask the person for a token that has it, or sign in again."
 _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "look", "exec:scratch", "exec:notebook"})
 
 
@@ -122,7 +122,7 @@ class TargetAccess:
             raise denied(
                 NotebookNotFound(
                     f"Within the reach of this token ({within}) there is no notebook at {path!r}. "
-                    f"For one elsewhere, it needs the scope {needed}. {_how_to_get(needed)}",
+                    f"For one elsewhere, it needs the scope {needed}. {_HOW_TO_GET}",
                     path=path,
                     scope=needed,
                 )
@@ -310,19 +310,9 @@ def _lacks(needed: str, where: str = "") -> Forbidden:
     """Return the error for a scope that the token does not have, or not for this object."""
     return denied(
         Forbidden(
-            f"This token may not do this{where}: it needs the scope {needed}. "
-            f"{_how_to_get(needed)}",
+            f"This token may not do this{where}: it needs the scope {needed}. {_HOW_TO_GET}",
             scope=needed,
         )
-    )
-
-
-def _how_to_get(scope: str) -> str:
-    """Tell an agent how its token gets a scope."""
-    if not is_narrow(scope):
-        return "Ask the person for a token that has it."
-    return (
-        "Ask the person to allow it in JupyterLab, which lists requests for access; then try again."
     )
 
 

@@ -90,9 +90,6 @@ _FORMS: Final = (
 )
 
 EVERYWHERE: Final = "**"
-MAX_PATH: Final = 1000
-"""Characters of the longest path that a narrow scope has: a person reads it whole."""
-
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE: Final = re.compile(r"RTC:")
 _ANY_PARTS: Final = "**"
@@ -154,13 +151,6 @@ class Grants(Struct, frozen=True, kw_only=True):
         """Return whether a scope is granted for the notebook at a path in plain form."""
         return any(matches(pattern, path) for pattern in self.patterns(scope))
 
-    def allows(self, scope: str) -> bool:
-        """Return whether a narrow scope is granted (`is_narrow`)."""
-        found = _notebook_scope(scope)
-        if found is not None:
-            return self.reaches(*found)
-        return self.scratch if scope == "exec:scratch" else self.files
-
     def is_everywhere(self, scope: NotebookScope) -> bool:
         """Return whether a scope is granted for every notebook."""
         return EVERYWHERE in self.patterns(scope)
@@ -174,17 +164,6 @@ def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
         if scope.startswith(f"{name}:"):
             return name, scope[len(name) + 1 :]
     return None
-
-
-def is_narrow(scope: str) -> bool:
-    """Return whether a scope is for one notebook, or one of those that are for none.
-
-    As a pattern, a path with an asterisk would match other notebooks too.
-    """
-    found = _notebook_scope(scope)
-    if found is None:
-        return scope in ("exec:scratch", "files")
-    return "*" not in found[1] and len(found[1]) <= MAX_PATH and plain_path(found[1]) == found[1]
 
 
 def given_away(grants: Grants) -> list[Scope]:

@@ -1,4 +1,4 @@
-"""The routes of agent tokens, of requests for access, and of the passphrase."""
+"""The routes of agent tokens and of the passphrase."""
 
 from __future__ import annotations
 

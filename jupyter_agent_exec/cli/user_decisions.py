@@ -29,9 +29,9 @@ _OF_SIGN: Final[dict[str, Colour]] = {"+": "green", "-": "red"}
 _KINDS: tuple[PolicyKind, ...] = ("scratch", "notebook", "kernel", "edits")
 
 
-@command("pending", "list what needs a person: code, and requests for access")
+@command("pending", "list code that awaits approval")
 def pending(arguments: Namespace, console: Console) -> int:
-    """List executions that await approval, with their exact sources, and requests for access."""
+    """List executions that await approval, with their exact sources."""
     with connected(arguments, console, may_start=False) as client:
         approvals = client.approvals()
     if arguments.json:

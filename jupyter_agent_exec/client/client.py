@@ -676,9 +676,7 @@ class AsyncAgentExecClient:
         return (await self._connection.get("/tokens", _tokens)).tokens
 
     async def extend_token(self, token_id: str, scopes: Sequence[str]) -> models.Token:
-        """Give a valid agent token more scopes, for example those of a request for access.
-
-        `approvals()` lists the requests for access. This needs a user's own credential.
+        """Give a valid agent token more scopes. This needs a user's own credential.
 
         Raises
         ------

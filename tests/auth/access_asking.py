@@ -21,7 +21,6 @@ NOWHERE = {
     "digest": "0" * 64,
     "path": "no/such.ipynb",
     "token_id": "t_01JD0000000000000000000000",
-    "request_id": "r_01JD0000000000000000000000",
     "filename": "no-such-file",
 }
 

@@ -79,7 +79,6 @@ GET    tokens                                   200 200 200   403 403 403 403 40
 POST   tokens                                   400 403 400   403 403 403 403 403
 DELETE tokens/{token_id}                        404 403 404   403 403 403 403 403
 POST   tokens/{token_id}/scopes                 400 403 400   403 403 403 403 403
-DELETE access-requests/{request_id}             404 403 404   403 403 403 403 403
 POST   unlock                                   400 403 400   403 403 403 403 403
 POST   aca/code/execute                         400 403 400   400 403 400 403 403
 POST   aca/files/upload                         400 403 400   400 403 400 403 403

@@ -128,7 +128,6 @@ ASKED_FOR = {
     "POST tokens": [EXECUTE],
     "DELETE tokens/{token_id}": [EXECUTE],
     "POST tokens/{token_id}/scopes": [EXECUTE],
-    "DELETE access-requests/{request_id}": [EXECUTE],
     "POST aca/code/execute": [EXECUTE],
     "POST aca/files/upload": [WRITE_CONTENTS, EXECUTE],
     "GET aca/files": [WRITE_CONTENTS, EXECUTE],

@@ -30,7 +30,6 @@ def add_route(jp_serverapp: Any, jp_web_app: Any, jp_base_url: str) -> Any:
     def add_route(pattern: str) -> None:
         services = {
             "access": app.services.access,
-            "access_requests": app.services.access_requests,
             "tokens": app.services.tokens,
             "denials": app.services.denials,
             "on_refusal": app.services.of_handlers()["on_refusal"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,17 @@ from typing import Any
 import nbformat
 import pytest
 
-from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRevoked, digest_of
+from jupyter_agent_exec.auth.token_store import TokenStore
+from jupyter_agent_exec.journal.ledger import TokenEntries
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.records import (
+    AccessDenied,
+    TokenExtended,
+    TokenMinted,
+    TokenRevoked,
+    digest_of,
+)
+from jupyter_agent_exec.types import TokenId
 from tests.asking import Agent, Answered, Send
 from tests.auth.minting import PAST, TokenAgent, bearer, change_kept, ledger, mint
 
@@ -186,6 +197,53 @@ async def test_when_a_token_was_used_is_kept_for_the_next_server(
 async def test_a_token_that_there_is_not_cannot_be_revoked(agent: Agent) -> None:
     for id in ("t_01JD0000000000000000000000", "nothing", "%2e%2e"):
         assert code(await agent.ask("DELETE", f"tokens/{id}")) == (404, "not_found")
+
+
+async def test_a_token_gets_more_scopes_at_once(
+    agent: Agent, ask: Send, jp_root_dir: Path, history_dir: Path
+) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), jp_root_dir / "a.ipynb")
+    id, secret = await mint(agent, "exec:scratch")
+    mine = TokenAgent(ask, secret)
+    session = await mine.open()
+    body = {"agent": {"name": "a"}, "target": {"kind": "notebook", "path": "a.ipynb"}}
+    refused = await mine.ask("POST", "sessions", body)
+    assert (refused.json["code"], refused.json["detail"]) == (
+        "forbidden",
+        {"scope": "exec:notebook:a.ipynb"},
+    )
+    assert "Ask the person for a token that has it, or sign in again." in refused.json["message"]
+    assert code(await mine.ask("GET", f"sessions/{session['id']}/files")) == (403, "forbidden")
+    more = ["exec:notebook:a.ipynb", "files"]
+    given = await agent.ask("POST", f"tokens/{id}/scopes", {"scopes": more})
+    assert (given.status, given.json["scopes"]) == (200, ["exec:scratch", *more])
+    assert (await mine.ask("POST", "sessions", body)).status == 201
+    assert (await mine.get(f"sessions/{session['id']}/files")).status == 200
+    [entry] = ledger(history_dir, TokenExtended)
+    assert (entry.token_id, entry.scopes) == (id, tuple(more))
+    assert (entry.by.kind, entry.by.token_id) == ("person", None)
+    kept = TokenStore(history_dir, TokenEntries(history_dir).read, logging.getLogger("test"))
+    assert list(kept.read()[TokenId(id)].scopes) == given.json["scopes"]
+    assert verify_history(history_dir).outcome is Outcome.WHOLE
+
+
+async def test_only_people_give_a_token_more_scopes(
+    agent: Agent, ask: Send, history_dir: Path
+) -> None:
+    id, secret = await mint(agent, "exec:scratch", "history:read:all")
+    path = f"tokens/{id}/scopes"
+    for headers, status in (({}, 401), (bearer(secret), 403)):
+        answered = await ask("POST", path, headers=headers, body='{"scopes": ["files"]}')
+        assert answered.status == status
+    for wrong, field in (({}, "scopes"), ({"scopes": []}, "scopes"), ({"scopes": ["x"]},) * 2):
+        refused = await agent.ask("POST", path, wrong)
+        assert code(refused) == (400, "invalid_request")
+        assert refused.json["detail"]["field"] in (field, "scopes[0]")
+    same = await agent.ask("POST", path, {"scopes": ["exec:scratch"]})
+    assert same.json["scopes"] == ["exec:scratch", "history:read:all"]
+    await agent.ask("DELETE", f"tokens/{id}")
+    assert code(await agent.ask("POST", path, {"scopes": ["files"]})) == (404, "not_found")
+    assert ledger(history_dir, TokenExtended) == []
 
 
 async def test_every_denial_is_an_entry_and_a_flood_of_them_few(

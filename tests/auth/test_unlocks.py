@@ -27,7 +27,6 @@ DECISIONS = sorted(
     if verb not in ("get", "head")
 )
 WITHOUT_PASSPHRASE = [
-    ("DELETE", "access-requests/{request_id}"),
     ("DELETE", "sessions/{session_id}/grant"),
     ("DELETE", "tokens/{token_id}"),
     ("POST", "unlock"),

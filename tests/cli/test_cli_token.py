@@ -98,26 +98,3 @@ def test_the_client_mints_and_is_let_in_by_what_it_minted(server: RealServer) ->
             assert person.revoke_token(minted.token.id).status == "revoked"
             with pytest.raises(Unauthenticated, match="was revoked"):
                 agent.status()
-
-
-def test_what_an_agent_was_refused_is_shown_allowed_and_dismissed(
-    cli: Cli, server: RealServer
-) -> None:
-    minted = json.loads(
-        cli("token", "new", "\u202eAda", "--scope", "exec:scratch", "--json").stdout
-    )
-    with AgentExecClient(server.url, minted["secret"]) as agent:
-        for path in ("s\u0430les.ipynb", "b.ipynb"):
-            with pytest.raises(Forbidden, match="Ask the person to allow it in JupyterLab"):
-                agent.open_session(agent="a", notebook=path)
-    shown = cli("pending").stdout
-    assert "\u202e" not in shown
-    assert "Run code: s<U+0430>les.ipynb" in shown
-    first, second = (line.split()[0] for line in shown.splitlines() if line.startswith("r_"))
-    allowed = cli("token", "allow", first)
-    assert allowed.stdout == f"{minted['token']['id']}  Run code: s<U+0430>les.ipynb\n"
-    assert cli("token", "dismiss", second).stdout == f"{second}  dismissed\n"
-    assert cli("pending").stderr == "Nothing asks for approval.\n"
-    again = cli("token", "allow", second)
-    assert (again.returncode, again.stdout) == (4, "")
-    assert f"No request for access '{second}' waits." in again.stderr

@@ -137,7 +137,7 @@ async def test_a_tool_that_is_not_listed_is_refused_and_that_is_recorded(
 
 
 @ERAS
-async def test_a_tool_that_needs_more_says_whom_to_ask_and_people_see_it(
+async def test_a_tool_that_needs_more_says_whom_to_ask(
     agent: Agent, make: Make, modern: bool
 ) -> None:
     _, secret = await mint(agent, "exec:scratch")
@@ -145,9 +145,7 @@ async def test_a_tool_that_needs_more_says_whom_to_ask_and_people_see_it(
     told = await raw.call("open_session", target={"kind": "notebook", "path": "a.ipynb"})
     assert told["isError"] is True
     text = told["content"][0]["text"]
-    assert "it needs the scope exec:notebook:a.ipynb. Ask the person to allow it" in text
-    [request] = (await agent.get("approvals")).json["access_requests"]
-    assert request["scope"] == "exec:notebook:a.ipynb"
+    assert "it needs the scope exec:notebook:a.ipynb. Ask the person for a token" in text
 
 
 async def test_a_token_that_ends_ends_its_session_of_mcp(agent: Agent, make: Make) -> None:
