@@ -283,8 +283,6 @@ class Session(Answer, frozen=True, kw_only=True):
     """How many of its proposed edits are open."""
     unreviewed: int = 0
     """How many finished executions no user has reviewed."""
-    review: Review | None = None
-    """The last review of the whole session."""
     token: TokenRef | None = None
     """The agent token that opened the session; null with `full` access."""
     allow_stdin: bool = False
@@ -525,7 +523,7 @@ class Approval(Answer, frozen=True, kw_only=True):
 
 
 class Review(Answer, frozen=True, kw_only=True):
-    """A user's review of an execution or of a session."""
+    """A user's review of an execution."""
 
     verdict: Verdict | None
     """Null if there is only a comment."""
@@ -533,8 +531,6 @@ class Review(Answer, frozen=True, kw_only=True):
     by: str
     """Name of the user."""
     at: str
-    whole_session: bool = False
-    """Whether the user reviewed the whole session up to then, not only this execution."""
 
 
 class Document(Answer, frozen=True, kw_only=True):
@@ -898,7 +894,7 @@ class SetPause(Request, frozen=True, kw_only=True):
 
 
 class SetReview(Request, frozen=True, kw_only=True):
-    """Review an execution, or all executions of a session so far."""
+    """Review an execution, or each execution of a session so far."""
 
     verdict: Verdict | None
     """Null removes the verdict."""

@@ -516,14 +516,12 @@ class OutputsAccepted(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_ac
 
 
 class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
-    """A user reviewed an execution, or all executions of the session so far."""
+    """A user reviewed an execution."""
 
     execution_id: ExecutionId | None
-    """Null for a review of the session."""
+    """Null in the records of version 0.1, for a review of a whole session."""
     verdict: Verdict | None
     comment: Annotated[str | None, Mark.FREE_TEXT] = None
-    up_to: int = 0
-    """For a review of the session: the last execution that it covers."""
 
 
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):

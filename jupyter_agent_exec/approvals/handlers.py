@@ -150,12 +150,12 @@ class ExecutionReviewHandler(ReviewsBase):
 
 
 class SessionReviewHandler(ReviewsBase):
-    """Users' review of a session."""
+    """Users' review of all that a session has run."""
 
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Session})
     async def put(self, session_id: str, body: SetReview) -> None:
-        """Approve or flag all executions of a session, comment on them, or withdraw the review."""
+        """Review each execution of a session that has finished, as a review of one alone would."""
         self.answer(await self.reviews.of_session(session_id, body, self.caller))
 
 

@@ -38,6 +38,7 @@ from ..sessions.session_history import SessionHistory
 from ..types import (
     FINAL_STATUSES,
     ExecutionId,
+    SessionId,
     TokenId,
 )
 
@@ -239,8 +240,7 @@ class Reviews:
                 execution_id=record.id,
                 status=record.status,
             )
-        session = await self._history.session(record.session_id)
-        await self._record(session, request, caller, execution_id=record.id)
+        await self._record(record.session_id, [record.id], request, caller)
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
         self._activity.publish(
@@ -249,36 +249,36 @@ class Reviews:
         return record
 
     async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
-        """Record a review of a session's executions so far.
-
-        It covers the executions before the first one that still waits or runs.
+        """Record a review of each execution of a session that has finished.
 
         Raises
         ------
         SessionNotFound, HistoryUnavailable
         """
         session = await self._history.session(id)
-        up_to = await self._history.finished_up_to(id)
-        await self._record(session, request, caller, up_to=up_to)
+        finished = await self._history.finished_executions(id)
+        if finished:
+            await self._record(session.id, finished, request, caller)
         session = await self._history.session(id)
         self._activity.publish("session", session, status=session.status)
         return session
 
     async def _record(
         self,
-        session: Session,
+        session_id: SessionId,
+        execution_ids: Sequence[ExecutionId],
         request: SetReview,
         caller: Caller,
-        *,
-        execution_id: ExecutionId | None = None,
-        up_to: int = 0,
     ) -> None:
-        entry = Reviewed(
-            at=timestamp(),
-            by=caller.by(),
-            execution_id=execution_id,
-            verdict=request.verdict,
-            comment=request.comment or None,
-            up_to=up_to,
-        )
-        await self._history.decide(session.id, [entry])
+        at, by = timestamp(), caller.by()
+        entries = [
+            Reviewed(
+                at=at,
+                by=by,
+                execution_id=id,
+                verdict=request.verdict,
+                comment=request.comment or None,
+            )
+            for id in execution_ids
+        ]
+        await self._history.decide(session_id, entries)

@@ -11,6 +11,7 @@ from .. import models
 from ..client import AgentExecClient, Session
 from ..client.display import credential, person, quoted, said
 from ..models import Approvals, Execution, Proposal, Review
+from ..text.counts import counted
 from ..text.lookalikes import exact
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind
 from . import exit_codes
@@ -361,9 +362,11 @@ def _review_options(parser: ArgumentParser) -> None:
     parser.add_argument("--comment", metavar="TEXT", help="a comment")
 
 
-@command("review", "review an execution, or all executions of a session", _review_options)
+@command(
+    "review", "review an execution, or all that a session ran", _review_options
+)
 def review(arguments: Namespace, console: Console) -> int:
-    """Review an execution, or all executions of a session."""
+    """Review an execution, or each execution of a session that has finished."""
     if not arguments.id.startswith(("s_", "x_")):
         raise UsageError(f"An id begins with s_ (session) or x_ (execution): {arguments.id!r}.")
     if arguments.clear and arguments.comment:
@@ -388,8 +391,10 @@ def review(arguments: Namespace, console: Console) -> int:
             )
     if arguments.json:
         console.json(answer)
-    else:
+    elif isinstance(answer, Execution):
         console.line(f"{arguments.id}  {review_line(answer.review)}")
+    else:
+        console.line(f"{arguments.id}  {counted(answer.unreviewed, 'execution')} without a review")
     return exit_codes.OK
 
 

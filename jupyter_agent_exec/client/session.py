@@ -481,7 +481,7 @@ class AsyncSession:
     async def review(
         self, verdict: Verdict | None, *, comment: str | None = None
     ) -> models.Session:
-        """Review all executions of the session so far, as a user.
+        """Review each execution of the session that has finished, as a user.
 
         Parameters are those of `AgentExecClient.review`.
         """

@@ -77,8 +77,6 @@ class SessionState(Struct, frozen=True, kw_only=True):
     """The session without the counts of its executions, `asking` and `unreviewed`."""
     last_seq: int = 0
     """The `seq` of the last execution that was accepted."""
-    reviewed_up_to: int = 0
-    """The `seq` of the last execution that `session.review` covers."""
 
 
 def session_after(state: SessionState | None, line: Line) -> SessionState | None:
@@ -93,10 +91,6 @@ def session_after(state: SessionState | None, line: Line) -> SessionState | None
     if isinstance(entry, Accepted):
         record = replace(record, executions=record.executions + 1)
         return replace(state, session=record, last_seq=entry.seq)
-    if isinstance(entry, Reviewed) and entry.execution_id is None:
-        review = review_of(entry)
-        up_to = 0 if review is None else entry.up_to
-        return replace(state, session=replace(record, review=review), reviewed_up_to=up_to)
     return replace(state, session=_session_after(record, entry))
 
 
@@ -208,6 +202,7 @@ def execution_record(
     if finished is not None:
         record = after_finished(record, finished)
     variables = None if finished is None else finished.variables
+    reviewed = last.of(Reviewed)
     return replace(
         record,
         outputs=folded.outputs,
@@ -221,7 +216,7 @@ def execution_record(
         document=cell.document(),
         input=_input(status, last.of(InputAsked), folded),
         approval=approval.state(folded.text),
-        review=_review(state, accepted.seq, last.of(Reviewed)),
+        review=None if reviewed is None else review_of(reviewed),
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,
@@ -285,14 +280,6 @@ class _LastEntries:
         return self._entries.get(kind)
 
 
-def _review(state: SessionState, seq: int, own: Reviewed | None) -> Review | None:
-    """Return the review of an execution, or else the one of its session that covers it."""
-    said = None if own is None else review_of(own)
-    if said is None and seq <= state.reviewed_up_to:
-        return state.session.review
-    return said
-
-
 def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
     """Return the input that the code waits for; None if there is none."""
     if status != "awaiting_input" or asked is None:
@@ -339,7 +326,6 @@ def review_of(entry: Reviewed) -> Review | None:
         comment=entry.comment,
         by=entry.by.named,
         at=entry.at,
-        whole_session=entry.execution_id is None,
     )
 
 

@@ -18,7 +18,7 @@ from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from ..models import JournalEvent, SearchHit, Session
 from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery, moment
 from ..records import KeptImage
-from ..types import ExecutionId, SessionId, SessionStatus, TokenId
+from ..types import FINAL_STATUSES, ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
 from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
@@ -38,15 +38,6 @@ _HIT: Final = (
     "snippet",
 )
 _IMAGE: Final = ("output", "mimetype", "width", "height", "bytes", "sha256")
-_REVIEW: Final = (
-    "coalesce(e.review, (SELECT s.review FROM sessions s"
-    " WHERE s.id = e.session_id AND e.seq <= s.reviewed_up_to))"
-)
-_UNREVIEWED: Final = (
-    "e.unreviewed AND e.seq > (SELECT s.reviewed_up_to FROM sessions s WHERE s.id = e.session_id)"
-)
-
-
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _INDEX: Final = re.compile("[0-9]{1,9}")
@@ -128,9 +119,9 @@ def conditions(query: SearchQuery, token: TokenId | None) -> Filters:
     if query.has_image is not None:
         wanted.add("e.images > 0" if query.has_image else "e.images = 0")
     if query.review == "none":
-        wanted.add(_UNREVIEWED)
+        wanted.add("e.unreviewed")
     elif query.review is not None:
-        wanted.add(f"{_REVIEW} = ?", query.review)
+        wanted.add("e.review = ?", query.review)
     bounds(wanted, "e.accepted_at", query.since, query.until)
     return wanted
 
@@ -250,11 +241,9 @@ def _origin(query: SearchQuery, token: TokenId | None) -> tuple[str, str, Filter
     return "texts CROSS JOIN executions e ON e.number = texts.rowid", "texts.rowid", wanted
 
 
-_UNREVIEWED_OF: Final = (
-    "FROM executions e WHERE e.session_id = s.id AND e.unreviewed AND e.seq > s.reviewed_up_to"
-)
+_UNREVIEWED: Final = "FROM executions e WHERE e.session_id = s.id AND e.unreviewed"
 _COUNTED: Final = (
-    f"SELECT s.record, (SELECT count(*) {_UNREVIEWED_OF}), (SELECT count(*) FROM executions e"  # noqa: S608
+    f"SELECT s.record, (SELECT count(*) {_UNREVIEWED}), (SELECT count(*) FROM executions e"  # noqa: S608
     " WHERE e.session_id = s.id AND e.status = 'awaiting_approval') FROM sessions s"
 )
 _EVENT: Final = ("n", "type", "at", "by", "by_kind", "after_seq", "execution_id", "text")
@@ -351,6 +340,14 @@ def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
     return [msgspec.json.decode(record, type=Session) for (record,) in rows]
 
 
+def finished(connection: sqlite3.Connection, session_id: SessionId) -> list[ExecutionId]:
+    """Return the executions of a session that have finished, in order."""
+    rows = connection.execute(
+        "SELECT id, status FROM executions WHERE session_id = ? ORDER BY seq", (session_id,)
+    )
+    return [id for id, status in rows if status in FINAL_STATUSES]
+
+
 def find_sessions(
     connection: sqlite3.Connection, query: SessionsQuery, token: TokenId | None
 ) -> list[Session]:
@@ -379,7 +376,7 @@ def find_sessions(
     bounds(wanted, "s.opened_at", query.since, query.until)
     if query.unreviewed is not None:
         negated = "" if query.unreviewed else "NOT "
-        wanted.add(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED_OF})")
+        wanted.add(f"{negated}EXISTS (SELECT 1 {_UNREVIEWED})")
     if query.after is not None:
         group, _, id = query.after.rpartition(":")
         if group not in (*get_args(SessionStatus), ""):

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import asdict
 
-from ..models import Review, Session
+from ..models import Session
 from ..records import (
     Accepted,
     BlobRef,
@@ -31,7 +31,7 @@ from .fold import SessionState, execution_record, executions_of, review_of, sess
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -46,7 +46,7 @@ _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, agent TEXT, target TEXT, status TEXT, opened_at TEXT,
-    token TEXT, last_seq INTEGER NOT NULL, reviewed_up_to INTEGER NOT NULL, review TEXT,
+    token TEXT, last_seq INTEGER NOT NULL,
     size INTEGER NOT NULL, record BLOB, proposed INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX sessions_proposing ON sessions (id) WHERE proposed > 0;
 CREATE INDEX sessions_by_status ON sessions (status, id);
@@ -200,34 +200,32 @@ def indexed(
 ) -> tuple[int, SessionState | None]:
     """Return how many bytes of a session's journal are indexed, and the session's state."""
     row = connection.execute(
-        "SELECT size, record, last_seq, reviewed_up_to FROM sessions WHERE id = ?", (session_id,)
+        "SELECT size, record, last_seq FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
         return 0, None
-    size, record, last_seq, reviewed_up_to = row
+    size, record, last_seq = row
     if record is None:
         return size, None
     session = msgspec.json.decode(record, type=Session)
-    return size, SessionState(session=session, last_seq=last_seq, reviewed_up_to=reviewed_up_to)
+    return size, SessionState(session=session, last_seq=last_seq)
 
 
 def _put_session(
     connection: sqlite3.Connection, session_id: SessionId, state: SessionState | None, size: int
 ) -> None:
     columns: tuple[str | bytes | int | None, ...]
-    columns = (None, None, None, None, None, 0, 0, None, None, 0)
+    columns = (None, None, None, None, None, 0, None, 0)
     if state is not None:
         session = state.session
         columns = (
             session.agent.name, target_kind(session), session.status, session.opened_at,
             None if session.token is None else session.token.id, state.last_seq,
-            state.reviewed_up_to, _verdict(session.review),
             msgspec.json.encode(session), session.proposed,
         )  # fmt: skip
     connection.execute(
         "INSERT OR REPLACE INTO sessions (id, agent, target, status, opened_at, token, last_seq,"
-        " reviewed_up_to, review, record, proposed, size)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " record, proposed, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, *columns, size),
     )
 
@@ -273,7 +271,7 @@ def _put_execution(
         connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
         connection.execute("DELETE FROM images WHERE number = ?", (number,))
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
-    review = _own_verdict(all_lines)
+    review = _verdict(all_lines)
     session = state.session
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.execute(
@@ -351,13 +349,10 @@ def target_kind(session: Session) -> str:
     return str(session.target.__struct_config__.tag)
 
 
-def _own_verdict(all_lines: Sequence[Line]) -> str | None:
-    """Return the last verdict on this execution alone, not on its whole session."""
+def _verdict(all_lines: Sequence[Line]) -> str | None:
+    """Return the last verdict on an execution; `comment` for a comment alone."""
     said = [line.entry for line in all_lines if isinstance(line.entry, Reviewed)]
-    return _verdict(review_of(said[-1])) if said else None
-
-
-def _verdict(review: Review | None) -> str | None:
+    review = review_of(said[-1]) if said else None
     return None if review is None else review.verdict or "comment"
 
 

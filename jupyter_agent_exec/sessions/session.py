@@ -213,14 +213,6 @@ class LiveSession(ExecutionObserver):
         return self._kernels.is_elsewhere
 
     @property
-    def finished_up_to(self) -> int:
-        """The `seq` up to which all executions have finished; 0 for none."""
-        return min(
-            (each.seq - 1 for each in self.unfinished),
-            default=self.unfinished.last_seq,
-        )
-
-    @property
     def chain(self) -> Chain:
         """Where its journal ends."""
         return self._journal.signed_head

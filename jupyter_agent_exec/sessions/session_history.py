@@ -194,12 +194,9 @@ class SessionHistory:
         )
         return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
 
-    async def finished_up_to(self, id: str) -> int:
-        """Return the `seq` up to which all of a session's executions have finished; 0 for none."""
-        live = self.open_session(id)
-        if live is not None:
-            return live.finished_up_to
-        return await self.read(partial(self._history.last_seq, id))
+    async def finished_executions(self, id: str) -> list[ExecutionId]:
+        """Return the executions of a session that have finished, in order."""
+        return await self.read(partial(self._history.finished, id))
 
     def is_elsewhere(self, record: Session) -> bool:
         """Return whether a session is open, but not on this server."""
@@ -230,7 +227,7 @@ class SessionHistory:
         live = self.open.get(record.id)
         if live is None:
             return record
-        return replace(live.record(), unreviewed=record.unreviewed, review=record.review)
+        return replace(live.record(), unreviewed=record.unreviewed)
 
     # -- executions --------------------------------------------------------------------------------
 

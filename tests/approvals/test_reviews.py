@@ -42,7 +42,6 @@ async def test_an_execution_is_approved_by_a_person_at_a_time(agent: Agent) -> N
     assert (told["verdict"], told["comment"]) == ("approved", "as expected")
     assert told["by"]
     assert told["at"] > done["finished_at"]
-    assert told["whole_session"] is False
     assert (await agent.get(f"executions/{done['id']}")).json["review"] == told
 
 
@@ -79,25 +78,28 @@ async def test_what_runs_cannot_be_reviewed_yet(
     gate.let_it_go_on()
 
 
-async def test_a_review_of_a_session_is_about_what_had_finished(
+async def test_all_that_has_finished_so_far_is_reviewed_at_once(
     agent: Agent, gate: Gate, reviewed: Callable[[Any], Any]
 ) -> None:
     session = await agent.open()
+    assert (await review(agent, session, "approved")).status == 200
+    assert reviewed(session) == []
     first = await agent.run(session, "1")
+    await review(agent, first, "flagged")
     running = await agent.run(session, gate.source, wait=0)
     waiting = await agent.run(session, "2", wait=0)
     await agent.ask("POST", f"executions/{waiting['id']}/cancel", {})
     answered = await review(agent, session, "approved", comment="so far")
     assert answered.status == 200, answered.body
-    assert answered.json["id"] == session["id"]
-    assert answered.json["review"]["verdict"] == "approved"
-    assert [entry["up_to"] for entry in reviewed(session)] == [first["seq"]]
+    assert (answered.json["id"], answered.json["unreviewed"]) == (session["id"], 0)
+    told = [(entry["execution_id"], entry["verdict"]) for entry in reviewed(session)[1:]]
+    assert told == [(first["id"], "approved"), (waiting["id"], "approved")]
     gate.wait_until_it_runs()
     gate.let_it_go_on()
     done = (await agent.get(f"executions/{running['id']}", wait=30)).json
     assert done["review"] is None
     of_first = (await agent.get(f"executions/{first['id']}")).json["review"]
-    assert (of_first["verdict"], of_first["whole_session"]) == ("approved", True)
+    assert (of_first["verdict"], of_first["comment"]) == ("approved", "so far")
 
 
 async def test_a_closed_session_is_reviewed_too(
@@ -108,9 +110,8 @@ async def test_a_closed_session_is_reviewed_too(
     await agent.ask("POST", f"sessions/{session['id']}/close", {})
     assert (await review(agent, done, "flagged")).json["review"]["verdict"] == "flagged"
     answered = await review(agent, session, "approved")
-    assert answered.json["status"] == "closed"
-    assert answered.json["review"]["verdict"] == "approved"
-    assert [entry.get("up_to", 0) for entry in reviewed(session)] == [0, done["seq"]]
+    assert (answered.json["status"], answered.json["unreviewed"]) == ("closed", 0)
+    assert [entry["execution_id"] for entry in reviewed(session)] == [done["id"]] * 2
 
 
 async def test_sessions_count_what_nobody_has_reviewed(agent: Agent) -> None:

@@ -227,8 +227,6 @@ def reviewed(
     execution_id: ExecutionId | None,
     verdict: Any = "approved",
     comment: str | None = None,
-    *,
-    up_to: int = 0,
 ) -> Reviewed:
     return Reviewed(
         at=AT,
@@ -236,7 +234,6 @@ def reviewed(
         execution_id=execution_id,
         verdict=verdict,
         comment=comment,
-        up_to=up_to,
     )
 
 
@@ -322,7 +319,6 @@ def write_history(folder: Path) -> None:
     execution_id = _run_all(session)
     session.close(closed())
     history.decide(entry.session_id, [reviewed(execution_id)])
-    history.decide(entry.session_id, [reviewed(None, up_to=1)])
     still_open = history.open_session(opened())
     run(still_open, 1, "1", [])
     history.note(TokenRevoked(at=AT, by=PERSON, token_id=TOKENS[1]))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
-from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery
+from jupyter_agent_exec.queries import EventsQuery, ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     CellDiscarded,
@@ -130,33 +130,23 @@ def test_the_last_review_counts_and_may_be_taken_back(history, session):
     assert history.execution(execution_id).review is None
     session.append([reviewed(execution_id, "approved"), reviewed(execution_id, "flagged", "why?")])
     review = history.execution(execution_id).review
-    assert (review.verdict, review.comment, review.by, review.at, review.whole_session) == (
-        "flagged", "why?", "Grace", AT, False,
-    )  # fmt: skip
+    assert (review.verdict, review.comment, review.by, review.at) == (
+        "flagged",
+        "why?",
+        "Grace",
+        AT,
+    )
     session.append([reviewed(execution_id, None)])
     assert history.execution(execution_id).review is None
 
 
-def test_a_session_s_review_counts_where_there_is_no_own(history, session):
-    executions = [run(session, seq, "1", []) for seq in (1, 2, 3)]
-    session.append([reviewed(executions[0], "flagged")])
-    session.append([reviewed(None, "approved", "all fine", up_to=2)])
-
-    def verdicts():
-        records, _ = history.executions(session.session_id, ExecutionsQuery(outputs="brief"))
-        return [
-            None if r.review is None else (r.review.verdict, r.review.whole_session)
-            for r in records
-        ]
-
-    assert verdicts() == [("flagged", False), ("approved", True), None]
-    review = history.session(session.session_id).review
-    assert (review.verdict, review.comment, review.whole_session) == ("approved", "all fine", True)
-    session.append([reviewed(executions[0], None)])
-    assert verdicts() == [("approved", True), ("approved", True), None]
-    session.append([reviewed(None, None)])
-    assert verdicts() == [None, None, None]
-    assert history.session(session.session_id).review is None
+def test_a_review_of_a_session_as_version_0_1_wrote_it_is_an_event(history, session):
+    execution_id = run(session, 1, "1", [])
+    session.append([reviewed(None, "approved", "all fine")])
+    assert history.execution(execution_id).review is None
+    assert history.session(session.session_id).unreviewed == 1
+    (event,), _ = history.events(session.session_id, EventsQuery())
+    assert (event.type, event.execution_id, event.text) == ("reviewed", None, "approved: all fine")
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -333,10 +323,10 @@ def test_a_decision_after_the_end_that_no_ledger_tells_is_no_alteration(
 def test_a_cell_tells_of_its_review_and_approval(history, session):
     execution_id = ask(session, 1, "asked")
     entry, payload = approved(execution_id, "changed")
-    session.append([entry, reviewed(None, up_to=1)], [payload])
+    session.append([entry, reviewed(execution_id)], [payload])
     made = cell(history.execution(execution_id))
     told = made["metadata"]["agent_exec"]
-    assert told["review"]["whole_session"] is True
+    assert told["review"]["verdict"] == "approved"
     assert told["approval"]["asked_source_sha256"] == digest_of(b"asked")
     assert told["source_sha256"] == digest_of(b"changed")
     assert "asked_source" not in told["approval"]

@@ -129,8 +129,8 @@ def test_images_follow_what_comes_late_and_what_is_updated(history, session):
 
 
 def test_an_index_made_again_has_them_all(history, session, folder):
-    run(session, 1, "1", [plot(), plot()])
-    session.append([reviewed(None, up_to=1)])
+    execution_id = run(session, 1, "1", [plot(), plot()])
+    session.append([reviewed(execution_id)])
     session.close(closed())
     before = (history.images(SearchQuery()), history.events(session.session_id, EventsQuery()))
     assert len(before[0][0]) == 2
@@ -184,18 +184,18 @@ def test_what_cannot_be_a_session_is_refused(history):
         history.images(SearchQuery(session_id="s"))
 
 
-def test_a_review_of_a_session_counts_for_what_it_is_about(history, session, other):
+def test_images_are_found_by_the_last_review_of_their_execution(history, session, other):
     first, second = (run(session, seq, "1", [plot()]) for seq in (1, 2))
     run(session, 3, "1", [], "cancelled")
     run(other, 1, "1", [plot()])
     mine = {"session_id": session.session_id}
-    session.append([reviewed(None, "approved", up_to=1)])
+    session.append([reviewed(first)])
     assert found(history, review="approved") == [(1, 0)]
     assert found(history, review="none", **mine) == [(2, 0)]
     session.append([reviewed(first, "flagged")])
     assert found(history, review="approved") == []
     assert found(history, review="flagged", **mine) == [(1, 0)]
-    session.append([reviewed(first, None), reviewed(None, None)])
+    session.append([reviewed(first, None)])
     assert found(history, review="none", **mine) == [(1, 0), (2, 0)]
     session.append([reviewed(second, None, "hm")])
     assert found(history, review="none", **mine) == [(1, 0)]

@@ -98,7 +98,7 @@ def test_what_nobody_has_reviewed_is_counted(history, begin):
     first, second = (run(session, seq, "1", []) for seq in (1, 2))
     run(session, 3, "1", [], "cancelled")
     run(session, 4, "1", [], "rejected")
-    run(session, 6, "1", [], "error")
+    failed = run(session, 6, "1", [], "error")
     ask(session, 7, "1")
     run(other, 1, "1", [])
     assert unreviewed() == 3
@@ -109,27 +109,24 @@ def test_what_nobody_has_reviewed_is_counted(history, begin):
     session.append([reviewed(first, None)])
     assert unreviewed() == 2
     assert len(with_unreviewed()) == 2
-    session.append([reviewed(None, up_to=6)])
+    session.append([reviewed(first), reviewed(failed)])
     assert unreviewed() == 0
     assert with_unreviewed() == [other.session_id]
     assert ids(history, unreviewed=False) == [session.session_id]
     run(session, 8, "1", [])
     assert unreviewed() == 1
-    session.append([reviewed(None, None)])
-    assert unreviewed() == 3
 
 
-def test_the_last_execution_is_known_by_its_number_and_not_by_their_count(history, begin):
+def test_what_has_finished_is_listed_in_order(history, begin):
     session = begin()
-    assert history.last_seq(session.session_id) == 0
-    for seq in (1, 3):  # the acceptance of the second was refused by the disk
-        run(session, seq, "1", [])
-    (listed,) = history.sessions(SessionsQuery()).sessions
-    assert (listed.executions, history.last_seq(session.session_id)) == (2, 3)
-    session.close(closed())
-    assert history.last_seq(session.session_id) == 3
+    assert history.finished(session.session_id) == []
+    first = run(session, 1, "1", [])
+    ask(session, 2, "1")
+    third = run(session, 3, "1", [], "cancelled")
+    run(begin(), 1, "1", [])
+    assert history.finished(session.session_id) == [first, third]
     with pytest.raises(SessionNotFound):
-        history.last_seq("s_none")
+        history.finished("s_none")
 
 
 def test_what_asks_is_counted(history, begin):

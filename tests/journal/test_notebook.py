@@ -87,7 +87,7 @@ def test_what_people_decided_and_what_changed_is_in_the_notebook(history, sessio
     )
     session.append([entry], [payload])
     session.append_final([replace(end, variables=told.digest)], [*payloads, told])
-    session.append([reviewed(execution_id, "flagged", "why?"), reviewed(None, up_to=1)])
+    session.append([reviewed(execution_id, "flagged", "why?")])
     session.append([GrantGiven(at=AT, by=PERSON, kernel_id="k", incarnation=1, until=None)])
     document = exported(history, session.session_id)
     (cell,) = document["cells"]
@@ -98,7 +98,6 @@ def test_what_people_decided_and_what_changed_is_in_the_notebook(history, sessio
         "comment": "why?",
         "by": "Grace",
         "at": AT,
-        "whole_session": False,
     }
     assert metadata["approval"]["decided_by"] == "Grace"
     assert metadata["approval"]["asked_source_sha256"] == digest_of(b"asked")
@@ -106,7 +105,7 @@ def test_what_people_decided_and_what_changed_is_in_the_notebook(history, sessio
     about = document["metadata"]["agent_exec"]
     assert about["session"]["approval"] == "none"
     kinds = [event["type"] for event in about["events"]]
-    assert kinds == ["opened", "reviewed", "grant_given"]
+    assert kinds == ["opened", "grant_given"]
 
 
 def test_a_session_is_a_valid_notebook_with_its_record(history, session):

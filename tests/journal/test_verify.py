@@ -339,7 +339,7 @@ def decided(history, session, folder):
     not_run = ask(session, 2, "rm()", before="ls()")
     no = Rejected(at=AT, by=PERSON, execution_id=not_run, reason="No.")
     session.append([no, finished(not_run, [], "rejected")[0]])
-    session.append([reviewed(changed, "flagged", "why?"), reviewed(None, up_to=2)])
+    session.append([reviewed(changed, "flagged", "why?"), reviewed(not_run)])
     session.close(closed())
     return history.journal_path(session.session_id)
 
@@ -359,7 +359,7 @@ def test_an_export_tells_what_people_decided(decided, export, folder):
     assert (changed["review"]["verdict"], changed["approval"]["status"]) == ("flagged", "approved")
     assert (not_run["review"]["verdict"], not_run["approval"]["reason"]) == ("approved", "No.")
     events = document["metadata"]["agent_exec"]["events"]
-    assert [event["type"] for event in events] == ["opened", "reviewed", "closed"]
+    assert [event["type"] for event in events] == ["opened", "closed"]
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_an_export_tells_what_people_decided(decided, export, folder):
         (lambda changed, _: changed["review"].update(verdict="approved"), 4),
         (lambda changed, _: changed["review"].update(by="Ada"), 4),
         (lambda changed, _: changed.update(review=None), 4),
-        (lambda _, not_run: not_run["review"].update(whole_session=False), 8),
+        (lambda _, not_run: not_run["review"].update(verdict="flagged"), 8),
         (lambda changed, _: changed["approval"].update(asked_source_sha256=None), 4),
         (lambda changed, _: changed["approval"].update(decided_by="Ada"), 4),
         (lambda changed, _: changed.pop("approval"), 4),
