@@ -36,9 +36,8 @@ def test_an_execution_is_reviewed_and_that_is_taken_back(cli: Cli, worked: tuple
 
 def test_all_that_a_session_ran_is_reviewed(cli: Cli, worked: tuple[str, str]) -> None:
     session, _ = worked
-    assert (
-        cli("review", session, "--approve").stdout == f"{session}  0 executions without a review\n"
-    )
+    done = cli("review", session, "--approve")
+    assert done.stdout == f"{session}  0 executions without a review\n"
     done = cli("review", session, "--clear", "--json")
     assert json.loads(done.stdout)["unreviewed"] == 1
 
