@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx2
 import psutil  # type: ignore[import-untyped]
@@ -96,7 +96,6 @@ def run(folder: Path, *, size: float) -> Result:
         Measurement.of("cells written a second", "", [written]),
         Measurement.of("cells indexed a second", "", [cells / indexed.seconds]),
         Measurement.of("first answer while the index is made", "s", [indexed.start_seconds]),
-        Measurement.of_times("newest 50 sessions while the index is made", indexed.lists),
         Measurement.of_times("`1+1` while the index is made", indexed.executions),
         Measurement.of("memory of the server when the index is made", "MB", [indexed.megabytes]),
         Measurement.of_times("`1+1`, full history", flat(executions["full"])),
@@ -131,7 +130,6 @@ class Indexed(NamedTuple):
 
     seconds: float
     start_seconds: float
-    lists: list[float]
     executions: list[float]
     megabytes: float
 
@@ -144,20 +142,15 @@ def _index(folder: Path, history: Path, cells: int) -> Indexed:
     with server(folder) as running, running.http() as http, running.client() as client:
         begin = time.perf_counter() - running.start_seconds
         session = client.open_session(agent="benchmark")
-        lists: list[float] = []
         executions: list[float] = []
-        page: dict[str, Any] = {"indexing": True}
-        while page["indexing"]:
-            asked = time.perf_counter()
-            page = answered(http, "/sessions", limit=50)
-            lists.append(time.perf_counter() - asked)
+        while not answered(http, "/status")["search_ready"]:
             executions.append(timed(lambda: session.run("1+1")))
         seconds = time.perf_counter() - begin
         session.close()
         found = _listed(http)
         if found != cells + len(executions):
             raise Broken(f"{cells + len(executions):,} cells were recorded, {found:,} are listed.")
-        return Indexed(seconds, running.start_seconds, lists, executions, _memory(running))
+        return Indexed(seconds, running.start_seconds, executions, _memory(running))
 
 
 def _listed(http: httpx2.Client) -> int:

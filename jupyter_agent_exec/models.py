@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from .text.counts import counted
 from .types import (
     Access,
     ApprovalMode,
@@ -306,8 +305,6 @@ class SessionList(Answer, frozen=True, kw_only=True):
     sessions: list[Session]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
-    indexing: Indexing | None = None
-    """Not null while the index is rebuilt: results may be missing."""
 
 
 class SessionFile(Answer, frozen=True, kw_only=True):
@@ -1308,21 +1305,6 @@ class OpenNotebookList(Answer, frozen=True, kw_only=True):
     notebooks: list[OpenNotebook]
 
 
-class Indexing(Answer, frozen=True, kw_only=True):
-    """Progress of a rebuild of the history's index. The newest sessions are indexed first."""
-
-    done: int
-    """Indexed sessions."""
-    total: int
-    """All sessions in the history."""
-
-    def __str__(self) -> str:
-        return (
-            f"The index is being rebuilt: {self.done:,} of {counted(self.total, 'session')} so "
-            "far; results may be missing."
-        )
-
-
 class JournalEvent(Answer, frozen=True, kw_only=True):
     """An entry of a session's journal that is not part of an execution's cell."""
 
@@ -1380,8 +1362,6 @@ class ImageList(Answer, frozen=True, kw_only=True):
     images: list[RecordedImage]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
-    indexing: Indexing | None = None
-    """Not null while the index is rebuilt: results may be missing."""
 
 
 class SearchHit(ExecutionReference, frozen=True, kw_only=True):
@@ -1401,8 +1381,6 @@ class SearchResults(Answer, frozen=True, kw_only=True):
     hits: list[SearchHit]
     next_after: ExecutionId | None
     """Pass as `after` for the next page; null at the end."""
-    indexing: Indexing | None = None
-    """Not null while the index is rebuilt: results may be missing."""
 
 
 class Text(Answer, frozen=True, kw_only=True):

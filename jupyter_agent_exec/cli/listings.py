@@ -104,7 +104,6 @@ def sessions(arguments: Namespace, console: Console) -> int:
             unreviewed=True if arguments.unreviewed else None,
         )
         listed = [session.info for session in islice(found, arguments.limit)]
-        _note_indexing(client, console)
     if arguments.json:
         console.json(listed)
         return exit_codes.OK
@@ -223,7 +222,6 @@ def search(arguments: Namespace, console: Console) -> int:
                 limit=arguments.limit,
             )
         )
-        _note_indexing(client, console)
     if arguments.json:
         console.json(hits)
         return exit_codes.OK
@@ -367,11 +365,6 @@ def _describe(result: Result, console: Console) -> None:
         console.text(execution.text.rstrip("\n") + "\n")
     if execution.document is not None:
         console.line(f"  {placed(execution.document)}")
-
-
-def _note_indexing(client: AgentExecClient, console: Console) -> None:
-    if client.indexing is not None:
-        console.note(str(client.indexing))
 
 
 def _target(info: models.Session) -> str:

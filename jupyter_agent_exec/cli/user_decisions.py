@@ -362,9 +362,7 @@ def _review_options(parser: ArgumentParser) -> None:
     parser.add_argument("--comment", metavar="TEXT", help="a comment")
 
 
-@command(
-    "review", "review an execution, or all that a session ran", _review_options
-)
+@command("review", "review an execution, or all that a session ran", _review_options)
 def review(arguments: Namespace, console: Console) -> int:
     """Review an execution, or each execution of a session that has finished."""
     if not arguments.id.startswith(("s_", "x_")):

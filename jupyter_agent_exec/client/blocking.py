@@ -233,14 +233,6 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
         """The address of the server; None until a server was found."""
         return self._awaiting.address
 
-    @property
-    def indexing(self) -> models.Indexing | None:
-        """Progress of the index when the last page of sessions or search results was read.
-
-        None if the index was complete. Otherwise, results may be missing.
-        """
-        return self._awaiting.indexing
-
     close = blocking(AsyncAgentExecClient.close)
     status = blocking(AsyncAgentExecClient.status)
     open_session = _opening(AsyncAgentExecClient.open_session)

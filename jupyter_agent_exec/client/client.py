@@ -100,14 +100,12 @@ class AsyncAgentExecClient:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._connection: Connection = AwaitingConnection(url, token, transport)
-        self._indexing: models.Indexing | None = None
 
     @classmethod
     def over(cls, connection: Connection) -> AsyncAgentExecClient:
         """Return a client that uses `connection`."""
         client = cls.__new__(cls)
         client._connection = connection
-        client._indexing = None
         return client
 
     async def __aenter__(self) -> AsyncAgentExecClient:
@@ -135,14 +133,6 @@ class AsyncAgentExecClient:
     def address(self) -> str | None:
         """The address of the server; None until a server was found."""
         return self._connection.address
-
-    @property
-    def indexing(self) -> models.Indexing | None:
-        """Progress of the index when the last page of sessions or search results was read.
-
-        None if the index was complete. Otherwise, results may be missing.
-        """
-        return self._indexing
 
     async def status(self) -> models.ServerStatus:
         """Return the state of the extension."""
@@ -283,7 +273,6 @@ class AsyncAgentExecClient:
             unreviewed=unreviewed,
         )
         async for page in pages:
-            self._indexing = page.indexing
             for info in page.sessions:
                 if info.id not in seen:  # a session closed after the last page would come twice
                     seen.add(info.id)
@@ -618,7 +607,6 @@ class AsyncAgentExecClient:
                 review=review,
             )
             page = await self._connection.get(path, _hits)
-            self._indexing = page.indexing
             for hit in page.hits[: None if limit is None else int(left)]:
                 yield hit
             left -= len(page.hits)

@@ -6,8 +6,7 @@ query. So readers see everything that was written before, also by other servers 
 whose open sessions are in their ledgers. The cache is never synced to disk.
 
 When the index starts, and when its file is missing, damaged or of another version, the thread reads
-the journals whose size has changed, the most recently written first. Meanwhile it answers lists and
-searches from the journals that are indexed so far. All other queries wait, up to a limit.
+the journals whose size has changed. Meanwhile queries wait, up to a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import HistoryUnavailable
-from ..models import Indexing
 from ..types import SessionId
 from . import tables
 from .ledger import OtherServers
@@ -38,8 +36,8 @@ BATCH_DELAY: Final = 0.25
 """Seconds for which new lines are collected while there is no query."""
 ANSWER_TIMEOUT: Final = 10.0
 """Seconds that a query waits, mostly for a rebuild."""
-PARTIAL_DELAY: Final = 1.0
-"""Seconds after which a rebuild is long enough to answer lists and searches from a part."""
+LATE_TIMEOUT: Final = 1.0
+"""Seconds that a query waits for a rebuild that takes longer than that: it holds a thread."""
 _BATCH_SESSIONS: Final = 32
 _RETRY_DELAY: Final = 30.0
 _FAILURE_DELAY: Final = 0.5
@@ -50,8 +48,6 @@ class _Question(NamedTuple):
 
     answer: Callable[[sqlite3.Connection], Any]
     future: Future[Any]
-    partial: bool
-    """Whether it may be answered while the index is rebuilt."""
 
 
 class Index:
@@ -81,24 +77,12 @@ class Index:
         self._in_memory = False
         self._retry_at = 0.0
         self._rebuilt_since = time.monotonic()
-        self._total = 0
-        self._left = 0
         self._thread = threading.Thread(target=self._run, name="agent-exec-index", daemon=True)
 
     @property
     def ready(self) -> bool:
         """Whether all journals are indexed, except for lines that were just written."""
         return self._ready.is_set()
-
-    @property
-    def indexing(self) -> Indexing | None:
-        """How many sessions are indexed while the index is rebuilt; None once it is complete.
-
-        A query can read it to report how many sessions its answer covers.
-        """
-        if self._ready.is_set():
-            return None
-        return Indexing(done=max(0, self._total - self._left), total=self._total)
 
     def until_ready(self) -> Future[None]:
         """Return a future that is done when all journals are indexed, or the index is stopped."""
@@ -134,7 +118,6 @@ class Index:
         self,
         question: Callable[[sqlite3.Connection], T],
         *,
-        partial: bool = False,
         timeout: float | None = ANSWER_TIMEOUT,
     ) -> T:
         """Run `question`, a query, in the index's thread and return its result. Blocks.
@@ -143,9 +126,6 @@ class Index:
         ----------
         question
             Reads from the connection.
-        partial
-            During a long rebuild, answer from the sessions that are indexed so far. Only for lists
-            and searches, which report this (`indexing`). A lookup could miss existing rows.
         timeout
             Seconds that the answer may take.
 
@@ -155,18 +135,13 @@ class Index:
             If the rebuild takes longer than `ANSWER_TIMEOUT`, or the index is stopped.
         """
         rebuilding = time.monotonic() - self._rebuilt_since
-        if partial:
-            delay = max(0.0, PARTIAL_DELAY - rebuilding)
-        else:  # in a long rebuild, do not take threads from lists and searches
-            delay = max(PARTIAL_DELAY, ANSWER_TIMEOUT - rebuilding)
-        is_ready = self._ready.wait(delay)
-        if not is_ready and not partial:
+        if not self._ready.wait(max(LATE_TIMEOUT, ANSWER_TIMEOUT - rebuilding)):
             raise HistoryUnavailable("The history is still being indexed; ask again in a moment.")
         future: Future[T] = Future()
         with self._condition:
             if self._stopping:
                 raise HistoryUnavailable("The server is stopping; its history cannot be asked.")
-            self._questions.append(_Question(question, future, partial=not is_ready))
+            self._questions.append(_Question(question, future))
             self._condition.notify()
         try:
             return future.result(timeout)
@@ -186,7 +161,7 @@ class Index:
             As for `ask`; the answer may take as long as it needs.
         """
         left = list(sessions)
-        while left:  # in parts, between which lists and searches are answered
+        while left:  # in parts, between which others are answered
             self.ask(partial(self._index_anew, left[:_BATCH_SESSIONS]), timeout=None)
             del left[:_BATCH_SESSIONS]
         self.ask(tables.merge_texts, timeout=None)
@@ -225,7 +200,7 @@ class Index:
             if questions:
                 grown |= dict.fromkeys(self._grown_elsewhere())
             try:
-                if not self._index_sessions(connection, grown, questions):
+                if not self._index_sessions(connection, grown):
                     break
                 self._answer(connection, questions)
             except sqlite3.Error as error:
@@ -247,17 +222,11 @@ class Index:
             return ()
 
     def _index_sessions(
-        self,
-        connection: sqlite3.Connection,
-        grown: Mapping[SessionId, None],
-        questions: list[_Question],
+        self, connection: sqlite3.Connection, grown: Mapping[SessionId, None]
     ) -> bool:
         """Index new lines, in small transactions, so that other servers get a turn.
 
         Return False if the index is stopped during a rebuild, which the next start finishes.
-
-        During a rebuild, partial queries among `questions`, and those that arrive meanwhile, are
-        answered between two transactions.
         """
         left: dict[SessionId, int | None] = dict(grown)
         while left:
@@ -269,24 +238,8 @@ class Index:
                     del left[session]
                 else:
                     left[session] = rest
-            self._left = len(left)
-            if left and not self._ready.is_set():
-                self._answer_partially(connection, questions)
         self._set_ready()
         return True
-
-    def _answer_partially(self, connection: sqlite3.Connection, questions: list[_Question]) -> None:
-        with self._condition:
-            waiting = [question for question in self._questions if question.partial]
-            if not waiting:
-                return
-            questions += waiting  # an error handler answers them
-            self._questions = deque(q for q in self._questions if not q.partial)
-            grown, self._grown = self._grown, {}
-        rest = self._index_chunks(connection, dict.fromkeys(grown))
-        with self._condition:
-            self._grown.update((session, None) for session in rest if rest[session] is not None)
-        self._answer(connection, waiting)
 
     def _index_chunks(
         self, connection: sqlite3.Connection, ends: Mapping[SessionId, int | None]
@@ -371,25 +324,20 @@ class Index:
         """Note the sessions whose journals are not of the size that was indexed."""
         self._grown_elsewhere()  # from now on; the scan below finds earlier lines
         sizes = tables.indexed_sizes(connection)
-        changed: list[tuple[int, SessionId]] = []
-        total = 0
+        changed: list[SessionId] = []
         try:
             with os.scandir(self._folder / "sessions") as entries:
                 for entry in entries:
                     session_id = SessionId(entry.name)
-                    total += 1
-                    size, written_at = _size(entry.path)
-                    if sizes.pop(session_id, 0) != size:
-                        changed.append((written_at, session_id))
+                    if sizes.pop(session_id, 0) != _size(entry.path):
+                        changed.append(session_id)
         except OSError:
             sizes.clear()  # nothing can be read now; the indexed lines stay
         with connection:
             for gone in sizes:
                 tables.forget(connection, gone)
-        self._total, self._left = total, len(changed)
         with self._condition:
-            newest_first = [session for _, session in sorted(changed, reverse=True)]
-            self._grown = {**dict.fromkeys(newest_first), **self._grown}
+            self._grown = {**dict.fromkeys(changed), **self._grown}
             if not self._grown:
                 self._set_ready()
 
@@ -437,10 +385,9 @@ class Index:
         return self._open_in_memory()
 
 
-def _size(session: str) -> tuple[int, int]:
-    """Return a journal's size, and when it was written last, in nanoseconds."""
+def _size(session: str) -> int:
+    """Return a journal's size; 0 if there is none."""
     try:
-        status = os.stat(f"{session}/journal.jsonl")
+        return os.stat(f"{session}/journal.jsonl").st_size
     except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
+        return 0

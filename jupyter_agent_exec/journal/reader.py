@@ -15,7 +15,7 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import HeadSignature, Indexing, JournalEvent, SearchResults, Session, SessionList
+from ..models import HeadSignature, JournalEvent, SearchResults, Session, SessionList
 from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, TokenId
@@ -47,8 +47,6 @@ class ImagePage(NamedTuple):
     images: list[ExecutionImage]
     next_after: str | None
     """Where the next page begins; None on the last page."""
-    indexing: Indexing | None = None
-    """Not None if the page covers only a part of the history."""
 
 
 class HeldOutputs(list[Output]):
@@ -68,9 +66,8 @@ class HeldOutputs(list[Output]):
 class HistoryReader:
     """The recorded contents of a history's folder. Thread-safe.
 
-    While the index is rebuilt, `sessions`, `search` and `images` answer from the sessions that are
-    already indexed, the newest first, and say so. All other methods that need the index wait up to
-    ten seconds and then raise `HistoryUnavailable`. `notebook` and `journal_path` need no index.
+    While the index is rebuilt, methods that need it wait up to ten seconds and then raise
+    `HistoryUnavailable`. `notebook` and `journal_path` need no index.
 
     Parameters
     ----------
@@ -95,11 +92,6 @@ class HistoryReader:
     def ready(self) -> bool:
         """Whether the index is complete."""
         return self._index.ready
-
-    @property
-    def indexing(self) -> Indexing | None:
-        """How far a rebuild of the index has come; None if the index is complete."""
-        return self._index.indexing
 
     def until_ready(self) -> Future[None]:
         """Return a future that is done when the index is complete, or is stopped."""
@@ -136,12 +128,12 @@ class HistoryReader:
         SessionNotFound
             If no page can have ended at `after`.
         """
-        sessions, next_after, indexing = self._page(
+        sessions, next_after = self._page(
             lambda connection: query.find_sessions(connection, wanted, token),
             wanted.limit,
             query.place_of,
         )
-        return SessionList(sessions=sessions, next_after=next_after, indexing=indexing)
+        return SessionList(sessions=sessions, next_after=next_after)
 
     def execution(self, execution_id: str) -> ExecutionRecord:
         """Return an execution.
@@ -265,12 +257,12 @@ class HistoryReader:
         SessionNotFound, ExecutionNotFound
             If the session's id, or `after`, is no id.
         """
-        hits, next_after, indexing = self._page(
+        hits, next_after = self._page(
             lambda connection: query.find(connection, wanted, token),
             wanted.limit,
             lambda hit: hit.execution_id,
         )
-        return SearchResults(hits=hits, next_after=next_after, indexing=indexing)
+        return SearchResults(hits=hits, next_after=next_after)
 
     def images(self, wanted: SearchQuery, *, token: TokenId | None = None) -> ImagePage:
         """Find images: those of one session in order, otherwise the newest first.
@@ -406,8 +398,8 @@ class HistoryReader:
         find: Callable[[sqlite3.Connection], list[T]],
         limit: int,
         place_of: Callable[[T], AfterT],
-    ) -> tuple[list[T], AfterT | None, Indexing | None]:
-        """Return a page of what the index has, where the next begins, and a rebuild's progress.
+    ) -> tuple[list[T], AfterT | None]:
+        """Return a page of what the index has, and where the next begins.
 
         Parameters
         ----------
@@ -416,11 +408,9 @@ class HistoryReader:
         place_of
             Returns the place where a page ends with this one.
         """
-        images, indexing = self._index.ask(
-            lambda connection: (find(connection), self._index.indexing), partial=True
-        )
-        more = len(images) > limit
-        return images[:limit], place_of(images[limit - 1]) if more else None, indexing
+        found = self._index.ask(find)
+        more = len(found) > limit
+        return found[:limit], place_of(found[limit - 1]) if more else None
 
     def _records(
         self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False

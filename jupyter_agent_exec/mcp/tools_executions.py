@@ -341,8 +341,6 @@ async def _search(call: Call, asked: SearchArguments) -> Answered:
     lines = [_hit_line(hit, asked) for hit in shown] or [nothing("execution", asked.query or "")]
     if shown and (len(shown) < len(found.hits) or found.next_after is not None):
         lines.append(f'[more: search_executions(…, after="{shown[-1].execution_id}")]')
-    if found.indexing is not None:
-        lines.append(f"[{found.indexing}]")
     return Answered(content=[TextContent(text="\n".join(lines))])
 
 

@@ -216,8 +216,6 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
     lines = [_line(session) for session in shown] or ["There is no such session."]
     if next_after is not None:
         lines.append(f'[more: list_sessions(after="{next_after}")]')
-    if found.indexing is not None:
-        lines.append(f"[{found.indexing}]")
     names = await call.managers.kernel_names()
     lines.append(f"[kernel_name may be: {', '.join(names)}]")
     return Answered(

@@ -159,7 +159,7 @@ class ImagesHandler(SessionsBase):
         """List images of executions: of one session in order, else the newest first."""
         page = await self.manager.history.images(query, only=self.access.only(self.caller))
         images = [recorded_image(pictured, self.public_path) for pictured in page.images]
-        self.answer(ImageList(images=images, next_after=page.next_after, indexing=page.indexing))
+        self.answer(ImageList(images=images, next_after=page.next_after))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:

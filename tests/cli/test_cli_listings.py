@@ -4,9 +4,7 @@ import json
 import os
 import re
 import subprocess
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import nbformat
@@ -236,33 +234,3 @@ def test_a_changed_export_is_found(cli: Cli, worked: Session, server: RealServer
     done = cli("verify", "out.ipynb", "--history", str(server.history_dir))
     assert done.returncode == 1
     assert "ALTERED" in done.stdout
-
-
-class RebuildingServer(BaseHTTPRequestHandler):
-    """Answers lists and searches as a server does that rebuilds its index."""
-
-    def do_GET(self) -> None:
-        name = "hits" if "/search" in self.path else "sessions"
-        page: dict[str, Any] = {name: [], "next_after": None}
-        body = json.dumps(page | {"indexing": {"done": 120, "total": 3000}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_a_rebuild_of_the_index_is_said_on_standard_error(cli_alone: Cli) -> None:
-    with HTTPServer(("127.0.0.1", 0), RebuildingServer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        for words in (("sessions",), ("search", "mean"), ("search", "mean", "--json")):
-            done = cli_alone(*words, JUPYTER_AGENT_EXEC_URL=url, JUPYTER_AGENT_EXEC_TOKEN="x")
-            assert done.returncode == 0
-            assert done.stderr == (
-                "The index is being rebuilt: 120 of 3,000 sessions so far; "
-                "results may be missing.\n"
-            )
-        server.shutdown()

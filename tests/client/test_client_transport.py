@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from jupyter_agent_exec.client import AgentExecClient, AsyncAgentExecClient, CannotConnect
-from jupyter_agent_exec.models import Indexing, SearchResults, SessionList
 from tests.client.wire import server_status, session
 
 URL = "http://127.0.0.1:8888/base"
@@ -95,36 +94,3 @@ def test_a_client_that_was_closed_connects_again() -> None:
     client.close()
     assert client.status().version == "0.1.0"
     assert client.address == URL
-
-
-def test_both_clients_keep_how_far_the_index_is_rebuilt() -> None:
-    indexing = Indexing(done=120, total=3000)
-    pages = [
-        SessionList(sessions=[session()], next_after=None, indexing=indexing),
-        SearchResults(hits=[], next_after=None),
-        SearchResults(hits=[], next_after=None, indexing=indexing),
-    ]
-
-    def transport() -> httpx2.MockTransport:
-        answers = iter(pages)
-        return httpx2.MockTransport(
-            lambda _: httpx2.Response(200, content=msgspec.json.encode(next(answers)))
-        )
-
-    with AgentExecClient(URL, "x", transport=transport()) as client:
-        assert client.indexing is None
-        assert len(list(client.sessions())) == 1
-        assert client.indexing == indexing
-        assert list(client.search("mean")) == []
-        assert client.indexing is None
-        assert list(client.search("mean")) == []
-        assert client.indexing == indexing
-
-    async def awaited() -> None:
-        async with AsyncAgentExecClient(URL, "x", transport=transport()) as client:
-            assert len([each async for each in client.sessions()]) == 1
-            assert client.indexing == indexing
-            assert [hit async for hit in client.search("mean")] == []
-            assert client.indexing is None
-
-    asyncio.run(awaited())
