@@ -522,6 +522,8 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
     """Null in the records of version 0.1, for a review of a whole session."""
     verdict: Verdict | None
     comment: Annotated[str | None, Mark.FREE_TEXT] = None
+    up_to: int = 0
+    """The last execution that a review of a whole session was about."""
 
 
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):

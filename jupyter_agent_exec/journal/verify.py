@@ -409,6 +409,7 @@ _PAYLOAD_FIELDS = {
     "notebook_edited": ("before", "after"),
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
+    "restore_ended": ("variables",),  # of version 0.1
 }
 
 

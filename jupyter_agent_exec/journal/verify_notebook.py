@@ -64,6 +64,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
         document = json.loads(notebook.read_text("utf-8"))
         metadata = document["metadata"]
         about = metadata["agent_exec"]
+        _leave_out_reviews(document, checked)
         head, length = about["chain"]["head"], about["chain"]["length"]
         if not isinstance(length, int) or length < 1 or not isinstance(head, str):
             raise TypeError("its chain cannot be one")
@@ -99,6 +100,26 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
         message = f"The notebook's metadata differ from the journal: {', '.join(differ)}."
         report.add(Outcome.ALTERED, notebook, None, message)
     return report
+
+
+def _leave_out_reviews(document: dict[str, Any], checked: Checked) -> None:
+    """Remove reviews of the whole session, which 0.1 exported with each execution.
+
+    They are an event of the session now. One that is not in the journal stays, and is found.
+    """
+    entries = [line.entry for line in checked.lines]
+    said = [
+        [entry.get(name) for name in ("at", "verdict", "comment")]
+        for entry in entries
+        if entry.get("type") == "reviewed" and entry.get("execution_id") is None
+    ]
+    cells = [_metadata(cell).get("agent_exec") for cell in document["cells"]]
+    for each in (*cells, *document["metadata"]["agent_exec"].get("trials", [])):
+        review = each.get("review") if isinstance(each, dict) else None
+        if not isinstance(review, dict) or not review.get("whole_session"):
+            continue
+        if [review.get(name) for name in ("at", "verdict", "comment")] in said:
+            del each["review"]
 
 
 def _compare_cells(

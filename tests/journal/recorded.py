@@ -227,6 +227,8 @@ def reviewed(
     execution_id: ExecutionId | None,
     verdict: Any = "approved",
     comment: str | None = None,
+    *,
+    up_to: int = 0,
 ) -> Reviewed:
     return Reviewed(
         at=AT,
@@ -234,6 +236,7 @@ def reviewed(
         execution_id=execution_id,
         verdict=verdict,
         comment=comment,
+        up_to=up_to,
     )
 
 

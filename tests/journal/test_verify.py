@@ -382,6 +382,27 @@ def test_a_changed_decision_is_found(decided, export, change, n):
     assert found(check_notebook(export, decided)) == [(Outcome.ALTERED, n)]
 
 
+def test_a_review_of_a_whole_session_in_an_export_of_0_1_is_known(history, session, tmp_path):
+    run(session, 1, "1", [])
+    session.append([reviewed(None, "approved", "all fine", up_to=1)])
+    session.close(closed())
+    journal, export = history.journal_path(session.session_id), tmp_path / "old.ipynb"
+    document = json.loads("".join(history.notebook(session.session_id)))
+    about = document["cells"][0]["metadata"]["agent_exec"]
+    about["review"] = {
+        "verdict": "approved",
+        "comment": "all fine",
+        "by": "Grace",
+        "at": AT,
+        "whole_session": True,
+    }
+    export.write_text(json.dumps(document), "utf-8")
+    assert found(check_notebook(export, journal)) == []
+    about["review"]["verdict"] = "flagged"
+    export.write_text(json.dumps(document), "utf-8")
+    assert found(check_notebook(export, journal)) == [(Outcome.ALTERED, 3)]
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
