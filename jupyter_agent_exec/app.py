@@ -29,7 +29,7 @@ from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
 from .sessions.handlers import ROUTES
 from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
-from .traits import AgentExecTraits
+from .traits import AgentExecTraits, refuse_removed
 from .workarounds import give_back_large_blocks
 
 
@@ -69,6 +69,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         The server itself would only warn, and go on with the extension's defaults.
         """
         try:
+            refuse_removed(config, self.section_names())
             super().update_config(config)
         except (TraitError, ValueError) as error:  # of one value, or of one that is given twice
             self.log.critical("The configuration of %s is wrong: %s", self.name, error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from jupyter_core.paths import jupyter_data_dir
 from traitlets import (
@@ -21,6 +22,7 @@ from traitlets import (
     default,
     validate,
 )
+from traitlets.config import Config
 
 from .approvals.manager import Approvals
 from .audit.sink_settings import make_sinks
@@ -36,6 +38,33 @@ from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
 from .text.redaction import RedactionTraits
 from .types import RecordPeople
+
+_TIMESTAMPS: Final = (
+    "Set `sign_heads`, and have the signed heads timestamped with `openssl ts`, as the "
+    "documentation shows where it says how to audit."
+)
+REMOVED: Final = {
+    "allow_completion": "Kernels do not complete or document for agents any more: they run "
+    "`help(x)`, which is recorded and asks as all code does.",
+    "record_changes": "The variables that an execution changed are recorded in users' kernels, and "
+    "not in scratch kernels.",
+    "record_people_in": "`record_people` alone says what is recorded: the code that users run in a "
+    "kernel while an agent session is attached to it.",
+    "timestamp_authority": _TIMESTAMPS,
+    "timestamp_interval": _TIMESTAMPS,
+}
+"""Traits that earlier versions had, and what replaced them."""
+
+
+def refuse_removed(config: Config, sections: Iterable[str]) -> None:
+    """Raise TraitError if a section of the configuration sets a trait that was removed.
+
+    A trait that is not known would only be ignored with a warning, and the operator would believe
+    that it holds.
+    """
+    for name in (name for section in sections for name in config.get(section, ())):
+        if name in REMOVED:
+            raise TraitError(f"{name}: it was removed. {REMOVED[name]}")
 
 
 class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):

@@ -10,8 +10,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from traitlets.config import Config
 
+from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.sessions.manager import AgentSessions
+from jupyter_agent_exec.traits import REMOVED
 from tests.real_server import PROJECT, real_server
 
 START = [
@@ -26,10 +29,13 @@ START = [
 ]
 
 
-@pytest.mark.parametrize("value", ["-5", "'many'", "None"])
-def test_a_bad_value_stops_the_start_with_a_sentence(value: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "setting",
+    ["max_queued = -5", "max_queued = 'many'", "max_queued = None", "record_changes = 'off'"],
+)
+def test_a_bad_setting_stops_the_start_with_a_sentence(setting: str, tmp_path: Path) -> None:
     config = tmp_path / "config.py"
-    config.write_text(f"c.AgentExecApp.max_queued = {value}\n")
+    config.write_text(f"c.AgentExecApp.{setting}\n")
     started = subprocess.run(
         [*START, f"--ServerApp.root_dir={tmp_path}", f"--config={config}"],
         capture_output=True,
@@ -38,9 +44,19 @@ def test_a_bad_value_stops_the_start_with_a_sentence(value: str, tmp_path: Path)
         check=False,
     )
     assert started.returncode == 1
-    (sentence,) = [line for line in started.stderr.splitlines() if "max_queued" in line]
+    (sentence,) = [line for line in started.stderr.splitlines() if setting.split()[0] in line]
     assert "The configuration of jupyter_agent_exec is wrong" in sentence
     assert "Traceback" not in started.stderr
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_setting_is_refused_and_what_replaced_it_is_told(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert not AgentExecApp.class_traits(config=True).get(name)
+    with pytest.raises(SystemExit):
+        AgentExecApp().update_config(Config({"AgentExecApp": {name: "x"}}))
+    assert f"is wrong: {name}: it was removed. {REMOVED[name]}" in caplog.text
 
 
 BROKEN = """

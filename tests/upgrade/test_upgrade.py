@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -17,6 +18,7 @@ from jsonschema import Draft202012Validator
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.client import AgentExecClient
+from jupyter_agent_exec.traits import REMOVED
 from tests.real_server import PROJECT, RealServer, environment, real_server
 
 WRITTEN = sorted(Path(__file__).parent.glob("*.zip"))
@@ -42,6 +44,11 @@ class Upgraded:
         return done.stdout
 
 
+def still_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings without those that were removed, as the user does whom the start refused."""
+    return {name: value for name, value in settings.items() if name not in REMOVED}
+
+
 @pytest.fixture(scope="module", params=WRITTEN, ids=lambda path: path.stem)
 def upgraded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -51,7 +58,9 @@ def upgraded(
         archive.extractall(folder / "old")
     config = Path(environment(folder)["JUPYTER_CONFIG_DIR"])
     config.mkdir()
-    shutil.copy(folder / "old" / "jupyter_server_config.json", config)
+    written = json.loads((folder / "old" / "jupyter_server_config.json").read_text())
+    written["AgentExecApp"] = still_settings(written["AgentExecApp"])
+    (config / "jupyter_server_config.json").write_text(json.dumps(written))
     shutil.copytree(folder / "old" / "history", folder / "history")
     with real_server(folder) as server, AgentExecClient(server.url, server.token) as user:
         yield Upgraded(server, user)
@@ -110,7 +119,9 @@ def test_settings_are_known_and_may_have_the_values_that_they_had(written: Path)
     with zipfile.ZipFile(written) as archive:
         config = json.loads(archive.read("jupyter_server_config.json"))
         lab = json.loads(archive.read("lab_settings.json"))
-    assert set(config["AgentExecApp"]) <= set(AgentExecApp.class_trait_names(config=True))
+    assert set(still_settings(config["AgentExecApp"])) <= set(
+        AgentExecApp.class_trait_names(config=True)
+    )
     assert lab
     for plugin, settings in lab.items():
         if not settings:  # it had none, and may have gone
