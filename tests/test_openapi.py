@@ -23,7 +23,7 @@ from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.openapi import document
 from tests.aca.dynamic_asking import form
 from tests.asking import NAMESPACE, Agent, Answered, Send
-from tests.auth.access_asking import HASHED, PASSWORD, VERBS
+from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, VERBS
 from tests.conformance import check_answer
 
 PICTURE = """
@@ -79,6 +79,31 @@ def test_each_verb_of_each_route_is_described_and_nothing_else(described: dict[s
     routed = {(path, verb) for path, handler in AgentExecApp.routes for verb in operations(handler)}
     assert told == routed
     assert len(VERBS) == len([verb for _, verb in routed if verb != "head"])
+
+
+REMOVED = (
+    "DELETE access-requests/{request_id}",
+    "GET reruns/{session_id}",
+    "POST executions/{execution_id}/cell/discard",
+    "POST executions/{execution_id}/cell/restore",
+    "POST executions/{execution_id}/discard",
+    "POST executions/{execution_id}/restore",
+    "POST reruns",
+    "POST sessions/{session_id}/cells/discard",
+    "POST sessions/{session_id}/complete",
+    "POST sessions/{session_id}/discard",
+    "POST sessions/{session_id}/inspect",
+)
+"""Verbs that earlier versions had."""
+
+
+async def test_a_removed_route_is_not_found(agent: Agent, described: dict[str, Any]) -> None:
+    for removed in REMOVED:
+        verb, path = removed.split()
+        assert verb.lower() not in described["paths"].get(f"/{path}", {})
+        body = None if verb != "POST" else {}
+        there = path.format(**NOWHERE, request_id="r_01JD0000000000000000000000")
+        assert (await agent.ask(verb, there, body)).status == 404, removed
 
 
 def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -> None:
