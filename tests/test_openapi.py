@@ -357,8 +357,6 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
         await ask("GET", path)
     for path in ("search", "images", "status"):
         await ask("GET", path)
-    rerun = await ask("POST", "reruns", {"session_id": session.json["id"]})
-    await ask("GET", f"reruns/{rerun.json['session_id']}", after="1", wait="30")
     await ask("GET", "openapi.json")
     await ask("GET", "notebooks")
     await ask_about_a_notebook(ask)

@@ -73,8 +73,6 @@ POST   executions/{execution_id}/approve        400 403 400   403 403 403 403 40
 POST   executions/{execution_id}/reject         400 403 400   403 403 403 403 403
 DELETE sessions/{session_id}/grant              200 403 200   403 403 403 403 403
 POST   sessions/{session_id}/restore            400 403 400   400 403 404 400 403
-POST   reruns                                   400 403 400   403 403 403 403 403
-GET    reruns/{session_id}                      404 404 404   404 404 404 404 404
 GET    tokens                                   200 200 200   403 403 403 403 403
 POST   tokens                                   400 403 400   403 403 403 403 403
 DELETE tokens/{token_id}                        404 403 404   403 403 403 403 403
