@@ -9,14 +9,22 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
-from ..models import JournalEvent, SearchHit, Session
-from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery, moment
+from ..models import (
+    EventsQuery,
+    ExecutionsQuery,
+    JournalEvent,
+    SearchHit,
+    SearchQuery,
+    Session,
+    SessionsQuery,
+)
 from ..records import KeptImage
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
@@ -25,6 +33,7 @@ from .lines import Range
 from .tables import indexed, parse_ranges
 
 _MAX_QUERY: Final = 1000
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _HIT: Final = (
     "execution_id",
     "session_id",
@@ -124,6 +133,26 @@ def conditions(query: SearchQuery, token: TokenId | None) -> Filters:
         wanted.add("e.review = ?", query.review)
     bounds(wanted, "e.accepted_at", query.since, query.until)
     return wanted
+
+
+def moment(text: str, field: str) -> tuple[str, str]:
+    """Return the first and the last moment of `text`, in the format that entries use for times."""
+    try:
+        if _DATE.fullmatch(text):
+            start = datetime.combine(date.fromisoformat(text), time(), UTC)
+            return _stamp(start), _stamp(start + timedelta(days=1, milliseconds=-1))
+        parsed = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", text))
+        stamp = _stamp(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"{field} is a date (2026-11-21) or a time (2026-11-21T09:00:00Z).", field=field
+        ) from None
+    return stamp, stamp
+
+
+def _stamp(moment: datetime) -> str:
+    utc = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return utc.replace("+00:00", "Z")
 
 
 def bounds(wanted: Filters, column: str, since: str | None, until: str | None) -> None:

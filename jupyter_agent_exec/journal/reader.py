@@ -15,8 +15,17 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from ..errors import BlobNotFound, ExecutionNotFound, HistoryUnavailable, SessionNotFound
-from ..models import HeadSignature, JournalEvent, SearchResults, Session, SessionList
-from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
+from ..models import (
+    EventsQuery,
+    ExecutionsQuery,
+    HeadSignature,
+    JournalEvent,
+    SearchQuery,
+    SearchResults,
+    Session,
+    SessionList,
+    SessionsQuery,
+)
 from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query

@@ -10,7 +10,7 @@ import mcp_types as types
 import msgspec
 
 from ..errors import NotFound, PayloadTooLarge
-from ..queries import SessionsQuery
+from ..models import SessionsQuery
 from ..text.model_text import images
 from ..types import ExecutionId, SessionId
 from . import budget

@@ -22,13 +22,13 @@ from ..models import (
     Request,
     RunSteps,
     SearchHit,
+    SearchQuery,
     Seconds,
     Session,
     Step,
     Target,
     derive,
 )
-from ..queries import SearchQuery
 from ..records import ExecutionRecord
 from ..sessions.answers import edit_notes
 from ..text.counts import counted

@@ -7,8 +7,7 @@ from typing import Annotated, Final
 from mcp_types import TextContent
 from msgspec import Meta
 
-from ..models import Package, Request, Variable
-from ..queries import PackagesQuery, VariablesQuery
+from ..models import Package, PackagesQuery, Request, Variable, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call

@@ -21,10 +21,10 @@ from ..models import (
     ScratchTarget,
     Seconds,
     Session,
+    SessionsQuery,
     Target,
     derive,
 )
-from ..queries import SessionsQuery
 from ..text.counts import counted
 from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus

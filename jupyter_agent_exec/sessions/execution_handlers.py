@@ -17,19 +17,17 @@ from ..models import (
     Execute,
     Execution,
     ExecutionList,
+    ExecutionsQuery,
     GiveInput,
     OutputChange,
     RunSteps,
     StatusChange,
     Steps,
-    Text,
-    json_pieces,
-)
-from ..queries import (
-    ExecutionsQuery,
     StreamQuery,
+    Text,
     TextQuery,
     WaitQuery,
+    json_pieces,
 )
 from ..records import ExecutionRecord
 from ..text.inert import InertCopy

@@ -19,18 +19,16 @@ from ..models import (
     NotebookTarget,
     OpenSession,
     PackageList,
+    PackagesQuery,
     Placement,
     RestartKernel,
     ServerStatus,
     Session,
     SessionList,
-    VariableList,
-    json_pieces,
-)
-from ..queries import (
-    PackagesQuery,
     SessionsQuery,
+    VariableList,
     VariablesQuery,
+    json_pieces,
 )
 from ..records import ExecutionRecord
 from ..text.guide import guide

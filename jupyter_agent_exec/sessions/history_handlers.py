@@ -12,18 +12,16 @@ from ..models import (
     PIECE_BYTES,
     Erase,
     Erasure,
+    EventsQuery,
+    ExportQuery,
     HoldList,
     ImageList,
     JournalEventList,
     Retain,
     Retention,
+    SearchQuery,
     SearchResults,
     SetHold,
-)
-from ..queries import (
-    EventsQuery,
-    ExportQuery,
-    SearchQuery,
 )
 from .answers import recorded_image
 from .handlers import SessionsBase

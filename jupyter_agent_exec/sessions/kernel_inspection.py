@@ -18,11 +18,12 @@ from ..kernels.kernel_queue import Requester
 from ..models import (
     Package,
     PackageList,
+    PackagesQuery,
     Variable,
     VariableList,
+    VariablesQuery,
     WaitingFor,
 )
-from ..queries import PackagesQuery, VariablesQuery
 from .manager import AgentSessions
 from .session import LiveSession
 

@@ -32,17 +32,20 @@ from ..journal.reader import ImagePage
 from ..models import (
     Erase,
     Erasure,
+    EventsQuery,
+    ExecutionsQuery,
     HoldList,
     JournalEventList,
     Retain,
     Retention,
+    SearchQuery,
     SearchResults,
     Session,
     SessionList,
+    SessionsQuery,
     SetHold,
     Text,
 )
-from ..queries import EventsQuery, ExecutionsQuery, SearchQuery, SessionsQuery
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text.model_text import transcript

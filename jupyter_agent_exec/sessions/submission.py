@@ -16,8 +16,7 @@ from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
 from ..executions.observer import Place
 from ..executions.spec import ExecutionSpec, revision_of
-from ..models import Execute, Placement, RunSteps, derive
-from ..queries import ExecutionsQuery
+from ..models import Execute, ExecutionsQuery, Placement, RunSteps, derive
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
 from .idempotency import IdempotencyKeys

@@ -17,9 +17,9 @@ from jupyter_agent_exec.models import (
     Reject,
     Request,
     RunSteps,
+    SessionsQuery,
     SetReview,
 )
-from jupyter_agent_exec.queries import SessionsQuery
 
 
 def test_an_empty_body_stands_for_an_empty_object() -> None:

@@ -12,7 +12,7 @@ from jupyter_agent_exec.errors import (
 )
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import verify_history
-from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.models import SessionsQuery
 from jupyter_agent_exec.storage.durability import RESERVE_BYTES
 from tests.journal.recorded import (
     accepted,

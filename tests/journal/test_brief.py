@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.outputs import ALL_BYTES, LARGE_BYTES, brief, leave_out
-from jupyter_agent_exec.queries import ExecutionsQuery
+from jupyter_agent_exec.models import ExecutionsQuery
 from jupyter_agent_exec.records import OutputRef
 from jupyter_agent_exec.text.model_text import images
 from tests.journal.recorded import (

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from jupyter_agent_exec.models import Document
-from jupyter_agent_exec.queries import EventsQuery, ExecutionsQuery, SearchQuery
+from jupyter_agent_exec.models import Document, EventsQuery, ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     CellDiscarded,

@@ -20,8 +20,7 @@ from jupyter_agent_exec.journal import erasure, tables
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
-from jupyter_agent_exec.models import Erase
-from jupyter_agent_exec.queries import SearchQuery
+from jupyter_agent_exec.models import Erase, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     InputAsked,

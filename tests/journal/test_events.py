@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import SessionNotFound
-from jupyter_agent_exec.models import Document
-from jupyter_agent_exec.queries import EventsQuery
+from jupyter_agent_exec.models import Document, EventsQuery
 from jupyter_agent_exec.records import (
     SERVER,
     By,

@@ -12,8 +12,7 @@ from jupyter_agent_exec.central.verify import verify_archive
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
-from jupyter_agent_exec.models import Erase
-from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.models import Erase, SessionsQuery
 from tests.audit.rewriting import journals, write_anew
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream
 

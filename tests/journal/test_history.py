@@ -8,8 +8,7 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
 )
 from jupyter_agent_exec.journal.verify import verify_history
-from jupyter_agent_exec.models import ExecutionError, Omitted
-from jupyter_agent_exec.queries import ExecutionsQuery, SessionsQuery
+from jupyter_agent_exec.models import ExecutionError, ExecutionsQuery, Omitted, SessionsQuery
 from jupyter_agent_exec.records import (
     KernelEnded,
     OutputRef,

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.queries import EventsQuery, SearchQuery
+from jupyter_agent_exec.models import EventsQuery, SearchQuery
 from jupyter_agent_exec.records import OutputRef
 from tests.journal.recorded import (
     AT,

@@ -9,7 +9,7 @@ import pytest
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
 from jupyter_agent_exec.journal.index import Index
-from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQuery
+from jupyter_agent_exec.models import ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
 
 

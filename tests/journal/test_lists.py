@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.models import KernelTarget, NotebookTarget
-from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.models import KernelTarget, NotebookTarget, SessionsQuery
 from tests.journal.recorded import ask, closed, opened, reviewed, run
 
 

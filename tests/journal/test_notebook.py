@@ -11,8 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.journal.notebook import Export, cell
-from jupyter_agent_exec.models import Omitted
-from jupyter_agent_exec.queries import ExecutionsQuery
+from jupyter_agent_exec.models import ExecutionsQuery, Omitted
 from jupyter_agent_exec.records import GrantGiven, Interrupted, Payload, digest_of
 from tests.journal.recorded import (
     AT,

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jupyter_agent_exec.queries import ExecutionsQuery, SearchQuery, SessionsQuery
+from jupyter_agent_exec.models import ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run
 
 SESSIONS = 80

@@ -17,8 +17,15 @@ from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
 from jupyter_agent_exec.journal.retention import Kept, due, make_rules
 from jupyter_agent_exec.journal.verify import Outcome, verify_history, verify_session
-from jupyter_agent_exec.models import Erase, Hold, Retain, SetHold, TokenRef
-from jupyter_agent_exec.queries import SearchQuery, SessionsQuery
+from jupyter_agent_exec.models import (
+    Erase,
+    Hold,
+    Retain,
+    SearchQuery,
+    SessionsQuery,
+    SetHold,
+    TokenRef,
+)
 from jupyter_agent_exec.records import SERVER
 from jupyter_agent_exec.types import SessionId, TokenId
 from tests.journal.recorded import PERSON, new_history, opened, run

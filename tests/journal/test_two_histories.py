@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.queries import SessionsQuery
+from jupyter_agent_exec.models import SessionsQuery
 from jupyter_agent_exec.records import Reviewed
 from tests.journal.recorded import AT, BY, closed, new_history, opened, run
 

@@ -13,12 +13,11 @@ from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.journal import SessionJournal
-from jupyter_agent_exec.models import Agent, Document, Limits, NotebookTarget
+from jupyter_agent_exec.models import Agent, Document, ExecutionsQuery, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Backend
 from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
-from jupyter_agent_exec.queries import ExecutionsQuery
 from jupyter_agent_exec.records import CellWritten, ExecutionRecord, Opened
 from jupyter_agent_exec.types import SessionId
 from tests.journal.recorded import (
