@@ -33,9 +33,6 @@ NAMESPACE = "api/agent-exec"
 MAX_CELLS: Final = 50
 """How many cells a sentence names."""
 
-MAX_VARIABLES: Final = 30
-"""How many variables a sentence names."""
-
 _NOTES = {
     "timed_out": "The execution timed out and was interrupted.",
     "interrupted": "The execution was interrupted.",
