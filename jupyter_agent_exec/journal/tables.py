@@ -225,7 +225,7 @@ def _put_session(
         )  # fmt: skip
     connection.execute(
         "INSERT OR REPLACE INTO sessions (id, agent, target, status, opened_at, token, last_seq,"
-        " record, proposed, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " record, proposed, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, *columns, size),
     )
 
