@@ -27,14 +27,13 @@ from .errors import (
     CannotConnect,
     ClientError,
     ConnectionLost,
-    ExecutionFailed,
     NoServerFound,
     ServerUnreachable,
     UnexpectedAnswer,
 )
 from .events import Accepted, Event, Finished, OutputChanged, StatusChanged, apply
 from .requests import Preloadable, function
-from .result import Image, Result
+from .result import ExecutionFailed, Image, Result
 from .session import AsyncSession
 
 __all__ = [

@@ -8,18 +8,13 @@
     │   ├── CannotConnect       no server listens there; nothing was sent
     │   └── ConnectionLost      the connection broke; the server may have the request
     ├── UnexpectedAnswer        something answered, but not this extension
-    └── ExecutionFailed         `raise_on_error`: the code did not finish with status ``ok``
+    └── result.ExecutionFailed  `raise_on_error`: the code did not finish with status ``ok``
 
 If the server refuses a request, the client raises another error: the class of
 `jupyter_agent_exec.errors` with the server's code, message and detail.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .result import Result
 
 
 class ClientError(Exception):
@@ -68,17 +63,3 @@ class UnexpectedAnswer(ClientError):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-
-
-class ExecutionFailed(ClientError):
-    """The code did not finish with status ``ok``.
-
-    Parameters
-    ----------
-    result
-        The result of the execution.
-    """
-
-    def __init__(self, result: Result) -> None:
-        super().__init__(result.summary)
-        self.result = result

@@ -13,7 +13,7 @@ from ..models import Image as ImageModel
 from ..text.terminal import clean
 from ..types import FINAL_STATUSES, RAW_IMAGE_TYPES, Output, Status
 from .display import plain, waiting
-from .errors import ExecutionFailed
+from .errors import ClientError
 
 _SUFFIXES: Final = {"image/svg+xml": ".svg", "image/jpeg": ".jpg"}
 _PRE: Final = '<pre style="margin: 0; white-space: pre-wrap">{}</pre>'
@@ -204,6 +204,20 @@ class Result:
         self, include: object = None, exclude: object = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         return mimebundle(self.outputs, repr(self))
+
+
+class ExecutionFailed(ClientError):
+    """The code did not finish with status ``ok``.
+
+    Parameters
+    ----------
+    result
+        The result of the execution.
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.summary)
+        self.result = result
 
 
 def mimebundle(outputs: list[Output], text: str) -> tuple[dict[str, Any], dict[str, Any]]:
