@@ -1,6 +1,6 @@
-"""The base of all handlers: it authenticates, authorizes, and answers.
+"""The base of all handlers: it authenticates, authorizes, reads the request, and answers.
 
-Authentication happens in `prepare()`, before any verb. A person has one of Jupyter's own
+All but the answer happens in `prepare()`, before any verb. A person has one of Jupyter's own
 credentials. An agent may have an agent token, which is not for Jupyter's identity provider. Before
 the verb runs, the handler checks that the token gives access to the object in the route's path. A
 route whose path names no object is for people, unless its verb declares what agents get there. If a
@@ -42,11 +42,9 @@ from .denials import Denials
 from .operations import Operation, operations
 from .refusals import Refusal
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
-from .tokens import (
-    TokenRefused,
-    Tokens,
-)
+from .tokens import TokenRefused, Tokens
 from .unlocks import UNLOCK_HEADER, Unlocks
+from .validation import NoQuery, read_body, read_query
 
 PING_INTERVAL: Final = 20.0
 """Seconds between two pings of a WebSocket. A peer must answer before the next ping."""
@@ -164,7 +162,10 @@ class AgentExecHandler(JupyterHandler):
     # -- authentication ----------------------------------------------------------------------------
 
     async def prepare(self) -> None:  # type: ignore[override]
-        """Authenticate the caller; raise an error if the request is refused."""
+        """Authenticate and authorize the caller, and read the arguments of the verb.
+
+        An error is raised if the request is refused.
+        """
         CallContext.set(CallContext.JUPYTER_HANDLER, self)
         self._check_token_placement()
         if not self.check_host():
@@ -180,6 +181,31 @@ class AgentExecHandler(JupyterHandler):
             told = (each.partition("=") for each in self.request.headers[HEADER].split(","))
             host_kernels = {id.strip(): proof.strip() for id, _, proof in told}
             self.caller = msgspec.structs.replace(self.caller, host_kernels=host_kernels)
+        operation = self._operation
+        if operation is not None:
+            await self._admit(operation)
+
+    @property
+    def _operation(self) -> Operation | None:
+        """What the request's verb needs; None if the route has no such verb."""
+        return operations(type(self)).get((self.request.method or "").lower())
+
+    async def _admit(self, operation: Operation) -> None:
+        """Check what a verb needs, and pass the request's body and query to it."""
+        if self.caller.grants is None:  # an agent was checked before
+            for scope in operation.scopes:
+                await self.authorize(scope)
+        inputs: dict[str, Any] = {}
+        body = operation.body
+        if body is not None and not isinstance(body, str):
+            inputs["body"] = read_body(self.request.body, body, limit_bytes=self.body_limit)
+            if "session_id" in body.__struct_fields__:
+                for scope in operation.scopes:
+                    await self.access.session(self.caller, scope, inputs["body"].session_id)
+        query = read_query(self.request.query_arguments, operation.query or NoQuery)
+        if operation.query is not None:
+            inputs["query"] = query
+        self.path_kwargs.update(inputs)
 
     async def _authenticate_person(self) -> None:
         """Set the caller to the person that Jupyter's identity provider names."""
@@ -282,9 +308,9 @@ class AgentExecHandler(JupyterHandler):
 
     async def _authorize_agent(self) -> None:
         """Check that the agent token gives access to the object in the route's path."""
-        operation = getattr(getattr(self, (self.request.method or "").lower()), "operation", None)
+        operation = self._operation
         if operation is None:
-            return  # the route has no such verb
+            return
         for scope in FOR_PEOPLE.intersection(operation.scopes):
             self.access.check(self.caller, scope)
         for scope in operation.scopes:
@@ -359,8 +385,8 @@ class AgentExecHandler(JupyterHandler):
             )
         await self.ask_authorizer(scope)
         if scope in FOR_PEOPLE:
-            operation = operations(type(self))[(self.request.method or "").lower()]
-            if not operation.without_passphrase:
+            operation = self._operation
+            if operation is None or not operation.without_passphrase:
                 self.check_unlocked()
 
     def check_unlocked(self) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from tornado import web
@@ -13,10 +12,6 @@ from tornado import web
 from ..models import Request
 from .scopes import FOR_PEOPLE, Scope
 from .unlocks import UNLOCK_HEADER
-from .validation import NoQuery, read_body, read_query
-
-if TYPE_CHECKING:
-    from .handler import AgentExecHandler
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 
@@ -52,7 +47,7 @@ def requires(
     checks_target: bool = False,
     without_passphrase: bool = False,
 ) -> Callable[[M], M]:
-    """Declare and check what a verb needs, and pass the request's fields to the verb.
+    """Declare what a verb needs; before it runs, `AgentExecHandler.prepare` checks and reads that.
 
     The verb gets the parts of the path, `body` and `query`, all by name. Before that, the object in
     the path, and a session in the body, are checked: an agent token must reach them. A route whose
@@ -72,27 +67,10 @@ def requires(
     """
 
     def decorate(method: M) -> M:
-        @functools.wraps(method)
-        async def verb(self: AgentExecHandler, **path: str) -> None:
-            if self.caller.grants is None:  # an agent was checked before
-                for each in (scope, *more):
-                    await self.authorize(each)
-            arguments: dict[str, object] = {}
-            if body is not None and not isinstance(body, str):
-                parsed = read_body(self.request.body, body, limit_bytes=self.body_limit)
-                if "session_id" in body.__struct_fields__:
-                    for each in (scope, *more):
-                        await self.access.session(self.caller, each, parsed.session_id)  # type: ignore[attr-defined]
-                arguments["body"] = parsed
-            parsed_query = read_query(self.request.query_arguments, query or NoQuery)
-            if query is not None:
-                arguments["query"] = parsed_query
-            await method(self, **path, **arguments)
-
         scopes = (scope, *more)
         for_people = not FOR_PEOPLE.isdisjoint(scopes)
         only_reads = for_people and method.__name__ == "get"
-        verb.operation = Operation(  # type: ignore[attr-defined]
+        method.operation = Operation(  # type: ignore[attr-defined]
             scopes=scopes,
             body=body,
             query=query,
@@ -103,7 +81,7 @@ def requires(
             without_passphrase=without_passphrase or only_reads,
             summary=(inspect.getdoc(method) or "").partition("\n")[0],
         )
-        return verb  # type: ignore[return-value]
+        return method
 
     return decorate
 

@@ -201,7 +201,6 @@ class FileHandler(OneFileBase):
         return FileRequest(session_id, self.file_path, conditions, self.caller)
 
     async def _begin(self) -> None:
-        await self.authorize("files")
         said = self.request.headers.get("Content-Length", "")
         declared_bytes = int(said) if said.isdecimal() else None
         self.upload = await self.files.begin(self._file_request, declared_bytes)
