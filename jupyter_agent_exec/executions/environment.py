@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import KernelUnavailable
-from ..kernels.inspection import KernelOccupied, Question, Unanswered, ask
-from ..kernels.kernel import Kernel
+from ..kernels.inspection import Question, Unanswered
+from ..kernels.kernel import Kernel, KernelOccupied
 from ..kernels.kernel_queue import Requester
 from ..records import (
     SERVER,
@@ -146,7 +146,7 @@ class SessionEnvironment:
         asker = Requester(self._executions.session.agent.name, None)
         try:
             question = Question("environment", {}, ANSWER_TIMEOUT)
-            return msgspec.convert(await ask(kernel, question, asker, _nothing), Environment)
+            return msgspec.convert(await kernel.ask(question, asker), Environment)
         except KernelOccupied:
             return None
         except (Unanswered, KernelUnavailable, msgspec.ValidationError):
@@ -172,7 +172,3 @@ def _may_install(source: str) -> bool:
 
 def _text(value: object) -> str | None:
     return value[:200] if isinstance(value, str) else None
-
-
-async def _nothing() -> None:
-    """Nothing is recorded before: no code runs for the answer."""

@@ -13,21 +13,21 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from .. import host_kernel
 from ..errors import AgentExecError
 from ..models import OutputChange
 from ..tasks import first_of, settle
-from ..text.redaction import Redaction, Redactor
+from ..text.redaction import Redactor
 from ..types import KernelState, Output
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
-from .execution_state import ActiveRequest, Greeting, IdleState, KernelActivity, Listeners
+from .execution_state import Listeners
 from .inspection import ASIDE, Inspector
-from .messages import Header, Message
+from .link import KernelLink
+from .messages import Message
 from .outputs import AGENT_TOKENS, LATE_OUTPUT_BYTES, Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
 from .variables import execution_of
@@ -54,7 +54,7 @@ BESIDE_OUTPUT_BYTES = 1 << 20
 """The most bytes of a message beside an output that is kept, such as metadata."""
 
 
-class KernelConnection:
+class KernelConnection(KernelLink):
     """Shell and IOPub of one kernel in one incarnation.
 
     Parameters
@@ -67,6 +67,8 @@ class KernelConnection:
         Jupyter's execution state of a kernel that others use. The connection greets it with one
         request, which waits in the kernel's queue. Nobody has to wait for the answer. None means
         that the kernel was started only for us; see `ready`.
+    people
+        Which parts of others' code are recorded.
     redactor
         Replaces secrets in all that the kernel sends.
     """
@@ -81,86 +83,56 @@ class KernelConnection:
         people: PersonRecording = NOTHING,
         redactor: Redactor = AGENT_TOKENS,
     ) -> None:
-        self.redactor = redactor
+        super().__init__(open_channels(self), found=found, redactor=redactor)
         self.kernel_id = kernel_id
         self.kernel_name = kernel_name
-        self.on_state: Callable[[KernelState], None] | None = None
-        """Called on the loop with the kernel's execution state, whenever that changed."""
         self.on_late: Listeners[Late] = Listeners()
         """Called in the channels' thread with late output, of any execution."""
         self.on_person: Listeners[PersonExecution] = Listeners()
         """Called in the channels' thread with each execution of others: at its start, or at its end
         if outputs are recorded."""
-        self._loop = asyncio.get_running_loop()
-        self.disconnected: asyncio.Future[None] = self._loop.create_future()
-        """Done when the kernel has disconnected."""
         self.death: KernelDeath | None = None
         """How the kernel ended, if the channels could tell."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
         """Done when the kernel has answered on both channels."""
-        self.latest_request = Header()
-        """The request, from any client, that the kernel runs or ran last."""
         self._displays = Displays()
         self.widgets = WidgetModels(self._displays, redactor)
         """The models of the kernel's widgets; only in the channels' thread."""
-        self._waiting: list[asyncio.Future[None]] = []
         self.late = LateOutputs(self._displays, self.on_late, redactor)
         """Output that comes after its execution has ended."""
         self._wake_at: list[float] = []
         self._closed = False
-        self._greeting = Greeting(is_shared=found is not None)
-        self._channels = open_channels(self)
-        self._session = self._channels.session
-        self._busy = KernelActivity(self._session, found)
         self._people = PersonExecutions(
             self.on_person, people, redactor, captures=self._displays.captures
         )
-        self._runs = ExecuteRequests(self, self._channels, self._busy, self._displays)
-        self.inspector = Inspector(self, self._channels)
+        self.inspector = Inspector(self)
         """Inspects the kernel."""
-        self._channels.start()
+        self._runs = ExecuteRequests(
+            self,
+            self.inspector,
+            self._displays,
+            self.widgets,
+            self.late,
+        )
+        self._session = self.channels.session
+        self.channels.start()
         if found is not None:
-            self._channels.call(self._say_hello)
-
-    @property
-    def kernel_info(self) -> dict[str, Any]:
-        """Content of the kernel's `kernel_info_reply`; empty before it has answered."""
-        return self._greeting.kernel_info
-
-    @property
-    def execution_state(self) -> KernelState:
-        """The kernel's state, whether it is busy with our requests or with others'."""
-        return self._busy.execution_state
-
-    @property
-    def quiet(self) -> IdleState | None:
-        """Set while the kernel is idle."""
-        return self._busy.quiet
-
-    @property
-    def has_executed(self) -> bool:
-        """Whether any code may have run in it."""
-        return self._busy.has_executed
-
-    @property
-    def foreign(self) -> ActiveRequest | None:
-        """The request of others that has kept the kernel busy for longest."""
-        return self._busy.foreign
+            self.channels.call(self._say_hello)
 
     # -- on the loop -------------------------------------------------------------------------------
 
     async def ready(self) -> None:
         """Wait until a starting kernel answers on both channels; the caller sets a time limit."""
         while not self.greeted.done():
-            self._channels.call(self._say_hello)
+            self.channels.call(self._say_hello)
             delay = HELLO_AGAIN_DELAY if self.kernel_info else HELLO_DELAY
             await asyncio.wait({self.greeted}, timeout=delay)
-        self._channels.call(partial(self.inspector.prepare, is_own=True))
+        self.channels.call(partial(self.inspector.prepare, is_own=True))
         await self.free()
 
     def start(self, run: ExecuteRequest) -> None:
         """Send an execute request to the kernel; one at a time."""
-        self._channels.call(partial(self._begin, run))
+        self.channels.call(partial(self._begin, run))
 
     def begin_trial(self, run: ExecuteRequest) -> None:
         """Prepare for a request that a copy of the kernel runs."""
@@ -198,17 +170,17 @@ class KernelConnection:
             else:
                 self.on_loop(_settle, given, taken)
 
-        self._channels.call(give)
+        self.channels.call(give)
         await first_of(given, self.disconnected)
         return given.done() and given.result()
 
     def withdraw_input(self, run: ExecuteRequest) -> None:
         """Answer no more input requests of code that is about to be interrupted."""
-        self._channels.call(partial(self._runs.withdraw_input, run))
+        self.channels.call(partial(self._runs.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
         """End the running request on our side. Further messages of it are late output."""
-        self._channels.call(partial(self._abandon, reason))
+        self.channels.call(partial(self._abandon, reason))
 
     def is_running(self, run: ExecuteRequest) -> bool:
         """Return whether the kernel runs this request now, according to its messages.
@@ -219,7 +191,7 @@ class KernelConnection:
 
     def end_incomplete(self, run: ExecuteRequest) -> None:
         """End a request whose code has ended without what the kernel still has to send of it."""
-        self._channels.call(partial(self._runs.end_incomplete, run))
+        self.channels.call(partial(self._runs.end_incomplete, run))
 
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
         """Wait until an interrupt can take effect: until the kernel runs the code, or has run it.
@@ -228,7 +200,7 @@ class KernelConnection:
         """
         there = self._loop.create_future()
         tell = partial(self.on_loop, settle, there)
-        self._channels.call(partial(self._runs.when_at_code, run, tell))
+        self.channels.call(partial(self._runs.when_at_code, run, tell))
         await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
 
     def interrupted(self) -> None:
@@ -238,11 +210,11 @@ class KernelConnection:
         for the next message on the shell channel. A signal that another process forwards may arrive
         later than a message, so this sends several.
         """
-        self._channels.call(self._wake_soon)
+        self.channels.call(self._wake_soon)
 
     def is_host(self, proof: str) -> bool:
         """Return whether a program has proved that it knows the kernel's key."""
-        key = self._channels.key
+        key = self.channels.key
         return key is not None and hmac.compare_digest(
             proof.encode(), host_kernel.proof(self.kernel_id, key).encode()
         )
@@ -250,52 +222,19 @@ class KernelConnection:
     def hear_people(self, listener: Callable[[PersonExecution], None]) -> None:
         """Add a listener for others' code; the first also gets code that ended since adoption."""
         self.on_person.add(listener)
-        self._channels.call(partial(self._people.tell_held, listener))
-
-    async def free(self) -> None:
-        """Wait until none of our requests keeps the kernel busy, or it has disconnected."""
-        while self._busy.has_ours and not self.disconnected.done():
-            changed = self._loop.create_future()
-            self._waiting.append(changed)
-            await asyncio.wait({changed, self.disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        self.channels.call(partial(self._people.tell_held, listener))
 
     async def close(self) -> None:
         """Close the connection. Deliver the late output received so far before."""
         if not self._closed:
             self._closed = True
             await self.inspector.end()
-            self._channels.call(self.late.hand_on)
-            self._channels.call(self._people.stop)
-            await asyncio.to_thread(self._channels.stop)
+            self.channels.call(self.late.hand_on)
+            self.channels.call(self._people.stop)
+            await asyncio.to_thread(self.channels.stop)
             self.lost()
 
-    def _tell_state(self, state: KernelState) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            future.set_result(None)
-        if self.on_state is not None:
-            self.on_state(state)
-
-    def lost(self) -> None:
-        """Mark the kernel as ended. A process that it forked may keep the connection open."""
-        settle(self.disconnected)
-
     # -- in the channels' thread -------------------------------------------------------------------
-
-    def tell_state(self) -> None:
-        """Report the kernel's current state to the loop."""
-        self.on_loop(self._tell_state, self.execution_state)
-
-    def redacted(self, reply: Message) -> dict[str, Any]:
-        """Return the content of a reply without secrets, which are not counted."""
-        if not (reply.may_have_token or self.redactor.is_configured):
-            return reply.content
-        return Redaction(self.redactor).content(reply.content)
-
-    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Schedule a call on the loop, unless it is closed."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
 
     def _begin(self, run: ExecuteRequest) -> None:
         early_bytes = self.late.forget(run.id)
@@ -307,20 +246,20 @@ class KernelConnection:
         self.late.hand_on()
 
     def _say_hello(self) -> None:
-        self._greeting.asked()
+        self.greeting.asked()
         with suppress(NotSent):  # another program may use its port; then its end is detected soon
-            self._channels.send("shell", "kernel_info_request", {}, msg_id=self._greeting.msg_id)
+            self.channels.send("shell", "kernel_info_request", {}, msg_id=self.greeting.msg_id)
 
     def _wake_soon(self) -> None:
         now = time.monotonic()
         self._wake_at = [now + delay for delay in WAKE_DELAYS]
 
     def _wake(self) -> None:
-        if not self._busy.has_ours:
+        if not self.activity.has_ours:
             self._wake_at.clear()
             return
         with suppress(NotSent):  # the kernel has ended
-            self._channels.send("shell", "kernel_info_request", {}, msg_id=WAKE)
+            self.channels.send("shell", "kernel_info_request", {}, msg_id=WAKE)
 
     @property
     def largest_message(self) -> int:
@@ -346,9 +285,7 @@ class KernelConnection:
         if ours and not of_execution and self.inspector.take(message):
             return
         if msg_type == "status":
-            changed = self._busy.take(message.content.get("execution_state"), parent)
-            if parent.msg_type == "execute_request":
-                self.latest_request = parent
+            changed = self.activity.take(message.content.get("execution_state"), parent)
             self._runs.take_status(message, ours=ours)
             if changed:  # last, so that the loop does not compete with the record
                 self.tell_state()
@@ -359,19 +296,19 @@ class KernelConnection:
         elif ours:
             self._take_stray(message)
         else:
-            self._busy.overhear(parent)
+            self.activity.overhear(parent)
             self._runs.overhear(parent)
             if msg_type == "update_display_data":
                 self._feed_foreign_update(message)
         if not ours and not of_execution:
             self._people.take(message)
-        if not self._greeting.is_done and self._greeting.hear(message, ours=ours):
+        if not self.greeting.is_done and self.greeting.hear(message, ours=ours):
             self._greeted()
 
     def _take_stray(self, message: Message) -> None:
         """Assign a thread's output during another request of ours to the last execution."""
         latest = self._runs.latest
-        if latest is not None and self._busy.foreign is None:
+        if latest is not None and self.activity.foreign is None:
             self._runs.feed(self._runs.running or self.late.outputs(latest), message)
 
     def shell_message(self, message: Message) -> None:
@@ -381,12 +318,12 @@ class KernelConnection:
             return
         if self.inspector.take(message) or message.header.msg_type != "kernel_info_reply":
             return
-        if self._greeting.answer(message.content, time.monotonic()):
+        if self.greeting.answer(message.content, time.monotonic()):
             self._greeted()
 
     def _greeted(self) -> None:
         """Mark the kernel as connected after it has answered on both channels."""
-        if self._busy.known():
+        if self.activity.known():
             self.tell_state()
         self.on_loop(settle, self.greeted)
 
@@ -415,9 +352,9 @@ class KernelConnection:
     def reconnected(self) -> None:
         """Ask the kernel what it does now, because the answer to that may have been lost."""
         self._runs.ask_whether_over()
-        if self._greeting.is_done:
-            self._busy.missed(others_may_run=self._runs.running is None)
-            self._greeting = self._greeting.anew()
+        if self.greeting.is_done:
+            self.activity.missed(others_may_run=self._runs.running is None)
+            self.greeting = self.greeting.anew()
             self.tell_state()
         self._say_hello()
 
@@ -430,7 +367,7 @@ class KernelConnection:
             self.late.hand_on()
         elif hand_on_at is not None:
             due.append(hand_on_at)
-        again_at = None if self._greeting.is_done else self._greeting.again_at()
+        again_at = None if self.greeting.is_done else self.greeting.again_at()
         if again_at is not None and now >= again_at:
             self._say_hello()
         elif again_at is not None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from ..models import Omitted
 from ..records import OutputRef
 from ..types import ExecutionId, Output
 from .nbformat_outputs import left_out
 
-if TYPE_CHECKING:
-    from .outputs import Outputs
+Capture: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Takes an output away from its cell: the type and the content of its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Displays:
     """
 
     def __init__(self) -> None:
-        self.captures: dict[str, dict[str, Outputs]] = {}
+        self.captures: dict[str, dict[str, Capture]] = {}
         """By the id of a request: what its output goes to instead, by widget; the last counts."""
         self._shown: dict[str, dict[ExecutionId, list[int]]] = {}
         self._lengths: dict[ExecutionId, int] = {}

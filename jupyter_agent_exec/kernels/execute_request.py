@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from ..models import ExecutionError, Omitted, OutputChange, Seal, Value
+from ..text.model_text import TextSink
 from ..types import ExecutionId, Output
-from .channels import KernelChannels, NotSent
+from .channels import NotSent
 from .displays import Displays, DisplayUpdate
-from .execution_state import KernelActivity
-from .inspection import ASIDE
+from .inspection import ASIDE, Inspector
+from .link import KernelLink
 from .messages import Header, Message
-from .outputs import Outputs, TextSink
+from .outputs import LateOutputs, Outputs
 from .variables import (
     VariableChanges,
     VariableTracker,
@@ -33,9 +34,6 @@ from .variables import (
     variable_expressions,
 )
 from .widget_models import WidgetModels
-
-if TYPE_CHECKING:
-    from .connection import KernelConnection
 
 PROMPT_CHARACTERS: Final = 2000
 """Maximum number of characters to keep of a prompt."""
@@ -302,15 +300,19 @@ class ExecuteRequests:
 
     def __init__(
         self,
-        connection: KernelConnection,
-        channels: KernelChannels,
-        busy: KernelActivity,
+        link: KernelLink,
+        inspector: Inspector,
         displays: Displays,
+        widgets: WidgetModels,
+        late: LateOutputs,
     ) -> None:
-        self._connection = connection
-        self._channels = channels
-        self._busy = busy
+        self._link = link
+        self._channels = link.channels
+        self._busy = link.activity
+        self._inspector = inspector
         self._displays = displays
+        self._widgets = widgets
+        self._late = late
         self._lock = threading.Lock()
         self._run: ExecuteRequest | None = None
         self.largest_output = 0
@@ -354,7 +356,7 @@ class ExecuteRequests:
             self._displays,
             max_output_bytes=run.max_output_bytes,
             sink=run.sink,
-            redactor=self._connection.redactor,
+            redactor=self._link.redactor,
         )
         self.largest_output = max(self.largest_output, run.max_output_bytes)
         if early_bytes is not None:
@@ -363,9 +365,9 @@ class ExecuteRequests:
         run.is_behind = self._busy.foreign is not None
         if not run.observer.before_sending():
             return
-        self._connection.inspector.prepare()
+        self._inspector.prepare()
         self._run, self.latest = run, run.id
-        run.looks = run.looks and self._connection.inspector.is_python
+        run.looks = run.looks and self._inspector.is_python
         self._dispatch(run)
 
     def abandon(self, reason: str) -> None:
@@ -502,7 +504,7 @@ class ExecuteRequests:
         if run is None:
             return
         if msg_id == run.id and message.header.msg_type == "execute_reply":
-            run._reply = self._connection.redacted(message)
+            run._reply = self._link.redacted(message)
             run._replied_at = time.monotonic()
             _is_at_code(run)
             self._end_if_complete(run)
@@ -569,7 +571,7 @@ class ExecuteRequests:
 
     def _dispatch(self, run: ExecuteRequest) -> None:
         """Send the code to the kernel."""
-        info = self._connection.kernel_info
+        info = self._link.kernel_info
         # In this order: a look sees also what the evaluation of values has changed.
         looking = variable_expressions(info) if run.looks else {}
         content = {
@@ -603,7 +605,7 @@ class ExecuteRequests:
             Displays(),
             max_output_bytes=run.max_output_bytes,
             sink=run.sink,
-            redactor=self._connection.redactor,
+            redactor=self._link.redactor,
         )
 
     def feed_trial(self, run: ExecuteRequest, message: Message) -> None:
@@ -616,7 +618,7 @@ class ExecuteRequests:
         if not run._telling and run.outputs.version != run._told:
             run._told = run.outputs.version
             run._telling = True
-            self._connection.on_loop(_tell_changed, run)
+            self._link.on_loop(_tell_changed, run)
 
     def _end_if_complete(self, run: ExecuteRequest) -> None:
         if run.is_complete:
@@ -626,10 +628,10 @@ class ExecuteRequests:
         """End a request whose code has ended."""
         run.ends()
         if not run._idle and self._busy.done(run.id):
-            self._connection.tell_state()
+            self._link.tell_state()
         with self._bringing_to_an_end(run):
             if lacks_our_code(run._reply):  # the code removed it
-                self._connection.inspector.register()
+                self._inspector.register()
             if run.looks:
                 run.variables = self._looking.after(run._reply)
             self._finish(run, *run.answer())
@@ -644,9 +646,9 @@ class ExecuteRequests:
         self._run = None
         _is_at_code(run)
         with self._lock:
-            ended = run.end(status, reason, execution_count, self._connection.widgets)
-        self._connection.late.follow(run.id, run.outputs.redaction)
-        self._return_captured(ended, self._connection.widgets)
+            ended = run.end(status, reason, execution_count, self._widgets)
+        self._late.follow(run.id, run.outputs.redaction)
+        self._return_captured(ended, self._widgets)
         observer, run.observer = run.observer, RequestObserver()
         # The observer knows the request. Without this, the two would keep the outputs in memory
         # until a garbage collection, and outputs are few objects, so that would be late.

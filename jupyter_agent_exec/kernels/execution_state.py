@@ -76,6 +76,8 @@ class KernelActivity:
         """Whether a request of ours keeps it busy."""
         self.quiet: IdleState | None = None
         """Set while it is idle."""
+        self.latest_request = Header()
+        """The request to run code, from any client, that it handles or handled last."""
         self.has_executed = found == "busy"
         """Whether any code may have run in it."""
         if found == "busy":
@@ -90,6 +92,8 @@ class KernelActivity:
         Whether its state has changed, or whether a request of ours keeps it busy.
         """
         ours = parent.session == self._session
+        if parent.msg_type == "execute_request":
+            self.latest_request = parent
         if state == "busy":
             self.has_executed |= parent.msg_type == "execute_request"
             now = datetime.now(UTC)

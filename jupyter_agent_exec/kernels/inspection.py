@@ -8,25 +8,20 @@ execution, and do not change the execution state that users see.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ..errors import KernelUnavailable, KernelWaitsForItself
+from ..errors import KernelUnavailable
 from ..tasks import first_of
-from .channels import KernelChannels
 from .in_kernel.expression import RESIDENT, expression, is_ipython
 from .in_kernel.resident import ANSWER, TARGET
-from .kernel_queue import Requester
+from .link import KernelLink
 from .messages import Message
-
-if TYPE_CHECKING:
-    from .connection import KernelConnection
-    from .kernel import Kernel
 
 MAIN, ASIDE = "look-", "aside-"
 """Prefixes of request ids: of requests to the main shell, and of all others."""
@@ -39,12 +34,6 @@ MOST_STUCK: Final = 3
 
 CONTROL_TIMEOUT: Final = 2.0
 """Seconds within which a kernel creates a subshell, even if it is busy."""
-
-TURN_TIMEOUT: Final = 2.0
-"""Seconds to wait for a turn on a kernel that was idle a moment ago."""
-
-BUSY_TIMEOUT: Final = 0.2
-"""Seconds to wait for a busy kernel. It may only be handling a page's request as the user types."""
 
 PATIENCE: Final = 5.0
 """Seconds for which a user's kernel waits for a listener that does not read."""
@@ -78,9 +67,9 @@ class Unanswered(Exception):
 class Inspector:
     """Sends inspection requests to one kernel, in one life. Call on the loop, unless noted."""
 
-    def __init__(self, connection: KernelConnection, channels: KernelChannels) -> None:
-        self._connection = connection
-        self._channels = channels
+    def __init__(self, link: KernelLink) -> None:
+        self._link = link
+        self._channels = link.channels
         self._ids = count()
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._making = asyncio.Lock()
@@ -92,13 +81,13 @@ class Inspector:
     @property
     def has_subshells(self) -> bool:
         """Whether the kernel can answer while it runs code."""
-        features = self._connection.kernel_info.get("supported_features") or ()
+        features = self._link.kernel_info.get("supported_features") or ()
         return "kernel subshells" in features and self._stuck < MOST_STUCK
 
     @property
     def is_python(self) -> bool:
         """Whether the kernel can run our code to answer."""
-        return is_ipython(self._connection.kernel_info)
+        return is_ipython(self._link.kernel_info)
 
     @property
     def is_at_ours(self) -> bool:
@@ -235,12 +224,12 @@ class Inspector:
 
         self._channels.call(begin)
         try:
-            await first_of(answer, self._connection.disconnected, timeout=timeout)
+            await first_of(answer, self._link.disconnected, timeout=timeout)
         finally:
             self._channels.call(partial(self._forget, msg_id))
         if answer.done():
             return answer.result()
-        if self._connection.disconnected.done():
+        if self._link.disconnected.done():
             raise KernelUnavailable("The kernel ended when it was looked into.")
         raise Unanswered
 
@@ -295,13 +284,13 @@ class Inspector:
         elif msg_type != ANSWER and not msg_type.endswith("_reply"):
             return False
         else:
-            self._settle(msg_id, self._connection.redacted(message))
+            self._settle(msg_id, self._link.redacted(message))
         return True
 
     def _settle(self, msg_id: str, content: dict[str, Any]) -> None:
         asked = self._pending.pop(msg_id, None)
         if asked is not None:
-            self._connection.on_loop(_settle, asked, content)
+            self._link.on_loop(_settle, asked, content)
 
     def _forget(self, msg_id: str) -> None:
         self._pending.pop(msg_id, None)
@@ -313,7 +302,7 @@ class Inspector:
             data = {
                 "question": question.name,
                 "given": question.given,
-                "behind": msgspec.structs.asdict(self._connection.latest_request),
+                "behind": msgspec.structs.asdict(self._link.activity.latest_request),
             }
             msg_type = "comm_open"
             content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
@@ -321,88 +310,6 @@ class Inspector:
         self._channels.send("shell", msg_type, content, msg_id=msg_id, subshell_id=subshell)
 
 
-class KernelOccupied(Exception):
-    """The kernel is busy for others, and cannot answer now."""
-
-
-async def ask(
-    kernel: Kernel, question: Question, asker: Requester, about_to: Callable[[], Awaitable[None]]
-) -> Any:
-    """Send a question to a kernel: to a subshell if possible, otherwise when the kernel is idle.
-
-    Parameters
-    ----------
-    about_to
-        Awaited just before the question is sent. If it raises, the question is not sent.
-
-    Raises
-    ------
-    KernelOccupied
-        The kernel is busy.
-    Unanswered, KernelUnavailable
-    """
-    inspector = kernel.connection.inspector
-    if inspector.asks_aside:
-        await about_to()
-        return await inspector.ask(question, aside=True)
-    timeout = TURN_TIMEOUT if _is_free(kernel) else BUSY_TIMEOUT
-    turn = kernel.turns.ask(asker)
-    try:
-        await first_of(turn, timeout=timeout)
-        if turn.cancelled() or not turn.done():
-            raise KernelOccupied
-        await about_to()
-        return await inspector.ask(question, aside=False)
-    except Unanswered:
-        if inspector.is_at_ours:  # otherwise the next request would wait for it
-            await kernel.interrupt()
-        raise
-    finally:
-        kernel.turns.leave(turn)
-
-
-def _is_free(kernel: Kernel) -> bool:
-    """Return whether a kernel is idle, or will be in a moment."""
-    behind = kernel.turns.at_work
-    if behind is not None and behind.who == "agent" and behind.execution_id is None:
-        return True  # another inspection is running
-    return not kernel.turns.is_taken and kernel.connection.execution_state == "idle"
-
-
 def _settle(answer: asyncio.Future[dict[str, Any]], content: dict[str, Any]) -> None:
     if not answer.done():
         answer.set_result(content)
-
-
-ADVICE: Final = (
-    "Leave out notebook= and kernel_id= to run it in a kernel of its own, or run your program "
-    "outside of this kernel, such as in a terminal."
-)
-WAITS_FOR_ITSELF: Final = (
-    "The program that asks runs in this kernel itself, and the kernel runs code: if the code waits "
-    f"for the program, each would wait for the other. {ADVICE}"
-)
-
-
-async def check_not_waiting(kernel: Kernel, host_kernels: Mapping[str, str]) -> None:
-    """Check that code which a program submits would not wait for the program itself.
-
-    Parameters
-    ----------
-    host_kernels
-        The program's proofs for the kernels in which it runs (`jupyter_agent_exec.host_kernel`).
-
-    Raises
-    ------
-    KernelWaitsForItself
-        The program runs in the kernel, and so does other code, which may wait for the program.
-    """
-    connection = kernel.connection
-    proof = host_kernels.get(kernel.id)
-    if proof is None or not connection.is_host(proof):
-        return
-    if connection.quiet is not None:
-        with suppress(Unanswered, KernelUnavailable):  # the start of its cell may not be heard yet
-            await connection.inspector.catch_up()
-    if connection.quiet is None:
-        raise KernelWaitsForItself(WAITS_FOR_ITSELF, kernel_id=kernel.id)

@@ -10,17 +10,36 @@ from __future__ import annotations
 import asyncio
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
+from ..errors import KernelUnavailable, KernelWaitsForItself
 from ..isolation.provisioner import IsolatedProvisioner
+from ..tasks import first_of
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder
-from .kernel_queue import KernelQueue
+from .inspection import Question, Unanswered
+from .kernel_queue import KernelQueue, Requester
 from .server_kernels import RemoteKernel, ServerKernels, is_elsewhere
+
+TURN_TIMEOUT: Final = 2.0
+"""Seconds to wait for a turn on a kernel that was idle a moment ago."""
+
+BUSY_TIMEOUT: Final = 0.2
+"""Seconds to wait for a busy kernel. It may only be handling a page's request as the user types."""
+
+WAITS_FOR_ITSELF: Final = (
+    "The program that asks runs in this kernel itself, and the kernel runs code: if the code waits "
+    "for the program, each would wait for the other. Leave out notebook= and kernel_id= to run it "
+    "in a kernel of its own, or run your program outside of this kernel, such as in a terminal."
+)
+
+
+class KernelOccupied(Exception):
+    """The kernel is busy for others, and cannot answer now."""
 
 
 class Kernel(ABC):
@@ -68,6 +87,72 @@ class Kernel(ABC):
         """Interrupt the code that runs in it, also if others run it."""
         await self._kernels.interrupt_kernel(self.id)
         self.connection.interrupted()
+
+    async def ask(
+        self, question: Question, asker: Requester, check: Callable[[], None] = lambda: None
+    ) -> Any:
+        """Send a question: to a subshell if possible, otherwise when the kernel is idle.
+
+        Parameters
+        ----------
+        check
+            Called just before the question is sent. If it raises, the question is not sent.
+
+        Raises
+        ------
+        KernelOccupied
+            The kernel is busy.
+        Unanswered, KernelUnavailable
+        """
+        inspector = self.connection.inspector
+        if inspector.asks_aside:
+            check()
+            return await inspector.ask(question, aside=True)
+        timeout = TURN_TIMEOUT if self._is_free() else BUSY_TIMEOUT
+        turn = self.turns.ask(asker)
+        try:
+            await first_of(turn, timeout=timeout)
+            if turn.cancelled() or not turn.done():
+                raise KernelOccupied
+            check()
+            return await inspector.ask(question, aside=False)
+        except Unanswered:
+            if inspector.is_at_ours:  # otherwise the next request would wait for it
+                await self.interrupt()
+            raise
+        finally:
+            self.turns.leave(turn)
+
+    def _is_free(self) -> bool:
+        """Return whether it is idle, or will be in a moment."""
+        behind = self.turns.at_work
+        if behind is not None and behind.who == "agent" and behind.execution_id is None:
+            return True  # another inspection is running
+        return not self.turns.is_taken and self.connection.execution_state == "idle"
+
+    async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
+        """Check that code which a program submits would not wait for the program itself.
+
+        Parameters
+        ----------
+        host_kernels
+            The program's proofs for the kernels in which it runs
+            (`jupyter_agent_exec.host_kernel`).
+
+        Raises
+        ------
+        KernelWaitsForItself
+            The program runs in the kernel, and so does other code, which may wait for the program.
+        """
+        proof = host_kernels.get(self.id)
+        if proof is None or not self.connection.is_host(proof):
+            return
+        if self.connection.activity.quiet is not None:
+            # The start of its cell may not be heard yet.
+            with suppress(Unanswered, KernelUnavailable):
+                await self.connection.inspector.catch_up()
+        if self.connection.activity.quiet is None:
+            raise KernelWaitsForItself(WAITS_FOR_ITSELF, kernel_id=self.id)
 
     @abstractmethod
     async def death(self) -> KernelDeath:

@@ -21,15 +21,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..models import WaitingFor
 from ..records import timestamp
 from ..types import ExecutionId, KernelState
-from .execution_state import IdleState, Listeners
-
-if TYPE_CHECKING:
-    from .connection import KernelConnection
+from .execution_state import IdleState, KernelActivity, Listeners
 
 SETTLE: Final = 0.02
 """Seconds that a kernel must be idle after others' code."""
@@ -106,8 +103,8 @@ class KernelQueue:
     Parameters
     ----------
     kernel
-        A kernel that users use too. None: an agent's own kernel, whose turn is granted as soon as
-        no agent holds it.
+        What keeps a kernel busy that users use too. None: an agent's own kernel, whose turn is
+        granted as soon as no agent holds it.
     scheduler
         None: the running loop.
     patience
@@ -116,7 +113,7 @@ class KernelQueue:
 
     def __init__(
         self,
-        kernel: KernelConnection | None = None,
+        kernel: KernelActivity | None = None,
         scheduler: asyncio.AbstractEventLoop | None = None,
         *,
         patience: float = PATIENCE,

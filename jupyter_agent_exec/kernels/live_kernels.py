@@ -211,7 +211,7 @@ class _SharedLife:
             people=people,
             redactor=redactor,
         )
-        self.turns = KernelQueue(self.connection)
+        self.turns = KernelQueue(self.connection.activity)
         self.connection.on_state = self.turns.kernel_is
         self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
         self.holders: set[LiveKernel] = set()

@@ -28,8 +28,6 @@ from . import nbformat_outputs
 from .displays import Displays, DisplayUpdate, DisplayUpdates
 from .nbformat_outputs import RichOutput, Stream, encode, left_out
 
-__all__ = ["DisplayUpdate", "Displays", "Outputs", "TextSink"]
-
 AGENT_TOKENS: Final = Redactor()
 
 MAX_OUTPUTS: Final = 10_000
@@ -179,10 +177,10 @@ class Outputs:
         """Process the content of one message; ignore types that create no output."""
         captures = self._displays.captures.get(self._id)
         if captures and msg_type in _CAPTURED:
-            id, outputs = next(reversed(captures.items()))
+            id, capture = next(reversed(captures.items()))
             self.release()
             self.captured.add(id)
-            outputs.feed(msg_type, content, may_have_token=may_have_token)
+            capture(msg_type, content)
             return
         is_redacted = may_have_token or self._is_redacted
         if is_redacted and (msg_type in nbformat_outputs.DISPLAYS or msg_type == "error"):

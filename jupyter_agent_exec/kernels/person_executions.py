@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..models import Omitted
 from ..text.redaction import Redactor
 from ..types import ExecutionId, Output
-from .displays import Displays
+from .displays import Capture, Displays
 from .execution_state import Listeners
 from .messages import Message
 from .outputs import Outputs
@@ -87,7 +87,7 @@ class PersonExecutions:
         kept: PersonRecording,
         redactor: Redactor,
         *,
-        captures: dict[str, dict[str, Outputs]],
+        captures: dict[str, dict[str, Capture]],
     ) -> None:
         self._listeners = listeners
         self._kept = kept

@@ -255,9 +255,9 @@ class WidgetModels:
             msg_id = state["msg_id"]
             if isinstance(msg_id, str) and msg_id:
                 model.captures = msg_id
-                self._displays.captures.setdefault(msg_id, {})[id] = model.captured
+                self._displays.captures.setdefault(msg_id, {})[id] = model.captured.feed
         elif model.captures is not None:
-            self._displays.captures[model.captures][id] = model.captured
+            self._displays.captures[model.captures][id] = model.captured.feed
 
     def _outputs(self, outputs: JSON) -> Outputs:
         """Return outputs that more can be added to."""

@@ -7,13 +7,15 @@ as code does, and are recorded.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ..errors import KernelBusy, KernelUnavailable
 from ..executions.spec import check_python
-from ..kernels.inspection import KernelOccupied, Question, Unanswered, ask
+from ..kernels.inspection import Question, Unanswered
+from ..kernels.kernel import KernelOccupied
 from ..kernels.kernel_queue import Requester
 from ..models import (
     Package,
@@ -121,11 +123,8 @@ class KernelInspection:
         kind: type[T],
     ) -> T:
         """Send a question to a session's kernel, if the kernel can answer now."""
-
-        async def check() -> None:
-            live.gate.check(question.name.capitalize(), is_code=False)
-
-        await check()
+        check = partial(live.gate.check, question.name.capitalize(), is_code=False)
+        check()
         kernel = live.kernel
         if kernel is None or kernel.is_ending:
             raise KernelUnavailable(
@@ -134,7 +133,7 @@ class KernelInspection:
             )
         check_python(kernel, question.name)
         try:
-            answer = await ask(kernel, question, Requester(live.agent_name, None), check)
+            answer = await kernel.ask(question, Requester(live.agent_name, None), check)
             return msgspec.convert(answer, kind)
         except KernelOccupied:
             raise self._busy(kernel.turns.at_work) from None

@@ -311,7 +311,7 @@ class NotebookKernels:
         if session.id not in self._unused:
             return session
         async with self._lock:
-            if session.id in self._unused and not kernel.connection.has_executed:
+            if session.id in self._unused and not kernel.connection.activity.has_executed:
                 session = await self._resolved(session)
             self._unused.discard(session.id)
             return session

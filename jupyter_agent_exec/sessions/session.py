@@ -26,7 +26,6 @@ from ..executions.state import Ending
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
-from ..kernels.inspection import check_not_waiting
 from ..kernels.kernel import Kernel, KernelSource
 from ..models import (
     Chain,
@@ -284,7 +283,7 @@ class LiveSession(ExecutionObserver):
             The init source failed or cannot run. The caller must still close the session.
         """
         if self.first_sources:
-            await check_not_waiting(kernel, host_kernels)
+            await kernel.check_not_waiting(host_kernels)
         self._activity.publish("opened", self, status="open")
         for observer in self._outside:
             observer.opened()
@@ -297,7 +296,7 @@ class LiveSession(ExecutionObserver):
     async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
         """Raise KernelWaitsForItself if code submitted by a program would wait for the program."""
         if self.kernel is not None:
-            await check_not_waiting(self.kernel, host_kernels)
+            await self.kernel.check_not_waiting(host_kernels)
 
     async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
         """Answer the input request of an execution.

@@ -206,7 +206,7 @@ async def at_foreign_work(kernel: LiveKernel, turns: KernelQueue | None = None) 
     turns = kernel.turns if turns is None else turns
 
     def look(_: None = None) -> None:
-        if kernel.connection.foreign is not None and not told.done():
+        if kernel.connection.activity.foreign is not None and not told.done():
             told.set_result(None)
 
     turns.on_change.add(look)

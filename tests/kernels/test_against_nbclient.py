@@ -19,7 +19,8 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from jupyter_agent_exec.kernels.outputs import Displays, Outputs
+from jupyter_agent_exec.kernels.displays import Displays
+from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.types import ExecutionId, Output
 from tests.kernels.notebook_sources import SOURCES

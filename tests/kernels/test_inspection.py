@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.kernels.inspection import KernelOccupied, Question, Unanswered, ask
+from jupyter_agent_exec.kernels.inspection import Question, Unanswered
+from jupyter_agent_exec.kernels.kernel import Kernel, KernelOccupied
 from jupyter_agent_exec.kernels.kernel_queue import Requester
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.person_executions import PersonExecution, PersonRecording
@@ -28,6 +29,8 @@ from tests.real_server import Gate
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
 ASKER = Requester("tester", None)
+
+ask = Kernel.ask
 
 
 def variables(match: str = "", limit: int = 500) -> Question:
@@ -49,7 +52,7 @@ def packages(match: str) -> Question:
     return Question("packages", {"match": match, "limit": 500}, SOON)
 
 
-async def about_to() -> None:
+def about_to() -> None:
     """Keep nothing from being sent."""
 
 

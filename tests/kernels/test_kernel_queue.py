@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from jupyter_agent_exec.kernels.execution_state import ActiveRequest, IdleState
+from jupyter_agent_exec.kernels.execution_state import ActiveRequest, IdleState, KernelActivity
 from jupyter_agent_exec.kernels.kernel_queue import (
     PATIENCE,
     SETTLE,
@@ -57,13 +57,13 @@ class Call:
             self._calls.remove(self)
 
 
-class SharedKernel:
+class SharedKernel(KernelActivity):
     """A kernel that does what it is told, and tells its queue."""
 
     def __init__(self) -> None:
+        super().__init__("ours")
         self.clock = Clock()
-        self.quiet: IdleState | None = IdleState(0.0, after_ours=False)
-        self.foreign: ActiveRequest | None = None
+        self.quiet = IdleState(0.0, after_ours=False)
         self.turns = KernelQueue(self, self.clock)
 
     def begins(self) -> None:

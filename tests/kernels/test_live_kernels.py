@@ -95,7 +95,7 @@ async def test_a_busy_kernel_is_adopted_at_once_and_asked_only_one_thing(gate: G
         await opened(gate)
         assert (await person.reply(cell))["status"] == "ok"
         await granted(turn)
-        assert kernel.connection.foreign is None
+        assert kernel.connection.activity.foreign is None
         await person.has_run("1")
         assert set(await heard) == {"kernel_info_request"}  # again, if its IOPub is late
 
@@ -221,7 +221,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         await running(first)
         await at_foreign_work(kernel)
         await person.has_queued()
-        turns = KernelQueue(kernel.connection, patience=0.0)
+        turns = KernelQueue(kernel.connection.activity, patience=0.0)
         kernel.connection.on_state = turns.kernel_is
         agent = AgentRun(1, "1 / 0")
         agent_ended = agent.in_turn(kernel, turns)
@@ -246,7 +246,7 @@ async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> 
         kernel_id = await server.start_kernel()
         person = await server.person(kernel_id)
         kernel = await server.live.adopt(kernel_id)
-        turns = KernelQueue(kernel.connection, patience=0.2)
+        turns = KernelQueue(kernel.connection.activity, patience=0.2)
         kernel.connection.on_state = turns.kernel_is
         await person.has_run("cells = 0")
         statuses = []

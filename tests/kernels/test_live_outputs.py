@@ -47,7 +47,7 @@ async def test_the_kernel_waits_for_a_slow_disk_and_nobody_else_does() -> None:
             outputs = await asyncio.wait_for(reading, SOON)
             assert outputs[0]["text"].startswith("a line of text\n")
             seen = asyncio.get_running_loop().create_future()
-            channels = connection._channels  # the thread that reads still does what it is told
+            channels = connection.channels  # the thread that reads still does what it is told
             channels.call(lambda: connection.on_loop(settle, seen))
             await asyncio.wait_for(seen, SOON)
             assert await asyncio.to_thread(disk.is_asked_often.wait, SOON)

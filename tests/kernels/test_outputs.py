@@ -11,7 +11,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from jupyter_agent_exec.kernels.outputs import Displays, Outputs
+from jupyter_agent_exec.kernels.displays import Displays
+from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import ExecutionError, Omitted, OutputChange
 from jupyter_agent_exec.records import OutputRef
 from jupyter_agent_exec.types import ExecutionId, Output

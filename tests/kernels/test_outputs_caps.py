@@ -9,7 +9,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from jupyter_agent_exec.kernels.outputs import Displays, Outputs
+from jupyter_agent_exec.kernels.displays import Displays
+from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.text.model_text import transcript
 from jupyter_agent_exec.types import ExecutionId, Output

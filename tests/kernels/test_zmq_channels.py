@@ -85,7 +85,7 @@ async def test_output_before_its_runs_turn_is_left_out(gate: Gate) -> None:
     async with kernel_server() as server:
         kernel = await in_new_kernel(server)
         person = await server.person(kernel.id)
-        forged = {"msg_id": "x_2", "session": kernel.connection._channels.session}
+        forged = {"msg_id": "x_2", "session": kernel.connection.channels.session}
         speaks = f"""
 message = kernel.session.msg("stream", {{"name": "stdout", "text": "forged"}}, parent={forged!r})
 kernel.session.send(kernel.iopub_socket, message)
@@ -125,7 +125,7 @@ kernel.do_execute = odd
 async def test_the_end_of_the_thread_ends_the_kernels_life() -> None:
     async with kernel_server() as server:
         kernel = await in_new_kernel(server)
-        channels: Any = kernel.connection._channels
+        channels: Any = kernel.connection.channels
         run = AgentRun(2, "x = 1\nimport time; time.sleep(1)")
         running = run.in_turn(kernel)
         await asyncio.wait_for(run.begun, SOON)

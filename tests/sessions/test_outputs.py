@@ -262,7 +262,7 @@ async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
     live = app.services.manager.open_session(session["id"])
     kernel = live._queue.incarnations.current
     held = threading.Event()
-    kernel.connection._channels.call(held.wait)
+    kernel.connection.channels.call(held.wait)
     try:
         running = asyncio.create_task(agent.run(session, "print(1)"))
         while not live.unfinished:

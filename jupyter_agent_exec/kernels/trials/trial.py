@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ...errors import KernelUnavailable
 from ...isolation.sandbox import folder_for_sockets
 from ...models import Refusal, Seal
 from ...text.redaction import Redaction
+from ..connection import KernelConnection
 from ..execute_request import ExecuteOutcome, ExecuteRequest
 from ..in_kernel.expression import expression, resident_call
 from ..in_kernel.resident import TARGET
@@ -30,9 +31,6 @@ from ..inspection import Unanswered
 from ..messages import Header, Message, decoded
 from ..variables import differences, value_expressions, variable_expressions, variables_in
 from .settings import TrialSettings
-
-if TYPE_CHECKING:
-    from ..connection import KernelConnection
 
 FILES: Final = ("../isolation/confinement.py", "../trials/seal.py", "../trials/copy.py")
 
