@@ -295,7 +295,6 @@ class Services:
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
-            activity,
             kept=self._private,
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),
@@ -432,11 +431,11 @@ class Services:
     def _sinks_changed(self) -> None:
         """Let pages read again which sinks fail; called in a sink's thread."""
         if (loop := self._loop) is not None:
-            loop.call_soon_threadsafe(self.activity.publish, "approvals", None)
+            loop.call_soon_threadsafe(self.activity.publish, "approvals")
 
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()
-        self.activity.publish("tokens", None)
+        self.activity.publish("tokens")
 
     async def _decided(self, pause: PauseEntry | None) -> None:
         await self.approvals.changed(pause)

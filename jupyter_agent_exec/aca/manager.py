@@ -232,7 +232,7 @@ class DynamicSessions:
         if session.running is not None or session.queued:
             self._use(session)
         else:
-            ending = self._sessions.end(session, "closed", SERVER)
+            ending = session.close("closed", SERVER)
             self._tasks.start(ending, f"close idle {session.id}")
 
     # -- executions --------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ class Approvals:
 
     def _grant_changed(self, sessions: Sequence[LiveSession]) -> None:
         for session in sessions:
-            self._activity.publish("session", session)
+            session.publish("session")
 
     async def changed(self, pause: PauseEntry | None) -> None:
         """Apply what a user decided, on this server or another.
@@ -202,7 +202,7 @@ class Approvals:
         pause
             The new pause, or its end; None if that has not changed.
         """
-        self._activity.publish("approvals", None)
+        self._activity.publish("approvals")
         if pause is not None:
             sessions = self._sessions.all_open()
             await asyncio.gather(*(session.pause_changed(pause) for session in sessions))
@@ -244,7 +244,12 @@ class Reviews:
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
         self._activity.publish(
-            "execution", session, record.id, status=record.status, seq=record.seq
+            "execution",
+            session.id,
+            record.id,
+            length=session.chain.length,
+            status=record.status,
+            seq=record.seq,
         )
         return record
 
@@ -260,7 +265,9 @@ class Reviews:
         if finished:
             await self._record(session.id, finished, request, caller)
         session = await self._history.session(id)
-        self._activity.publish("session", session, status=session.status)
+        self._activity.publish(
+            "session", session.id, length=session.chain.length, status=session.status
+        )
         return session
 
     async def _record(

@@ -26,7 +26,6 @@ from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, op
 from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
-from ..sessions.activity import Activity
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
@@ -114,7 +113,6 @@ class SessionFiles:
         self,
         sessions: AgentSessions,
         folders: Folders,
-        activity: Activity,
         *,
         kept: Sequence[Path],
         max_bytes: int,
@@ -122,7 +120,6 @@ class SessionFiles:
     ) -> None:
         self._sessions = sessions
         self._folders = folders
-        self._activity = activity
         self._kept = kept
         self._max_bytes = max_bytes
         self._tasks = tasks
@@ -273,7 +270,7 @@ class SessionFiles:
             async with self._recorded(change, entry, by):
                 status = await self._sessions.in_thread(put)
             change.own.uploaded[path] = etag_of(status)
-        self._activity.publish("session", change.session)
+        change.session.publish("session")
         file = session_file(path, status, is_folder=False)
         return Uploaded(file, etag_of(status), before is None)
 
@@ -343,7 +340,7 @@ class SessionFiles:
             async with self._recorded(change, entry, by):
                 await self._in_place(partial(remove, etag=etag_of(status)), folder, change)
             change.own.uploaded.pop(path, None)
-        self._activity.publish("session", change.session)
+        change.session.publish("session")
 
     # -- helpers -----------------------------------------------------------------------------------
 

@@ -102,7 +102,12 @@ class DecisionsBase:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         session = await self._sessions.session(record.session_id)
         self._activity.publish(
-            "execution", session, record.id, status=record.status, seq=record.seq
+            "execution",
+            session.id,
+            record.id,
+            length=session.chain.length,
+            status=record.status,
+            seq=record.seq,
         )
 
 

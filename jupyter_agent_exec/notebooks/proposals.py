@@ -328,7 +328,8 @@ class Proposals:
             if after != session.path:
                 entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=after, before=session.path)
                 await self._sessions.decide(session.id, [entry])
-                self._activity.publish("proposals", replace(session, path=after))
+                length = session.chain.length
+                self._activity.publish("proposals", session.id, length=length)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -388,8 +389,10 @@ class Proposals:
                 decided = {edit.id: edit for edit in live.decided_edits}
                 decided |= {edit.id: edit for edit in await self._decided(id, entry)}
                 live.decided_edits = list(decided.values())
-        session = live or await self._sessions.outline(id)
-        self._activity.publish("proposals", session)
+            live.publish("proposals")
+        else:
+            length = (await self._sessions.outline(id)).chain.length
+            self._activity.publish("proposals", id, length=length)
 
     async def _decided(self, id: SessionId, entry: EditsDecided) -> Iterable[DecidedEdit]:
         cells = {edit.id: edit.cell_id for each in await self._recorded(id) for edit in each.edits}

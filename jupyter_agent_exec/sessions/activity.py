@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from ..models import Session
-from ..types import ExecutionId, SessionStatus, Status
-
-if TYPE_CHECKING:
-    from .session import LiveSession
+from ..types import ExecutionId, SessionId, SessionStatus, Status
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
 EVENTS_SCHEMA: Final = Path(__file__).parent.parent / "events" / "activity.v1.yaml"
@@ -53,16 +49,16 @@ class Activity:
     def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
         self._emit = emit
         self._serial = 0
-        self._waiting: dict[tuple[str, ...], tuple[LiveSession | Session | None, dict[str, Any]]]
-        self._waiting = {}
+        self._waiting: dict[tuple[str, ...], dict[str, Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def publish(
         self,
         action: Action,
-        session: LiveSession | Session | None,
+        session_id: SessionId | None = None,
         execution_id: ExecutionId | None = None,
         *,
+        length: int | None = None,
         status: SessionStatus | Status | None = None,
         seq: int | None = None,
     ) -> None:
@@ -70,22 +66,26 @@ class Activity:
 
         Parameters
         ----------
-        session
+        session_id
             The session; None for a change that concerns all sessions.
+        length
+            How many entries the session's journal has.
         status
             The status of the execution; without an execution, of the session.
         seq
             The number of the execution in its session.
         """
         event: dict[str, Any] = {"action": action}
-        if session is not None:
-            event["session_id"] = session.id
-        for name, value in (("execution_id", execution_id), ("status", status), ("seq", seq)):
-            if value is not None:
-                event[name] = value
-        key = (action, event.get("session_id", ""), execution_id or "")
-        _, before = self._waiting.pop(key, (None, {}))
-        self._waiting[key] = (session, {**before, **event})
+        about = {
+            "session_id": session_id,
+            "length": length,
+            "execution_id": execution_id,
+            "status": status,
+            "seq": seq,
+        }
+        event |= {name: value for name, value in about.items() if value is not None}
+        key = (action, session_id or "", execution_id or "")
+        self._waiting[key] = self._waiting.pop(key, {}) | event
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(MERGE_DELAY, self._send)
 
@@ -98,8 +98,6 @@ class Activity:
     def _send(self) -> None:
         self._timer = None
         waiting, self._waiting = self._waiting, {}
-        for session, event in waiting.values():
+        for event in waiting.values():
             self._serial += 1
-            if session is not None:
-                event["length"] = session.chain.length
             self._emit({"serial": self._serial, **event})

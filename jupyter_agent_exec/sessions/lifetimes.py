@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..auth.tokens import Standing, Tokens
 from ..errors import HistoryUnavailable
@@ -12,9 +12,7 @@ from ..records import SERVER
 from ..tasks import Tasks, call_later_apart, start_apart
 from ..types import CloseReason, SessionId
 from .session import LiveSession
-
-if TYPE_CHECKING:
-    from .manager import AgentSessions
+from .session_history import SessionHistory
 
 TOKEN_CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks of the tokens that have open sessions. A server is not notified when
@@ -34,7 +32,7 @@ class SessionLifetimes:
     """
 
     def __init__(
-        self, sessions: AgentSessions, tokens: Tokens, idle_timeout: float, log: logging.Logger
+        self, sessions: SessionHistory, tokens: Tokens, idle_timeout: float, log: logging.Logger
     ) -> None:
         self._sessions = sessions
         self._tokens = tokens
@@ -85,7 +83,7 @@ class SessionLifetimes:
         if standing == "expired":
             reason = "token_expired"
             await live.run_out("The agent's token has expired.")
-        await self._sessions.end(live, reason, SERVER)
+        await live.close(reason, SERVER)
         self._ending.pop(live, None)
 
     def _check_idle_after(self, id: SessionId, delay: float) -> None:
@@ -100,4 +98,4 @@ class SessionLifetimes:
         if left > 0:
             self._check_idle_after(id, left)
         else:
-            self._tasks.start(self._sessions.end(session, "idle", SERVER), f"close {session.id}")
+            self._tasks.start(session.close("idle", SERVER), f"close {session.id}")

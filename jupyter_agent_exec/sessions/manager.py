@@ -17,7 +17,6 @@ from ..errors import (
     AgentExecError,
     AlreadyFinished,
     InputNotAsked,
-    SessionClosed,
 )
 from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
@@ -25,13 +24,13 @@ from ..journal.history import History
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels
 from ..models import GiveInput, OpenSession, ServerStatus, Session
-from ..records import SERVER, By, ExecutionRecord
-from ..types import CloseReason, SessionId, TokenId
+from ..records import SERVER, ExecutionRecord
+from ..types import SessionId, TokenId
 from .factory import NewSession, SessionFactory
 from .idempotency import Clients, IdempotencyKeys
 from .lifetimes import SessionLifetimes
 from .quotas import Quotas
-from .session import CLOSE_REASONS, LiveSession, find_execution
+from .session import LiveSession
 from .session_history import SessionHistory
 from .submission import Submission
 
@@ -63,13 +62,15 @@ class AgentSessions:
         self._settings = settings
         self._version = version
         self._open = history.open
-        self.lifetimes = SessionLifetimes(self, tokens, settings.session_idle_timeout, log)
+        self.lifetimes = SessionLifetimes(history, tokens, settings.session_idle_timeout, log)
         self._clients = Clients()
         self._quotas = Quotas(
             settings.max_sessions, settings.session_idle_timeout, settings.max_held
         )
         self._keys = IdempotencyKeys(self.history.find_by_key)
-        self.submission = Submission(self, self._keys, self._quotas, settings, factory.check_edit)
+        self.submission = Submission(
+            history, self._keys, self._quotas, settings, factory.check_edit
+        )
         """Accepts code to run."""
         self._stopping = False
 
@@ -113,11 +114,15 @@ class AgentSessions:
 
     def all_open(self) -> list[LiveSession]:
         """Return the sessions that are open."""
-        return list(self._open.values())
+        return self.history.all_open()
 
     def open_session(self, id: str) -> LiveSession | None:
         """Return a session that is open; None if it is not."""
-        return self._open.get(SessionId(id))
+        return self.history.open_session(id)
+
+    async def live_session(self, id: str) -> LiveSession:
+        """Return an open session; errors as for `SessionHistory.live_session`."""
+        return await self.history.live_session(id)
 
     def session_of_client(self, client_id: str, caller: Caller) -> LiveSession | None:
         """Return the session that a caller has open as a client; None if there is none."""
@@ -132,7 +137,7 @@ class AgentSessions:
         """
         live = self._open.get(SessionId(id))
         if live is not None:
-            await self.end(live, "closed", caller.by())
+            await live.close("closed", caller.by())
         record = await self.history.recorded_session(id)
         if self.history.is_elsewhere(record):
             raise await self.history.elsewhere(record.id)
@@ -143,12 +148,7 @@ class AgentSessions:
         live = self._open.get(id)
         if live is not None and not live.record().executions:
             live.is_unwanted = True
-            await self.end(live, "closed", caller.by())
-
-    async def end(self, live: LiveSession, reason: CloseReason, by: By) -> None:
-        """Close a session that is open."""
-        await live.close(reason, by)
-        self._forget(live)
+            await live.close("closed", caller.by())
 
     async def interrupt(self, id: str, caller: Caller) -> Session:
         """Interrupt the code that runs in a session's kernel."""
@@ -173,26 +173,11 @@ class AgentSessions:
     async def execution(
         self, id: str, wait: float | None = 0, asked_at: str | None = None
     ) -> ExecutionRecord:
-        """Return an execution when it has finished, or after `wait` seconds.
+        """Return an execution when it has finished, or after `wait` seconds, within the limits.
 
-        Parameters
-        ----------
-        asked_at
-            The `asked_at` of the input request that the caller has seen. Only another one ends the
-            wait.
-
-        Raises
-        ------
-        ExecutionNotFound
-        SessionElsewhere
-            The caller wants to wait for it, but it runs on another server.
+        Parameters and errors are those of `SessionHistory.execution`.
         """
-        running = self.watching(id)
-        if running is None:
-            return await (self.history.execution(id) if wait == 0 else self.history.finished(id))
-        session, execution = running
-        await until_finished([execution], self._settings.wait(wait), asked_at)
-        return session.execution_record(execution)
+        return await self.history.execution(id, self._settings.wait(wait), asked_at)
 
     def holding(
         self, caller: Caller, wait: float | None = None
@@ -268,7 +253,7 @@ class AgentSessions:
 
     def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
         """Return an unfinished execution with its session; None if it has finished."""
-        return find_execution(self._open.values(), id)
+        return self.history.watching(id)
 
     # -- the server --------------------------------------------------------------------------------
 
@@ -303,12 +288,12 @@ class AgentSessions:
             self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
             session, kernel = await self._factory.open(new)
             self._open[session.id] = session
+            session.ended.add_done_callback(lambda _: self._forget(session))
         self.lifetimes.watch_token(session)
         try:
             await session.open(kernel, caller.by(), caller.host_kernels)
         except AgentExecError:
             await session.close("init_failed", SERVER)
-            self._forget(session)
             raise
         self.lifetimes.watch_use(session)
         return session
@@ -341,32 +326,3 @@ class AgentSessions:
         """
         live.gate.check(what, is_code=is_code)
         self._quotas.count(caller, executions)
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session.
-
-        Raises
-        ------
-        SessionNotFound, SessionClosed, SessionElsewhere
-        """
-        await self.history.started()
-        live = self._open.get(SessionId(id))
-        if live is None:
-            record = await self.history.recorded_session(id)
-            if self.history.is_elsewhere(record):
-                raise await self.history.elsewhere(record.id)
-            raise self._closed(record)
-        live.touch()
-        return live
-
-    def _closed(self, record: Session) -> SessionClosed:
-        """Return the error for a closed session: why it closed, and what to do."""
-        message = "The session is closed; open another."
-        if record.close_reason is not None and record.close_reason != "closed":
-            why = CLOSE_REASONS[record.close_reason]
-            message = f"The session is closed. {why} Open another; its record can still be read."
-        return SessionClosed(
-            message,
-            session_id=record.id,
-            reason=record.close_reason,
-        )

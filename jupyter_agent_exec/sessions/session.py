@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -28,7 +28,6 @@ from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
 from ..models import (
-    Chain,
     DecidedEdit,
     Execute,
     GiveInput,
@@ -47,8 +46,8 @@ from ..records import (
     timestamp,
 )
 from ..tasks import call_later_apart
-from ..types import CloseReason, ExecutionId
-from .activity import Activity
+from ..types import CloseReason, ExecutionId, SessionStatus, Status
+from .activity import Action, Activity
 from .notebook_kernels import AttachedNotebook
 
 NOT_OWNED = (
@@ -72,17 +71,6 @@ CLOSE_REASONS: Final[dict[str, str]] = {
     "token_expired": "The agent's token has expired.",
 }
 """Why a session closed, as a sentence."""
-
-
-def find_execution(
-    sessions: Iterable[LiveSession], id: str
-) -> tuple[LiveSession, LiveExecution] | None:
-    """Return an unfinished execution with its session; None if no session has it."""
-    for session in sessions:
-        execution = session.unfinished.get(ExecutionId(id))
-        if execution is not None:
-            return session, execution
-    return None
 
 
 class LiveSession(ExecutionObserver):
@@ -118,7 +106,8 @@ class LiveSession(ExecutionObserver):
         self._resources = resources
         self._loop = asyncio.get_running_loop()
         self._closing = False
-        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        """Done when it has closed."""
         self._idle_timer: asyncio.TimerHandle | None = None
         self._kernels = kernels
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
@@ -211,11 +200,6 @@ class LiveSession(ExecutionObserver):
         """Whether its kernel may run on another machine."""
         return self._kernels.is_elsewhere
 
-    @property
-    def chain(self) -> Chain:
-        """Where its journal ends."""
-        return self._journal.signed_head
-
     def take_decided_edits(self) -> list[DecidedEdit]:
         """Return what became of its proposed edits since the last call."""
         decided, self.decided_edits = self.decided_edits, []
@@ -284,7 +268,7 @@ class LiveSession(ExecutionObserver):
         """
         if self.first_sources:
             await kernel.check_not_waiting(host_kernels)
-        self._activity.publish("opened", self, status="open")
+        self.publish("opened", status="open")
         for observer in self._outside:
             observer.opened()
         if self._notebook is not None and self._notebook.created:
@@ -379,7 +363,7 @@ class LiveSession(ExecutionObserver):
             for execution in self.unfinished:
                 execution.withdraw("cancelled", why)
             self._tasks.start(self._close(reason, why, by), f"close {self.id}")
-        await asyncio.shield(self._closed)
+        await asyncio.shield(self.ended)
 
     async def _close(self, reason: CloseReason, why: str, by: By) -> None:
         try:
@@ -387,10 +371,10 @@ class LiveSession(ExecutionObserver):
         except Exception:
             self._resources.log.exception("%s was not closed as it should be", self.id)
         finally:
-            self._activity.publish("closed", self, status="closed")
+            self.publish("closed", status="closed")
             for observer in self._outside:
                 observer.closed(reason)
-            self._closed.set_result(None)
+            self.ended.set_result(None)
 
     async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
         self.active()
@@ -417,13 +401,25 @@ class LiveSession(ExecutionObserver):
 
     # -- events ------------------------------------------------------------------------------------
 
+    def publish(
+        self,
+        action: Action,
+        execution_id: ExecutionId | None = None,
+        *,
+        status: SessionStatus | Status | None = None,
+        seq: int | None = None,
+    ) -> None:
+        """Publish a change of the session, its kernel, its notebook, or one of its executions."""
+        length = self._journal.signed_head.length
+        self._activity.publish(action, self.id, execution_id, length=length, status=status, seq=seq)
+
     def _moved(self, before: str, path: str) -> None:
         """Record that the notebook has moved."""
         entry = NotebookMoved(at=timestamp(), by=SOMEBODY, path=path, before=before)
 
         async def note() -> None:
             await self._recorder.record(entry)
-            self._activity.publish("notebook", self)
+            self.publish("notebook")
 
         if self.is_open:
             self._tasks.start(note(), f"notebook of {self.id} moved")
@@ -452,19 +448,19 @@ class LiveSession(ExecutionObserver):
         for execution in self.unfinished:
             self.unfinished.output_changed(execution)  # no cell is written in a pause
         await self._recorder.record(entry)
-        self._activity.publish("session", self)
+        self.publish("session")
 
     async def note(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Record a past event. If it cannot be written now, the entry is kept in memory."""
         self.cells.noted(entry)
         await self._recorder.record(entry, payloads)
-        self._activity.publish("notebook", self)
+        self.publish("notebook")
 
     def document_changed(self, execution_id: ExecutionId) -> None:
         """Publish that the `document` of an execution changed."""
         execution = self.unfinished.get(execution_id)
         if execution is None:
-            self._activity.publish("execution", self, execution_id)
+            self.publish("execution", execution_id)
         else:
             execution.wake()
             self.changed(execution)
@@ -477,29 +473,27 @@ class LiveSession(ExecutionObserver):
 
     def changed(self, execution: LiveExecution) -> None:
         """Publish that an execution changed."""
-        self._activity.publish(
-            "execution", self, execution.id, status=execution.status, seq=execution.seq
-        )
+        self.publish("execution", execution.id, status=execution.status, seq=execution.seq)
 
     def finished(self, record: ExecutionRecord) -> None:
         """Publish that an execution has finished."""
-        self._activity.publish("execution", self, record.id, status=record.status, seq=record.seq)
+        self.publish("execution", record.id, status=record.status, seq=record.seq)
 
     def late(self, execution_id: ExecutionId) -> None:
         """Publish that the outputs of a finished execution changed."""
-        self._activity.publish("execution", self, execution_id)
+        self.publish("execution", execution_id)
 
     def approvals_changed(self) -> None:
         """Publish that the set of executions that wait for approval changed."""
-        self._activity.publish("approvals", None)
+        self._activity.publish("approvals")
 
     def kernel_changed(self) -> None:
         """Publish that the session has another kernel, or none."""
-        self._activity.publish("kernel", self)
+        self.publish("kernel")
 
     def person_ran(self) -> None:
         """Publish that a user's code in the kernel was recorded."""
-        self._activity.publish("person", self)
+        self.publish("person")
 
     def active(self) -> None:
         """Record activity, and restart the idle timeout after which the kernel is culled."""

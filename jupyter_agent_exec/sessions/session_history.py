@@ -23,9 +23,11 @@ from ..errors import (
     AgentExecError,
     HistoryUnavailable,
     ServerStopping,
+    SessionClosed,
     SessionElsewhere,
     SessionNotFound,
 )
+from ..executions.execution import LiveExecution, until_finished
 from ..journal.history import History
 from ..journal.outputs import brief
 from ..journal.reader import ImagePage
@@ -50,7 +52,7 @@ from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
-from .session import LiveSession, find_execution
+from .session import CLOSE_REASONS, LiveSession
 from .text_ranges import read_range
 
 T = TypeVar("T")
@@ -225,6 +227,27 @@ class SessionHistory:
             )
         return SessionElsewhere(message, session_id=id, server=server)
 
+    async def live_session(self, id: str) -> LiveSession:
+        """Return a session that is open on this server.
+
+        Raises
+        ------
+        SessionNotFound, SessionClosed, SessionElsewhere
+        """
+        await self.started()
+        live = self.open_session(id)
+        if live is None:
+            record = await self.recorded_session(id)
+            if self.is_elsewhere(record):
+                raise await self.elsewhere(record.id)
+            raise _closed(record)
+        live.touch()
+        return live
+
+    def all_open(self) -> list[LiveSession]:
+        """Return the sessions that are open on this server."""
+        return list(self.open.values())
+
     def _as_it_stands(self, record: Session) -> Session:
         """Return a session; if it is open, with its current state."""
         live = self.open.get(record.id)
@@ -234,12 +257,38 @@ class SessionHistory:
 
     # -- executions --------------------------------------------------------------------------------
 
-    async def execution(self, id: str) -> ExecutionRecord:
-        """Return the current state of an execution; ExecutionNotFound if there is none."""
-        running = find_execution(self.open.values(), id)
+    def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
+        """Return an unfinished execution with its session; None if it has finished."""
+        for session in self.open.values():
+            execution = session.unfinished.get(ExecutionId(id))
+            if execution is not None:
+                return session, execution
+        return None
+
+    async def execution(
+        self, id: str, wait: float = 0, asked_at: str | None = None
+    ) -> ExecutionRecord:
+        """Return an execution when it has finished, or after `wait` seconds.
+
+        Parameters
+        ----------
+        asked_at
+            The `asked_at` of the input request that the caller has seen. Only another one ends the
+            wait.
+
+        Raises
+        ------
+        ExecutionNotFound
+        SessionElsewhere
+            The caller wants to wait for it, but it runs on another server.
+        """
+        running = self.watching(id)
         if running is not None:
             session, execution = running
+            await until_finished([execution], wait, asked_at)
             return session.execution_record(execution)
+        if wait:
+            return await self.finished(id)
         return self._with_document(await self._recorded_execution(id))
 
     async def finished(self, id: str) -> ExecutionRecord:
@@ -284,7 +333,7 @@ class SessionHistory:
 
     async def session_of(self, execution_id: str) -> SessionId:
         """Return the session of an execution; ExecutionNotFound if there is none."""
-        running = find_execution(self.open.values(), execution_id)
+        running = self.watching(execution_id)
         if running is not None:
             return running[0].id
         return await self.read(partial(self._history.session_of, execution_id))
@@ -411,6 +460,15 @@ class SessionHistory:
             return RETENTION_INTERVAL
         waits = any(each.waits for each in retention.sessions)
         return SETTLE_INTERVAL if waits or not self._is_quiet() else RETENTION_INTERVAL
+
+
+def _closed(record: Session) -> SessionClosed:
+    """Return the error for a closed session: why it closed, and what to do."""
+    message = "The session is closed; open another."
+    if record.close_reason is not None and record.close_reason != "closed":
+        why = CLOSE_REASONS[record.close_reason]
+        message = f"The session is closed. {why} Open another; its record can still be read."
+    return SessionClosed(message, session_id=record.id, reason=record.close_reason)
 
 
 class LongReads:

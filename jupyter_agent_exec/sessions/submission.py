@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -22,9 +21,7 @@ from ..types import Digest, ExecutionId, SessionId
 from .idempotency import IdempotencyKeys
 from .quotas import Quotas
 from .session import LiveSession
-
-if TYPE_CHECKING:
-    from .manager import AgentSessions
+from .session_history import SessionHistory
 
 DOCUMENT_WAIT = 1.0
 """Seconds for which the answer of a finished execution waits for its cell in the notebook."""
@@ -41,7 +38,7 @@ class Submission:
 
     def __init__(
         self,
-        sessions: AgentSessions,
+        sessions: SessionHistory,
         keys: IdempotencyKeys,
         quotas: Quotas,
         settings: Settings,
@@ -206,7 +203,7 @@ class Submission:
         if live is not None:
             numbers = range(record.seq, record.seq + record.step.of)
             await until_finished([e for e in live.unfinished if e.seq in numbers], wait)
-        records, _ = await self._sessions.history.executions(
+        records, _ = await self._sessions.executions(
             record.session_id, ExecutionsQuery(after=record.seq - 1, limit=record.step.of)
         )
         return records

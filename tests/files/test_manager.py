@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,6 +33,9 @@ class Session:
     async def note(self, entry: Entry) -> None:
         self.entries.append(entry)
 
+    def publish(self, action: str) -> None:
+        """Tell nobody."""
+
 
 class Server:
     """Of one session, which works in one folder."""
@@ -60,7 +62,6 @@ def files_of(session: Session, folder: Path) -> SessionFiles:
     return SessionFiles(
         server,
         server,
-        SimpleNamespace(publish=lambda *args, **fields: None),
         kept=[],
         max_bytes=1000,
         tasks=Tasks(logging.getLogger("test")),

@@ -13,7 +13,7 @@ async def test_output_after_the_end_of_an_execution_does_not_hide_its_final_stat
     activity = Activity(emitted.append)
     activity.publish("execution", None, ExecutionId("x_1"), status="running", seq=3)
     activity.publish("execution", None, ExecutionId("x_1"), status="ok", seq=3)
-    activity.publish("approvals", None)
+    activity.publish("approvals")
     activity.publish("execution", None, ExecutionId("x_1"))  # late output
     activity.stop()
     assert emitted == [
