@@ -7,9 +7,10 @@ in bytes. Times are RFC 3339 in UTC with milliseconds.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -642,42 +643,57 @@ class Preview(Answer, frozen=True, kw_only=True):
     seal: Seal | None = None
 
 
+class Shown(enum.Enum):
+    """Where a field of an execution is shown, besides the answers: in its cell's metadata."""
+
+    IN_CELL = enum.auto()
+    """In each cell, even if it is null."""
+    IN_CELL_IF_SET = enum.auto()
+    """In each cell, if it is neither null nor false nor 0."""
+    IN_EXPORT_IF_SET = enum.auto()
+    """Likewise, but only in the cells of an export."""
+
+
 class ExecutionFacts(Answer, frozen=True, kw_only=True):
-    """The fields of an execution that the record and the answer share."""
+    """The fields of an execution that the record and the answer share.
+
+    A field is in every answer and in the OpenAPI document. An entry's field of the same name and
+    type becomes it. Its marks say where else it is shown.
+    """
 
     id: ExecutionId
-    session_id: SessionId
-    seq: int
+    session_id: Annotated[SessionId, Shown.IN_CELL]
+    seq: Annotated[int, Shown.IN_CELL]
     """Number in the session, from 1. Preload and init_source have numbers too."""
-    init: bool
+    init: Annotated[bool, Shown.IN_CELL_IF_SET]
     """Whether this is the session's preload or init_source, not a requested execution."""
-    status: Status
-    reason: str | None
+    status: Annotated[Status, Shown.IN_CELL]
+    reason: Annotated[str | None, Shown.IN_CELL_IF_SET]
     """A sentence that explains a status other than `ok` and `error`."""
     source: str
     execution_count: int | None
     error: ExecutionError | None
-    values: dict[str, Value] | None
+    values: Annotated[dict[str, Value] | None, Shown.IN_EXPORT_IF_SET]
     """Values of the requested expressions, by name; null if none were requested, and until the
     execution ends."""
     kernel: ExecutionKernel | None
-    agent: Agent
+    agent: Annotated[Agent, Shown.IN_CELL]
     """The agent's description of itself."""
-    username: str
+    username: Annotated[str, Shown.IN_CELL]
     token: TokenRef | None
     """The agent token that opened the session; null with a user's own credential."""
     timeout: float | None
     """Seconds it may run."""
-    accepted_at: str
-    started_at: str | None
-    finished_at: str | None
+    accepted_at: Annotated[str, Shown.IN_CELL]
+    started_at: Annotated[str | None, Shown.IN_CELL]
+    finished_at: Annotated[str | None, Shown.IN_CELL]
     duration: float | None
     """Seconds from start to finish, by a monotonic clock; null if unknown."""
-    outputs_complete: bool
+    outputs_complete: Annotated[bool, Shown.IN_CELL]
     omitted: Omitted
-    redacted: int = 0
+    redacted: Annotated[int, Shown.IN_CELL_IF_SET] = 0
     """How many secrets were replaced in its source, outputs and values by `[redacted: …]`."""
-    interrupt_ignored: bool
+    interrupt_ignored: Annotated[bool, Shown.IN_CELL_IF_SET]
     """Whether the code still ran after the interrupt and the grace time."""
     waiting_for: WaitingFor | None
     """Null if it does not wait."""
@@ -691,17 +707,17 @@ class ExecutionFacts(Answer, frozen=True, kw_only=True):
     """The end of the session's journal when this was read."""
     approval: Approval | None = None
     """Null if it needed no approval."""
-    revises: ExecutionId | None = None
-    restores: ExecutionId | None = None
+    revises: Annotated[ExecutionId | None, Shown.IN_CELL_IF_SET] = None
+    restores: Annotated[ExecutionId | None, Shown.IN_CELL_IF_SET] = None
     """The earlier execution that it runs again, to restore the state of a kernel that ended."""
-    trial: bool = False
+    trial: Annotated[bool, Shown.IN_CELL_IF_SET] = False
     """Whether it ran in a sealed copy of the kernel, so that its `changes` were not made."""
     seal: Seal | None = None
     """What sealed that copy; null before it was sealed."""
-    claim: Claim | None = None
+    claim: Annotated[Claim | None, Shown.IN_CELL_IF_SET] = None
     """What the agent says about it."""
-    review: Review | None = None
-    changes: Changes | None = None
+    review: Annotated[Review | None, Shown.IN_CELL] = None
+    changes: Annotated[Changes | None, Shown.IN_EXPORT_IF_SET] = None
     """Null in scratch kernels, except for trials, and if they are not known."""
     decided_edits: list[DecidedEdit] = field(default_factory=list)
     """What became of the session's proposed edits since its last answer; only in the answer to the
@@ -1655,6 +1671,15 @@ def derive(model: type[S], source: Struct, /, **fields: object) -> S:
 @cache
 def _shared_fields(one: type[Struct], other: type[Struct]) -> list[str]:
     return [name for name in one.__struct_fields__ if name in other.__struct_fields__]
+
+
+@cache
+def marked(model: type[Struct], mark: enum.Enum) -> tuple[str, ...]:
+    """Return the fields of a model that have a mark."""
+    hints = get_type_hints(model, include_extras=True)
+    return tuple(
+        name for name in model.__struct_fields__ if mark in getattr(hints[name], "__metadata__", ())
+    )
 
 
 PIECE_BYTES: Final = 1 << 17

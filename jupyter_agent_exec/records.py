@@ -16,8 +16,7 @@ import hmac
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Literal, Union
 
 from msgspec import Meta, Struct
 
@@ -35,6 +34,7 @@ from .models import (
     Placement,
     Seal,
     SessionKernel,
+    Shown,
     StepOf,
     Target,
     TokenRef,
@@ -195,15 +195,6 @@ class Mark(enum.Enum):
     """It is the text of the event."""
     EVENT_PAYLOAD = enum.auto()
     """It names the text of the event."""
-
-
-@cache
-def marked(kind: type[Entry], mark: Mark) -> tuple[str, ...]:
-    """Return the fields of a kind of entry that have a mark."""
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple(
-        name for name in kind.__struct_fields__ if mark in getattr(hints[name], "__metadata__", ())
-    )
 
 
 class Accepted(ExecutionEntry, frozen=True, kw_only=True, tag="accepted"):
@@ -739,7 +730,7 @@ class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     """The complete text of capped outputs, up to the limit."""
     text_bytes: int = 0
     omitted_text_bytes: int = 0
-    entry_hash: Digest | None = None
+    entry_hash: Annotated[Digest | None, Shown.IN_CELL] = None
     """Hash of the journal line with its `finished` entry."""
     widget_texts: Mapping[str, str] = {}
     """What the widgets in `outputs`, and those that captured output, showed when it ended, as

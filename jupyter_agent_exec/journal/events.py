@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from ..models import JournalEvent
+from ..models import JournalEvent, marked
 from ..records import (
     By,
     EditsDecided,
@@ -15,7 +15,6 @@ from ..records import (
     Mark,
     NotebookMoved,
     Reviewed,
-    marked,
 )
 from ..text.counts import counted
 from ..types import Digest

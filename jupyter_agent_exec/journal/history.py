@@ -26,6 +26,7 @@ from ..models import (
     Retention,
     RetiredSession,
     SetHold,
+    marked,
 )
 from ..records import (
     SERVER,
@@ -53,7 +54,6 @@ from .erasure import (
     check_wanted,
     erase,
     find,
-    marked,
     resume,
     sole_erasure,
     unfinished,

@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from ..errors import HistoryBusy, HistoryUnavailable
-from ..models import Chain, HeadSignature
-from ..records import Closed, Entry, Mark, Payload, marked
+from ..models import Chain, HeadSignature, marked
+from ..records import Closed, Entry, Mark, Payload
 from ..storage.durability import Reserve, sync_data, with_mark
 from ..text.redaction import Redactor
 from ..types import Digest, SessionId

@@ -18,7 +18,7 @@ import msgspec
 from nbformat import NotebookNode, from_dict
 from nbformat.v4.rwbase import split_lines
 
-from ..models import Approval, Omitted, Placement, Session
+from ..models import Approval, Omitted, Placement, Session, Shown, marked
 from ..records import (
     ExecutionRecord,
     Finished,
@@ -71,50 +71,40 @@ def _node(**fields: JSON) -> NotebookNode:
     return NotebookNode(fields)  # type: ignore[no-untyped-call]
 
 
-_ALWAYS: Final = (
-    *("session_id", "seq", "agent", "username", "status", "accepted_at", "started_at"),
-    *("finished_at", "entry_hash", "outputs_complete", "review"),
-)
-"""Fields of an execution that each cell has in its metadata, also if they are null."""
-
-_IF_SET: Final = (
-    *("omitted", "redacted", "interrupt_ignored", "init", "reason", "revises", "restores", "trial"),
-    "claim",
-)
-"""Fields that a cell has if they differ from their defaults."""
-
-_DEFAULTS: Final = {"omitted": Omitted()}
-
-
 def execution_metadata(record: ExecutionRecord) -> dict[str, Any]:
     """Return the `metadata.agent_exec` of an execution's cell."""
-    kernel, told = record.kernel, msgspec.to_builtins
-    metadata: dict[str, Any] = {name: told(getattr(record, name)) for name in _ALWAYS}
-    metadata |= {
+    kernel = record.kernel
+    metadata = {
         "execution_id": record.id,
         "kernel_id": kernel.id if kernel else None,
         "incarnation": kernel.incarnation if kernel else None,
         "source_sha256": digest_of(record.source.encode("utf-8")),
+        **_shown(record, Shown.IN_CELL),
+        **_if_set(_shown(record, Shown.IN_CELL_IF_SET)),
     }
-    for name in _IF_SET:
-        value = getattr(record, name)
-        if value and value != _DEFAULTS.get(name):
-            metadata[name] = told(value)
-    if "omitted" in metadata and not record.omitted.unknown:
-        del metadata["omitted"]["unknown"]
+    if record.omitted != Omitted():
+        metadata["omitted"] = msgspec.to_builtins(record.omitted)
+        if not record.omitted.unknown:
+            del metadata["omitted"]["unknown"]
     if record.approval is not None:
         metadata["approval"] = _approval(record.approval)
     return metadata
 
 
+def _shown(record: ExecutionRecord, where: Shown) -> dict[str, Any]:
+    fields = {name: getattr(record, name) for name in marked(ExecutionRecord, where)}
+    shown: dict[str, Any] = msgspec.to_builtins(fields)
+    return shown
+
+
+def _if_set(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
 def _exported_cell(record: ExecutionRecord) -> NotebookNode:
     """Return the cell of an execution in an export, with its values and what it changed."""
     made = cell(record)
-    metadata = made["metadata"]["agent_exec"]
-    if record.changes is not None:
-        metadata["changes"] = msgspec.to_builtins(record.changes)
-    if record.values is not None:
-        metadata["values"] = msgspec.to_builtins(record.values)
+    made["metadata"]["agent_exec"] |= _if_set(_shown(record, Shown.IN_EXPORT_IF_SET))
     return made
 
 

@@ -11,7 +11,8 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
-from ..records import KINDS, Entry, Mark, marked
+from ..models import marked
+from ..records import KINDS, Entry, Mark
 from ..storage.durability import replace_file
 from ..types import Digest
 from .blobs import BlobStore

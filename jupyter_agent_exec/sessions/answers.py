@@ -82,7 +82,6 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
         ),
         images=[_image(image, base_url) for image in _images(record)],
         duration=duration(record),
-        changes=record.changes,
         left_out=list(brief.left_out) if brief else [],
         lookalikes=_lookalikes(record),
     )
