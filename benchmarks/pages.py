@@ -147,5 +147,5 @@ def until_written(client: AgentExecClient, result: Result) -> None:
     while document is not None and document.status == "writing":
         time.sleep(POLL_SECONDS / 10)
         document = client.execution(result.execution.id).document
-    if document is None or document.status not in ("written", "unsaved"):
+    if document is None or document.status != "written":
         raise SystemExit(f"The cell was not written: {document}")

@@ -543,13 +543,13 @@ class Document(Answer, frozen=True, kw_only=True):
     """How the notebook was last accessed; null if it was not accessed yet."""
     status: Literal["proposed", "writing", "unsaved", "written", "not_written", "discarded"]
     """`proposed`: the notebook has nothing of it before it is sent to the kernel; `writing`: the
-    cell is being written, or more output may follow; `unsaved`: it is complete, in a JupyterLab tab
-    that has not been saved yet; `written`: it is in the file, or in the live document of
-    jupyter-collaboration, which saves itself; `discarded`: a user removed the cell."""
+    cell is being written, or more output may follow; `written`: it is complete, in the file, in an
+    open tab or in the live document of jupyter-collaboration, as `via` says. Histories of earlier
+    versions also have `unsaved`, in a tab that was not saved yet, and `discarded`, removed."""
     outputs: Literal["inert", "held", "accepted", "discarded"]
     """The outputs in the notebook. `inert`: an inert copy of all; `held`: an inert copy without
-    the active content; `accepted`: the originals, after a user accepted them; `discarded`: none,
-    after a user discarded them."""
+    the active content; `accepted`: the originals, after a user accepted them. Histories of earlier
+    versions also have `discarded`: none."""
     reason: str | None
     """A sentence that explains why the cell was not written."""
     placement: Placement | Literal["end"] | None = None
@@ -1231,7 +1231,7 @@ class DecidedEdit(Answer, frozen=True, kw_only=True):
     cell_id: CellId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete, or open again."""
+    """A sentence, if it is obsolete."""
 
 
 class ProposedEdit(Answer, frozen=True, kw_only=True):
@@ -1259,7 +1259,7 @@ class ProposedEdit(Answer, frozen=True, kw_only=True):
     fits: bool
     """Whether an open edit can be kept now, or the decision about a kept one undone."""
     reason: str | None
-    """A sentence that says why it does not fit, why it is obsolete, or why it is open again."""
+    """A sentence that says why it does not fit, or why it is obsolete."""
     decided_by: str | None
     decided_at: str | None
     lookalikes: Lookalikes = field(default_factory=dict)

@@ -621,11 +621,11 @@ class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: ProposedEditId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete, or open again."""
+    """A sentence, if it is obsolete."""
 
 
 class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided"):
-    """A user decided about proposed edits, an execution replaced one, or a tab lost kept ones."""
+    """A user decided about proposed edits, or an execution replaced one."""
 
     path: str
     decisions: tuple[EditDecision, ...]

@@ -226,15 +226,17 @@ class Services:
         """Create what writes, decides on and recovers the cells of executions, and proposals."""
         self._sessions = SessionHistory(self.history, disk=self._disk, log=self._log)
         self._writer = NotebookWriter(self._documents, settle=self.tabs.settle, log=self._log)
-        about_cells = (self._sessions, self.history, self._writer)
-        root_dir = self._serverapp.root_dir
-        self.output_decisions = OutputDecisions(*about_cells, self.activity, log=self._log)
+        self.output_decisions = OutputDecisions(
+            self._sessions, self._writer, self.activity, log=self._log
+        )
         self.proposals = Proposals(
             self._documents,
-            *about_cells,
+            self._sessions,
+            self.history,
+            self._writer,
             self._rules,
             self.activity,
-            root_dir=root_dir,
+            root_dir=self._serverapp.root_dir,
         )
 
     def _make_sessions(self) -> None:

@@ -98,9 +98,8 @@ PolicyKind: TypeAlias = Literal["scratch", "notebook", "kernel", "edits"]
 """What the approval policy decides about: executions by the kind of target, and edits."""
 
 EditStatus: TypeAlias = Literal["open", "kept", "rejected", "obsolete", "replaced"]
-"""What became of a proposed edit. Open: nobody has decided, or it was kept and then lost with an
-unsaved tab. Obsolete: it does not fit the notebook any more. Replaced: the agent proposed another
-one for the same cell."""
+"""What became of a proposed edit. Open: nobody has decided. Obsolete: it does not fit the notebook
+any more. Replaced: the agent proposed another one for the same cell."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""

@@ -111,9 +111,7 @@ def waiting(behind: WaitingFor, execution_id: str) -> str:
 
 def placed(document: Document) -> str:
     """Return a sentence about the state of an execution's cell in a notebook."""
-    if document.status == "discarded":
-        return f"no cell in {document.path}: {document.reason or 'a person took it out'}"
-    if document.status == "not_written":
+    if document.status in ("not_written", "discarded"):
         return f"no cell in {document.path}: {document.reason or 'it was not written'}"
     through = "" if document.via is None else f" {_THROUGH[document.via]}"
     if document.status == "proposed":
@@ -121,8 +119,6 @@ def placed(document: Document) -> str:
     if document.status == "writing":
         return f"on its way into {document.path}{through}"
     cell = f"cell {document.cell_id} in {document.path}{through}"
-    if document.status == "unsaved":
-        cell += " that is not saved yet"
     if document.outputs == "held":
         return f"{cell}, active outputs held back until a person accepts them"
     return cell if document.outputs == "inert" else f"{cell}, outputs {document.outputs}"

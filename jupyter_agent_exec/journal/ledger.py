@@ -389,18 +389,16 @@ def sessions_in(path: Path) -> dict[SessionId, bool]:
     return sessions
 
 
-def sessions_below(folder: Path, root_dir: str) -> dict[SessionId, bool]:
-    """Return the sessions of servers that served a folder, and whether each one's server died."""
-    sessions: dict[SessionId, bool] = {}
+def sessions_below(folder: Path, root_dir: str) -> set[SessionId]:
+    """Return the sessions of servers that served a folder."""
+    sessions: set[SessionId] = set()
     for path in ledger_paths(folder):
         served: str | None = None
         for entry in ledger_entries(path):
             if isinstance(entry, LedgerOpened):
                 served = entry.root_dir
             elif isinstance(entry, SessionOpened) and served == root_dir:
-                sessions[entry.session_id] = False
-            elif isinstance(entry, SessionClosed) and entry.session_id in sessions:
-                sessions[entry.session_id] = entry.server_died
+                sessions.add(entry.session_id)
     return sessions
 
 

@@ -10,15 +10,14 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from nbformat import NotebookNode, from_dict
 from nbformat.v4.rwbase import split_lines
 
-from ..models import Approval, Omitted, Placement, Session, Shown, marked
+from ..models import Approval, Omitted, Session, Shown, marked
 from ..records import (
     ExecutionRecord,
     Finished,
@@ -27,7 +26,7 @@ from ..records import (
     digest_of,
 )
 from ..text.widgets import STATE
-from ..types import JSON, CellId, ExecutionId
+from ..types import JSON, ExecutionId
 from .blobs import BlobStore
 from .environments import Environments
 from .fold import SessionState, execution_record, executions_of, session_after
@@ -36,9 +35,6 @@ from .lines import Line, Range, lines, lines_at
 
 SCHEMA_VERSION: Final = 1
 """Version of the metadata, which `metadata.schema.json` beside this file describes."""
-
-MOST_FOLLOWED: Final = 8
-"""How many of a session's earlier cells after the same cell are looked for."""
 
 Sign = Callable[[Mapping[str, JSON]], dict[str, JSON] | None]
 """Returns a statement with its signature; None if nothing can be signed now."""
@@ -375,27 +371,3 @@ def _kernel(started: KernelStarted | None) -> dict[str, Any]:
     if language is None or "name" not in language:
         return {"kernelspec": spec}
     return {"kernelspec": {**spec, "language": language["name"]}, "language_info": language}
-
-
-def followed(
-    placements: Mapping[ExecutionId, Placement | Literal["end"]], id: ExecutionId
-) -> tuple[CellId, ...]:
-    """Return up to `MOST_FOLLOWED` earlier cells that go after the same cell, the last first.
-
-    So a session's cells after one cell are in the order in which they were submitted.
-
-    Parameters
-    ----------
-    placements
-        Where a session's cells go, in the order in which they were accepted.
-    """
-    after = _after(placements[id])
-    if after is None:
-        return ()
-    earlier = takewhile(lambda each: each != id, placements)
-    there = [CellId(each) for each in earlier if _after(placements[each]) == after]
-    return tuple(reversed(there[-MOST_FOLLOWED:]))
-
-
-def _after(placement: Placement | Literal["end"]) -> CellId | None:
-    return None if placement == "end" else placement.after

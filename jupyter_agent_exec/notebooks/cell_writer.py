@@ -80,8 +80,8 @@ class ExistingCell(NamedTuple):
         return [] if self.source is None else [SetSource(cell_id=id, source=self.source)]
 
 
-Shown: TypeAlias = Literal["inert", "held", "accepted", "discarded"]
-"""Which outputs a cell shows: an inert copy of all, or without those held; the originals; none."""
+Shown: TypeAlias = Literal["inert", "held", "accepted"]
+"""Which outputs a cell shows: an inert copy of all, or without those held; or the originals."""
 
 
 class CellState(Struct, frozen=True, kw_only=True):
@@ -544,12 +544,7 @@ class CellWriter:
             path=self.path(),
             cell_id=None if missing else self.cell_id,
             via=self._via,
-            status="not_written" if missing else status_in(self._via) if final else "writing",
+            status="not_written" if missing else "written" if final else "writing",
             outputs=self._outputs_shown(),
             reason=self._problem,
         )
-
-
-def status_in(via: Via | None) -> Literal["unsaved", "written"]:
-    """Return the status of a complete cell that was written through a backend."""
-    return "unsaved" if via == "tab" else "written"

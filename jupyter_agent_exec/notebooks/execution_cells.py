@@ -8,36 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Literal
+from itertools import takewhile
+from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
-from ..errors import (
-    CellBusy,
-    DocumentUnwritable,
-    NotebookNotFound,
-)
+from ..errors import CellBusy, DocumentUnwritable, NotebookNotFound
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells, Place
-from ..journal.notebook import followed
 from ..models import Document, Placement
-from ..records import SERVER, By, CellWritten, ExecutionRecord, timestamp
+from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Via
-from .cell_writer import (
-    BATCH_DELAY,
-    MERGE_DELAY,
-    CellState,
-    CellWriter,
-    WriteLoop,
-)
+from .cell_writer import BATCH_DELAY, MERGE_DELAY, CellState, CellWriter, WriteLoop
 from .documents import Notebooks
-from .finished_cells import LEFT_ALONE, show_late_outputs
+from .finished_cells import show_late_outputs
 from .placements import CellPlace, at_end, check, named
 
-AcceptHeld = Callable[[ExecutionId, By], Awaitable[None]]
 ReplaceEdit = Callable[[LiveExecution], Coroutine[Any, Any, None]]
 
 
@@ -50,6 +39,11 @@ FLUSH_TIMEOUT = 2.0
 
 CLOSE_TIMEOUT = 5.0
 """Seconds that closing a session waits for cells that are being written."""
+
+LEFT_ALONE: Final = "It was not run, so the notebook is as it was."
+
+MOST_FOLLOWED: Final = 8
+"""How many of a session's earlier cells after the same cell are looked for."""
 
 
 class NotebookWriter:
@@ -84,11 +78,7 @@ class NotebookWriter:
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
-    def cells(
-        self,
-        owner: LiveSession,
-        replace_edit: ReplaceEdit = _nothing,
-    ) -> SessionCells:
+    def cells(self, owner: LiveSession, replace_edit: ReplaceEdit = _nothing) -> SessionCells:
         """Return the cells of a session whose target is a notebook; see `SessionCells`."""
         cells = self._sessions[owner.id] = SessionCells(owner, self, replace_edit)
         return cells
@@ -185,10 +175,7 @@ class SessionCells(ExecutionCells):
     """
 
     def __init__(
-        self,
-        owner: LiveSession,
-        writer: NotebookWriter,
-        replace_edit: ReplaceEdit,
+        self, owner: LiveSession, writer: NotebookWriter, replace_edit: ReplaceEdit
     ) -> None:
         self.owner = owner
         self._writer = writer
@@ -197,7 +184,7 @@ class SessionCells(ExecutionCells):
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._late: set[ExecutionId] = set()  # not read from the record yet
         self._proposed: dict[ExecutionId, LiveExecution] = {}  # not in the notebook yet
-        self._placements: dict[ExecutionId, Placement] = {}  # of new cells after another
+        self._after: dict[ExecutionId, CellId] = {}  # of new cells after another
         self.closing = False
 
     async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
@@ -227,7 +214,7 @@ class SessionCells(ExecutionCells):
         """Show the cell of an execution, if it has a place."""
         placement = execution.spec.placement
         if isinstance(placement, Placement) and placement.after is not None:
-            self._placements[execution.id] = placement
+            self._after[execution.id] = placement.after
         if execution.spec.place is not None:
             self._show(execution)
         if execution.edits_cell and self.owner.proposed:
@@ -335,7 +322,13 @@ class SessionCells(ExecutionCells):
                 del self._writers[id]
 
     def _follows(self, id: ExecutionId) -> tuple[CellId, ...]:
-        return followed(self._placements, id) if id in self._placements else ()
+        """Return up to `MOST_FOLLOWED` earlier cells that go after the same cell, the last first.
+
+        So the session's cells after one cell are in the order in which they were submitted.
+        """
+        earlier = takewhile(lambda each: each != id, self._after)
+        there = [CellId(each) for each in earlier if self._after[each] == self._after.get(id)]
+        return tuple(reversed(there[-MOST_FOLLOWED:]))
 
     def _proposal(self, execution: LiveExecution) -> Document:
         placement = execution.spec.placement

@@ -1,10 +1,10 @@
-"""Changes to the cells of finished executions: late outputs and decisions."""
+"""Changes to the cells of finished executions: late outputs, and outputs that a user accepts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from ..models import Document
 from ..records import ExecutionRecord
 from ..text.inert import inert, set_outputs
 from ..text.redaction import may_be
-from ..types import CellId, ExecutionId, Output
+from ..types import CellId, Output
 from .cell_writer import CellState, Shown
 from .changes import (
     Cell,
@@ -52,13 +52,10 @@ class FinishedCell(NamedTuple):
 async def finished_cell(record: ExecutionRecord) -> FinishedCell:
     """Return the outputs that a cell should show by the record.
 
-    They are the original ones or none, if the user decided that, or else an inert copy.
+    They are the original ones, if the user accepted them, or else an inert copy.
     """
-    decided = None if record.document is None else record.document.outputs
-    if decided == "accepted":
-        return FinishedCell(record, decided, record.outputs)
-    if decided == "discarded":
-        return FinishedCell(record, decided, [])
+    if record.document is not None and record.document.outputs == "accepted":
+        return FinishedCell(record, "accepted", record.outputs)
     copy, held = await asyncio.to_thread(inert, record.outputs)
     return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
 
@@ -68,16 +65,16 @@ async def show_late_outputs(
 ) -> Document | None:
     """Write an inert copy of all outputs into a cell, unless someone has changed the cell.
 
-    Returns the state of the cell. None if a user decided on its outputs, or if it was edited, run
+    Returns the state of the cell. None if a user accepted its outputs, or if it was edited, run
     again or deleted.
     """
     document = record.document
-    if document is None or document.outputs in ("accepted", "discarded"):
+    if document is None or document.outputs == "accepted":
         return None
     late = await finished_cell(record)
 
     def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
-        cell = cell_to_decide_on(notebook, record)
+        cell = cell_shown(notebook, record)
         if not may_be(joined(cell["source"]), record.source):
             raise DocumentChanged("The cell was edited since.")
         return late.changes_of(cell)
@@ -89,8 +86,8 @@ async def show_late_outputs(
     return replace(document, path=path, via=handle.via, outputs=late.what, reason=None)
 
 
-def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
-    """Return the cell that shows an execution, for a decision about its outputs.
+def cell_shown(notebook: Notebook, record: ExecutionRecord) -> Cell:
+    """Return the cell that shows an execution.
 
     Raises
     ------
@@ -116,19 +113,12 @@ def cell_to_decide_on(notebook: Notebook, record: ExecutionRecord) -> Cell:
     return cell
 
 
-def shows(cell: Cell, id: ExecutionId) -> bool:
-    """Return whether a cell shows an execution, which may have been run again since."""
-    ours = cell.get("metadata", {}).get("agent_exec")
-    return isinstance(ours, dict) and ours.get("execution_id") == id
-
-
 def _shows_still(cell: Cell, record: ExecutionRecord) -> bool:
     """Return whether a cell still shows this execution and was not run again."""
+    ours = cell.get("metadata", {}).get("agent_exec")
     return (
         cell["cell_type"] == "code"
-        and shows(cell, record.id)
+        and isinstance(ours, dict)
+        and ours.get("execution_id") == record.id
         and cell.get("execution_count") == record.execution_count
     )
-
-
-LEFT_ALONE: Final = "It was not run, so the notebook is as it was."

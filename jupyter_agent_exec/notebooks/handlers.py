@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -24,7 +23,6 @@ from ..models import (
     ProposalList,
     Request,
 )
-from ..records import ExecutionRecord
 from ..sessions.answers import over_http
 from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId, SessionId
@@ -120,19 +118,13 @@ class ChannelHandler(AgentExecWebSocket):
             raise ConnectionError(str(error)) from error
 
 
-class NotebookDecisionsBase(SessionsBase):
+class AcceptBase(SessionsBase):
     """Base of the handlers below."""
 
     output_decisions: OutputDecisions
 
-    async def answer_executions(self, records: Sequence[ExecutionRecord]) -> None:
-        """Answer with the executions that were accepted or discarded."""
-        await self.answer_large(
-            records, lambda executions: ExecutionList(executions=executions, next_after=None)
-        )
 
-
-class AcceptHandler(NotebookDecisionsBase):
+class AcceptHandler(AcceptBase):
     """An execution's outputs, accepted."""
 
     @web.authenticated
@@ -142,15 +134,17 @@ class AcceptHandler(NotebookDecisionsBase):
         await self.answer_execution(await self.output_decisions.accept(execution_id, self.caller))
 
 
-class AcceptAllHandler(NotebookDecisionsBase):
+class AcceptAllHandler(AcceptBase):
     """All held outputs of a session, accepted."""
 
     @web.authenticated
     @requires("edit:notebook", "decide", body=AcceptOutputs, answers={200: ExecutionList})
     async def post(self, session_id: str, body: AcceptOutputs) -> None:
-        """Accept a session's held outputs."""
-        decided = await self.output_decisions.accept_all(session_id, self.caller)
-        await self.answer_executions(decided)
+        """Accept a session's held outputs. Those whose cells were changed since stay held."""
+        await self.answer_large(
+            await self.output_decisions.accept_all(session_id, self.caller),
+            lambda executions: ExecutionList(executions=executions, next_after=None),
+        )
 
 
 class ProposalsQuery(Request, frozen=True, kw_only=True):

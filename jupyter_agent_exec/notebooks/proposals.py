@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -41,14 +41,7 @@ from ..sessions.activity import Activity
 from ..sessions.notebook_kernels import path_after_move
 from ..sessions.session import SOMEBODY, LiveSession
 from ..sessions.session_history import SessionHistory
-from ..types import (
-    CellId,
-    ExecutionId,
-    ProposalId,
-    SessionId,
-    TokenId,
-    Via,
-)
+from ..types import CellId, ExecutionId, ProposalId, SessionId, TokenId, Via
 from .changes import Change, Notebook, order_of
 from .documents import EditPlanner, Notebooks, check_hash
 from .edits import EditPlan, as_json, as_told_edits, plan_of, state_of
@@ -65,8 +58,6 @@ from .proposed_edits import (
     with_edits,
 )
 
-LOST: Final = "It was kept, but the tab was closed or reloaded before it was saved."
-
 
 class Proposals:
     """The proposed edits of all sessions, also of closed ones.
@@ -75,8 +66,6 @@ class Proposals:
     ----------
     root_dir
         The server's root folder. With another one, the same path is another notebook.
-    kept_in_tab
-        Called with a session, a notebook and its edits that were kept in a tab.
     """
 
     def __init__(

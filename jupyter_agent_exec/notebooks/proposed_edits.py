@@ -112,15 +112,6 @@ def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
     return Step(made, content_of(before))
 
 
-def is_shown(edit: RecordedEdit, notebook: Notebook) -> bool:
-    """Return whether a notebook is as if an edit was kept in it."""
-    try:
-        step = keeping(replace(edit, begun=True), notebook)
-    except DoesNotFit:
-        return False
-    return notebook.after(step.changes).cells == notebook.cells
-
-
 def with_edits(notebook: Notebook, edits: Iterable[RecordedEdit]) -> Notebook:
     """Return a notebook with those of the edits that fit."""
     for edit in edits:

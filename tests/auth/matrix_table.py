@@ -56,13 +56,7 @@ POST   sessions/{session_id}/proposals/keep     400 403 400   403 403 403 403 40
 POST   sessions/{session_id}/proposals/reject   400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/accept         400 403 400   403 403 403 403 403
-POST   executions/{execution_id}/discard        400 403 400   403 403 403 403 403
-POST   executions/{execution_id}/restore        400 403 400   403 403 403 403 403
-POST   executions/{execution_id}/cell/discard   400 403 400   403 403 403 403 403
-POST   executions/{execution_id}/cell/restore   400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/accept             400 403 400   403 403 403 403 403
-POST   sessions/{session_id}/discard            400 403 400   403 403 403 403 403
-POST   sessions/{session_id}/cells/discard      400 403 400   403 403 403 403 403
 PUT    executions/{execution_id}/review         400 403 400   403 403 403 403 403
 PUT    sessions/{session_id}/review             400 403 400   403 403 403 403 403
 GET    approvals                                200 200 200   200 200 200 200 200

@@ -266,8 +266,8 @@ def test_waiting_is_told_in_words(changes: dict[str, Any], words: str) -> None:
             "active outputs held back until a person accepts them",
         ),
         (
-            {"outputs": "discarded", "via": "contents"},
-            "cell x_1 in data/sales.ipynb through the file, outputs discarded",
+            {"outputs": "accepted", "via": "contents"},
+            "cell x_1 in data/sales.ipynb through the file, outputs accepted",
         ),
         (
             {"status": "not_written", "cell_id": None, "via": None, "reason": "It is read-only."},

@@ -12,10 +12,9 @@ from jupyter_agent_exec.journal.journal import amend_session, unlisted
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
-    CellDiscarded,
     CellWritten,
+    EditsDecided,
     OutputsAccepted,
-    OutputsDiscarded,
     Payload,
 )
 from jupyter_agent_exec.text.redaction import Redactor
@@ -50,28 +49,12 @@ def execution_id(session):
     return id
 
 
-def test_the_last_decision_counts(history, session, execution_id):
-    assert history.execution(execution_id).document.outputs == "held"
-    history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
-    assert history.execution(execution_id).document.outputs == "accepted"
-    history.decide(session.session_id, [OutputsDiscarded(at=AT, by=BY, execution_id=execution_id)])
-    assert history.execution(execution_id).document.outputs == "discarded"
-
-
-def test_what_is_written_late_does_not_undo_a_decision(history, session, execution_id):
-    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
-    session.append([decision, written(execution_id, "inert")])
-    assert history.execution(execution_id).document.outputs == "accepted"
-
-
 def test_a_closed_session_takes_a_decision_and_still_verifies(
     history, session, execution_id, folder
 ):
     session.close(closed())
-    for decision in (OutputsAccepted, OutputsDiscarded):
-        entry = decision(at=AT, by=BY, execution_id=execution_id)
-        history.decide(session.session_id, [entry])
-    assert history.execution(execution_id).document.outputs == "discarded"
+    history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
+    assert history.execution(execution_id).document.outputs == "accepted"
     assert history.session(session.session_id).status == "closed"
     assert verify_history(folder).outcome is Outcome.WHOLE
 
@@ -170,23 +153,17 @@ def test_a_session_of_another_live_server_is_left_to_that(history, session, exec
     ]
 
 
-def test_a_payload_comes_with_a_decision_also_after_the_end(history, session, execution_id):
-    cell = Payload.of(b'{"id": "%s"}' % execution_id.encode())
-    large = Payload.of(b'{"outputs": "%s"}' % (b"a" * 10_000))
+def test_a_payload_comes_with_a_decision_also_after_the_end(history, session):
+    small = Payload.of(b'[{"source": "a"}]')
+    large = Payload.of(b'[{"source": "%s"}]' % (b"a" * 10_000))
     session.close(closed())
-    for payload in (cell, large):
-        entry = CellDiscarded(
-            at=AT,
-            by=BY,
-            execution_id=execution_id,
-            path="a.ipynb",
-            cell_id=execution_id,
-            cell=payload.digest,
-            after=None,
+    for payload in (small, large):
+        entry = EditsDecided(
+            at=AT, by=BY, path="a.ipynb", decisions=(), open=0, before=payload.digest
         )
         history.decide(session.session_id, [entry], [payload])
     journal = history.journal_path(session.session_id)
     *_, first, last = journal.read_text().splitlines()
-    assert cell.digest in json.loads(first)["payloads"]
+    assert small.digest in json.loads(first)["payloads"]
     assert "payloads" not in json.loads(last)
     assert (journal.parent / "blobs" / large.digest).read_bytes() == large.data

@@ -11,13 +11,9 @@ from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.models import Document, EventsQuery, ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
-    CellDiscarded,
-    CellRestored,
     CellWritten,
     NotebookMoved,
     OutputsAccepted,
-    OutputsDiscarded,
-    OutputsRestored,
     Payload,
     Rejected,
     digest_of,
@@ -182,68 +178,15 @@ def written(execution_id, outputs="held", status="written"):
     return CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document)
 
 
-@pytest.fixture
-def shown(history, session):
-    """Append entries about an execution's cell; return how its outputs and its cell stand."""
+def test_accepted_outputs_stay_accepted(history, session):
     execution_id = run(session, 1, "1", [])
-    cell = Payload.of(b"{}")
-
-    def make(what):
-        about = {"at": AT, "by": PERSON, "execution_id": execution_id}
-        if what == "cell_discarded":
-            return CellDiscarded(
-                **about, path="a.ipynb", cell_id=CellId("c"), cell=cell.digest, after=None
-            )
-        if what == "cell_restored":
-            return CellRestored(**about, path="a.ipynb")
-        if what.startswith("written"):
-            _, outputs, *status = what.split()
-            return written(execution_id, outputs, *status)
-        kinds = {
-            "accepted": OutputsAccepted,
-            "discarded": OutputsDiscarded,
-            "restored": OutputsRestored,
-        }
-        return kinds[what](**about)
-
-    def append(*entries):
-        session.append([make(entry) for entry in entries], [cell])
+    decision = OutputsAccepted(at=AT, by=PERSON, execution_id=execution_id)
+    session.append([decision])
+    assert history.execution(execution_id).document is None
+    for outputs in ("held", "inert"):  # written late
+        session.append([written(execution_id, outputs)])
         document = history.execution(execution_id).document
-        return None if document is None else (document.status, document.outputs)
-
-    return append
-
-
-def test_outputs_that_are_restored_are_as_they_were_before_the_decision(shown):
-    assert shown("written held") == ("written", "held")
-    assert shown("accepted", "written accepted") == ("written", "accepted")
-    assert shown("discarded", "written discarded") == ("written", "discarded")
-    assert shown("restored") == ("written", "accepted")
-    assert shown("written accepted") == ("written", "accepted")
-    assert shown("restored") == ("written", "held")
-    assert shown("restored") == ("written", "held")
-    assert shown("discarded", "discarded", "restored") == ("written", "held")
-
-
-def test_what_is_written_after_a_decision_goes_by_it(shown):
-    assert shown("written inert", "discarded", "written inert") == ("written", "discarded")
-
-
-def test_a_cell_that_is_restored_is_there_again(shown):
-    assert shown("written held") == ("written", "held")
-    assert shown("cell_discarded") == ("discarded", "held")
-    assert shown("written held discarded") == ("discarded", "held")
-    assert shown("cell_restored") == ("written", "held")
-    assert shown("accepted", "cell_discarded", "written accepted discarded") == (
-        "discarded",
-        "accepted",
-    )
-    assert shown("cell_restored") == ("written", "accepted")
-    assert shown("restored") == ("written", "held")
-
-
-def test_decisions_without_a_cell_change_nothing(shown):
-    assert shown("accepted", "restored", "cell_discarded", "cell_restored") is None
+        assert (document.status, document.outputs) == ("written", "accepted")
 
 
 # -- after the end ---------------------------------------------------------------------------------
@@ -251,31 +194,17 @@ def test_decisions_without_a_cell_change_nothing(shown):
 
 def test_people_decide_about_open_and_closed_sessions(history, session, folder):
     execution_id = run(session, 1, "1", [])
-    taken_out = Payload.of(json.dumps({"source": "x" * 20_000}).encode())
     session.append([written(execution_id)])
-    discarded = CellDiscarded(
-        at=AT,
-        by=PERSON,
-        execution_id=execution_id,
-        path="a.ipynb",
-        cell_id=CellId("c"),
-        cell=taken_out.digest,
-        after=None,
-    )
-    about = {"at": AT, "by": PERSON, "execution_id": execution_id}
     entries = [
         reviewed(execution_id, "flagged"),
-        OutputsDiscarded(**about),
-        OutputsRestored(**about),
-        CellRestored(**about, path="a.ipynb"),
+        OutputsAccepted(at=AT, by=PERSON, execution_id=execution_id),
     ]
     for is_open in (True, False):
         for entry in entries:
             history.decide(session.session_id, [entry])
-        history.decide(session.session_id, [discarded], [taken_out])
         record = history.execution(execution_id)
         assert record.review.verdict == "flagged"
-        assert record.document.status == "discarded"
+        assert record.document.outputs == "accepted"
         if is_open:
             session.close(closed())
     history.stop()
@@ -286,26 +215,18 @@ def test_people_decide_about_open_and_closed_sessions(history, session, folder):
         again.stop()
 
 
-@pytest.mark.parametrize(
-    "what", ["reviewed", "restored", "cell_discarded", "cell_restored", "notebook_moved"]
-)
+@pytest.mark.parametrize("what", ["reviewed", "outputs_accepted", "notebook_moved"])
 def test_a_decision_after_the_end_that_no_ledger_tells_is_no_alteration(
     history, session, folder, what
 ):
     execution_id = run(session, 1, "1", [])
     session.close(closed())
-    about = {"at": AT, "by": PERSON, "execution_id": execution_id}
-    cell = Payload.of(b"{}")
     entry = {
         "reviewed": reviewed(execution_id),
-        "restored": OutputsRestored(**about),
-        "cell_discarded": CellDiscarded(
-            **about, path="a.ipynb", cell_id=CellId("c"), cell=cell.digest, after=None
-        ),
-        "cell_restored": CellRestored(**about, path="a.ipynb"),
+        "outputs_accepted": OutputsAccepted(at=AT, by=PERSON, execution_id=execution_id),
         "notebook_moved": NotebookMoved(at=AT, by=PERSON, path="b.ipynb", before="a.ipynb"),
     }[what]
-    history.decide(session.session_id, [entry], [cell])
+    history.decide(session.session_id, [entry])
     (ledger,) = folder.glob("ledger-*.jsonl")
     assert verify_history(folder).outcome is Outcome.WHOLE
     assert b"session_amended" in ledger.read_bytes().splitlines()[-1]

@@ -8,7 +8,6 @@ from jupyter_agent_exec.models import Document, EventsQuery
 from jupyter_agent_exec.records import (
     SERVER,
     By,
-    CellDiscarded,
     CellWritten,
     Entry,
     GrantGiven,
@@ -22,7 +21,7 @@ from jupyter_agent_exec.records import (
     Recovered,
     Rejected,
 )
-from jupyter_agent_exec.types import CellId, ExecutionId
+from jupyter_agent_exec.types import ExecutionId
 from tests.journal.recorded import (
     AT,
     BY,
@@ -135,21 +134,6 @@ def test_events_come_page_by_page(history, session):
     third, end = history.events(session.session_id, EventsQuery(after=then, limit=2))
     assert [event.n for event in (*first, *second, *third)] == [1, 2, 3, 4, 5]
     assert end is None
-
-
-def test_a_cell_taken_out_names_its_notebook(history, session):
-    cell = Payload.of(b"{}")
-    entry = CellDiscarded(
-        at=AT,
-        by=PERSON,
-        execution_id=X,
-        path="a.ipynb",
-        cell_id=CellId("c"),
-        cell=cell.digest,
-        after=None,
-    )
-    session.append([entry], [cell])
-    assert texts(history, session) == [("cell_discarded", "a.ipynb")]
 
 
 def test_events_of_no_session_are_refused(history):

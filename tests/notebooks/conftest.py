@@ -10,12 +10,11 @@ import pytest
 from jupyter_agent_exec.journal.history import History
 from tests.journal.recorded import new_history
 from tests.notebooks.deciding_bench import Bench
-from tests.notebooks.tabs import open_tab
 from tests.notebooks.ways import DictWay, code, notebook
 from tests.real_server import gate
 from tests.sessions.living_notebook import desk
 
-__all__ = ["desk", "gate", "open_tab"]
+__all__ = ["desk", "gate"]
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
-
-from jupyter_agent_exec.notebooks.discarded_cells import CellDecisions
+from typing import Any, Protocol
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
@@ -61,24 +59,10 @@ class Sessions:
 
 
 class Full:
-    """A history on a full disk, once so many decisions are on it."""
-
-    def __init__(self, history: History, room: int = 0) -> None:
-        self._history = history
-        self._room = room
+    """A history on a full disk."""
 
     def decide(self, session_id: SessionId, entries: Any, payloads: Sequence[Any] = ()) -> None:
-        if not self._room:
-            raise HistoryUnavailable("The disk is full.")
-        self._room -= 1
-        self._history.decide(session_id, entries, payloads)
-
-
-class Decisions(NamedTuple):
-    """What a person can decide about."""
-
-    outputs: OutputDecisions
-    cells: CellDecisions
+        raise HistoryUnavailable("The disk is full.")
 
 
 class Published(Protocol):
@@ -108,22 +92,20 @@ class Bench:
             merge_delay=0,
             batch_delay=0,
         )
-        self.about_outputs, self.about_cells = self.deciding(history, history)
+        self.decisions = self.deciding(history, history)
 
-    def deciding(self, history: History, writable: Any) -> Decisions:
+    def deciding(self, history: History, writable: Any) -> OutputDecisions:
         """Return who carries decisions out."""
 
         def publish(action: str, session: Published, id: str | None = None, **told: Any) -> None:
             self.published.append((action, id))
 
-        asked = (
+        return OutputDecisions(
             Sessions(history, writable),
-            history,
             self.placing,
             SimpleNamespace(publish=publish),
+            log=logging.getLogger(__name__),
         )
-        log = logging.getLogger(__name__)
-        return Decisions(OutputDecisions(*asked, log=log), CellDecisions(*asked, log=log))
 
     def _open(self) -> SessionJournal:
         return self.history.open_session(

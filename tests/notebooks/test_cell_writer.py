@@ -66,7 +66,6 @@ class Kept:
         self,
         *reaches: Any,
         cell: NewCell | ExistingCell | None = None,
-        ready: asyncio.Event | None = None,
         state: CellState = RUNNING,
         merge_delay: float = 0,
         batch_delay: float = 0,
@@ -74,7 +73,7 @@ class Kept:
         self.path = "a.ipynb"
         self.printing = Printing()
         self.loop = WriteLoop(
-            Notebooks(reaches), LOG, ready=ready, merge_delay=merge_delay, batch_delay=batch_delay
+            Notebooks(reaches), LOG, merge_delay=merge_delay, batch_delay=batch_delay
         )
         self.writer = CellWriter(
             self.loop,
@@ -105,10 +104,9 @@ class Kept:
 async def kept(
     *reaches: Any,
     cell: NewCell | ExistingCell | None = None,
-    ready: asyncio.Event | None = None,
     state: CellState = RUNNING,
 ) -> AsyncIterator[Kept]:
-    it = Kept(*reaches, cell=cell, ready=ready, state=state)
+    it = Kept(*reaches, cell=cell, state=state)
     task = asyncio.create_task(it.loop.run())
     await it.rest()
     yield it
@@ -139,7 +137,7 @@ async def test_the_cell_appears_grows_and_ends():
         "agent_exec": {"status": "ok", "execution_count": 7, "outputs": "inert"},
         "trusted": True,
     }
-    assert (document.status, document.via, document.outputs) == ("unsaved", "tab", "inert")
+    assert (document.status, document.via, document.outputs) == ("written", "tab", "inert")
     assert (document.path, document.cell_id, document.reason) == ("a.ipynb", "x", None)
 
 
@@ -263,17 +261,6 @@ async def test_a_file_that_somebody_saved_without_the_cell_gets_it_again():
     assert text(file) == "1\n"
 
 
-async def test_a_cell_waits_until_cells_may_be_written():
-    tab = DictWay(notebook())
-    ready = asyncio.Event()
-    async with kept(tab, ready=ready) as it:
-        assert tab.order == []
-        ready.set()
-        await it.rest()
-        assert tab.order == ["x"]
-        await it.ends()
-
-
 async def test_outputs_that_a_person_cleared_come_back_with_the_next():
     tab = DictWay(notebook())
     async with kept(tab) as it:
@@ -307,7 +294,7 @@ async def test_a_deleted_cell_that_a_person_brings_back_shows_the_end():
         document = await it.ends()
     assert text(tab) == "1\n2\n"
     assert tab.cells["x"]["metadata"]["agent_exec"]["status"] == "ok"
-    assert (document.status, document.cell_id, document.reason) == ("unsaved", "x", None)
+    assert (document.status, document.cell_id, document.reason) == ("written", "x", None)
 
 
 async def test_a_cell_that_a_person_deleted_stays_deleted_by_another_way_too():
@@ -373,7 +360,7 @@ async def test_a_notebook_that_is_renamed_is_followed():
         await asyncio.sleep(0)
         it.path, switch.error = "b.ipynb", None
         document = await asyncio.wait_for(it.writer.written, 10)
-    assert (document.status, document.path) == ("unsaved", "b.ipynb")
+    assert (document.status, document.path) == ("written", "b.ipynb")
 
 
 async def test_a_file_that_is_renamed_while_writes_are_gathered_is_followed():
@@ -452,7 +439,7 @@ async def test_an_unacknowledged_source_is_not_taken_for_the_users():
     async with kept(tab, cell=ExistingCell("1", "2")) as it:
         document = await it.ends()
     assert tab.cells["x"]["source"] == "2"
-    assert document.status == "unsaved"
+    assert document.status == "written"
 
 
 async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
@@ -601,7 +588,7 @@ async def test_a_cell_whose_outputs_fail_does_not_keep_others_from_being_written
         it.loop.add(bad)
         told = await asyncio.wait_for(bad.written, 10)
         assert (told.status, told.reason) == ("not_written", "Writing the cell was broken off.")
-        assert (await it.ends()).status == "unsaved"
+        assert (await it.ends()).status == "written"
     assert tab.order == ["x"]
     assert "RecursionError" in caplog.text
 
@@ -647,5 +634,5 @@ async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> Non
     async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
         tab.cells["x"]["source"] = "1 + 12"
         told = await it.ends()
-    assert told.status == "unsaved"
+    assert told.status == "written"
     assert (tab.cells["x"]["source"], tab.cells["x"]["execution_count"]) == ("1 + 12", 7)

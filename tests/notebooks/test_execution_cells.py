@@ -61,7 +61,7 @@ async def test_what_became_of_the_cell_is_recorded_and_told(session: Session):
     await session.run("x", "print()")
     (entry,) = session.owner.entries
     assert entry.execution_id == "x"
-    assert (entry.document.status, entry.document.cell_id) == ("unsaved", "x")
+    assert (entry.document.status, entry.document.cell_id) == ("written", "x")
     assert session.cells.document("x") is None
     assert session.owner.told == ["x"]
     assert session.settled == ["a.ipynb"]
@@ -255,13 +255,12 @@ async def test_late_output_comes_into_the_cell_inert(session: Session, tab: Dict
     assert len(session.owner.entries) == 2
 
 
-@pytest.mark.parametrize("what", ["accepted", "discarded"])
-async def test_late_output_leaves_a_decision_alone(session: Session, tab: DictWay, what: Any):
+async def test_late_output_leaves_accepted_outputs_alone(session: Session, tab: DictWay):
     await session.run("x", "print()")
     before = tab.content
     done = session.owner.records["x"]
     session.owner.records["x"] = replace(
-        done, outputs=[HTML], document=replace(done.document, outputs=what)
+        done, outputs=[HTML], document=replace(done.document, outputs="accepted")
     )
     session.cells.late("x")
     await late_is_written(session, "x")

@@ -1,9 +1,8 @@
-"""What people decide about outputs: recorded first, then done, and done again after a restart."""
+"""Outputs that people accept: recorded first, then shown."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from tests.notebooks.ways import code, notebook
 
 async def test_accepting_brings_the_originals_and_trusts_the_cell(bench: Bench):
     id = bench.ran(1)
-    record = await bench.about_outputs.accept(id, ADA)
+    record = await bench.decisions.accept(id, ADA)
     assert record.document.outputs == "accepted"
     assert record.document.status == "written"
     assert bench.outputs(id) == [SCRIPT]
@@ -32,22 +31,11 @@ async def test_accepting_brings_the_originals_and_trusts_the_cell(bench: Bench):
     assert bench.settled == ["a.ipynb"]
 
 
-async def test_discarding_takes_the_outputs_out_and_accepting_brings_them_back(bench: Bench):
-    id = bench.ran(1)
-    record = await bench.about_outputs.discard(id, ADA)
-    assert record.document.outputs == "discarded"
-    assert bench.outputs(id) == []
-    assert bench.ours(id)["outputs"] == "discarded"
-    assert bench.way.cells[id]["execution_count"] == 1
-    await bench.about_outputs.accept(id, ADA)
-    assert bench.outputs(id) == [SCRIPT]
-
-
 async def test_the_decision_is_on_disk_before_the_notebook_changes(bench: Bench, history: History):
     id = bench.ran(1)
     seen = []
     bench.way.before = lambda: seen.append(history.execution(id).document.outputs)
-    await bench.about_outputs.accept(id, ADA)
+    await bench.decisions.accept(id, ADA)
     assert seen == ["accepted"]
     entry = history.journal_path(bench.session.session_id).read_text().splitlines()[-2]
     assert '"type":"outputs_accepted"' in entry
@@ -60,7 +48,7 @@ async def test_what_cannot_be_recorded_is_not_done(bench: Bench, history: Histor
     history.stop()
 
     after = new_history(history.folder)
-    decisions = bench.deciding(after, Full(after)).outputs
+    decisions = bench.deciding(after, Full())
     before = bench.way.content
     with pytest.raises(HistoryUnavailable):
         await decisions.accept(id, ADA)
@@ -74,50 +62,46 @@ async def test_a_closed_session_is_decided_on_after_a_restart(bench: Bench, hist
     history.stop()
     after = new_history(history.folder)
     bench.start(after)
-    record = await bench.about_outputs.accept(id, ADA)
+    record = await bench.decisions.accept(id, ADA)
     assert record.document.outputs == "accepted"
     assert bench.outputs(id) == [SCRIPT]
     after.stop()
 
 
 async def test_all_that_is_held_is_accepted_where_the_cell_still_is(bench: Bench):
-    run_again, held, gone, inert, discarded = (
+    run_again, held, gone, inert = (
         bench.ran(1),
         bench.ran(2),
         bench.ran(3),
         bench.ran(4, outputs=(INERT,), what="inert"),
-        bench.ran(5),
     )
     bench.way.cells[run_again]["execution_count"] = 7
-    await bench.about_outputs.discard(discarded, ADA)
     del bench.way.content["cells"][bench.way.order.index(gone)]
-    records = await bench.about_outputs.accept_all(bench.session.session_id, ADA)
+    records = await bench.decisions.accept_all(bench.session.session_id, ADA)
     assert [record.id for record in records] == [held]
     assert bench.outputs(held) == [SCRIPT]
     assert bench.outputs(inert) == [INERT]
-    assert bench.outputs(discarded) == []
 
 
 async def test_what_runs_cannot_be_decided_on(bench: Bench):
     id = new_execution_id()
     entry, source = accepted(id, 1, "show()")
     bench.session.append([entry], [source])
-    for decide in (bench.about_outputs.accept, bench.about_outputs.discard):
-        with pytest.raises(NotFinished) as refused:
-            await decide(id, ADA)
-        assert refused.value.detail["status"] == "queued"
+    with pytest.raises(NotFinished) as refused:
+        await bench.decisions.accept(id, ADA)
+    assert refused.value.detail["status"] == "queued"
 
 
 async def test_an_execution_that_is_not_there_is_told(bench: Bench):
     with pytest.raises(ExecutionNotFound):
-        await bench.about_outputs.accept(new_execution_id(), ADA)
+        await bench.decisions.accept(new_execution_id(), ADA)
 
 
 async def test_a_cell_that_is_gone_is_told_and_nothing_recorded(bench: Bench, history: History):
     id = bench.ran(1)
     bench.way.content = notebook(code("a"))
     with pytest.raises(CellNotFound) as refused:
-        await bench.about_outputs.accept(id, ADA)
+        await bench.decisions.accept(id, ADA)
     assert refused.value.detail["cell_ids"] == ["a"]
     assert history.execution(id).document.outputs == "held"
 
@@ -127,7 +111,7 @@ async def test_an_execution_without_a_cell_is_told(bench: Bench):
     entry, source = accepted(id, 1, "show()")
     bench.session.append([entry, finished(id, [])[0]], [source])
     with pytest.raises(CellNotFound):
-        await bench.about_outputs.accept(id, ADA)
+        await bench.decisions.accept(id, ADA)
 
 
 async def test_a_cell_that_was_run_again_is_left_alone(bench: Bench):
@@ -135,14 +119,14 @@ async def test_a_cell_that_was_run_again_is_left_alone(bench: Bench):
     bench.way.content = notebook({**bench.way.cells[id], "execution_count": 9})
     before = bench.way.content
     with pytest.raises(DocumentChanged):
-        await bench.about_outputs.accept(id, ADA)
+        await bench.decisions.accept(id, ADA)
     assert bench.way.content is before
 
 
 async def test_a_source_that_was_edited_stays_edited(bench: Bench):
     id = bench.ran(1)
     bench.way.content = notebook({**bench.way.cells[id], "source": "a person's"})
-    await bench.about_outputs.accept(id, ADA)
+    await bench.decisions.accept(id, ADA)
     assert bench.way.cells[id]["source"] == "a person's"
     assert bench.outputs(id) == [SCRIPT]
 
@@ -154,7 +138,7 @@ async def test_a_cell_that_changes_at_this_very_moment_is_looked_at_again(bench:
         bench.way.content = notebook({**bench.way.cells[id], "source": "just now"})
 
     bench.way.before = edit
-    await bench.about_outputs.accept(id, ADA)
+    await bench.decisions.accept(id, ADA)
     assert bench.way.cells[id]["source"] == "just now"
     assert bench.outputs(id) == [SCRIPT]
 
@@ -168,7 +152,7 @@ async def test_a_cell_that_is_run_again_at_this_very_moment_is_left_alone(bench:
 
     bench.way.before = run_again
     with pytest.raises(DocumentChanged):
-        await bench.about_outputs.accept(id, ADA)
+        await bench.decisions.accept(id, ADA)
     assert bench.outputs(id) == []
 
 
@@ -176,7 +160,7 @@ async def test_a_cell_that_is_still_written_is_waited_for(bench: Bench):
     id = bench.ran(1)
     lock = bench.placing.lock(id)
     async with lock:
-        task = asyncio.create_task(bench.about_outputs.accept(id, ADA))
+        task = asyncio.create_task(bench.decisions.accept(id, ADA))
         for _ in range(20):
             await asyncio.sleep(0)
         assert bench.outputs(id) == [INERT]
@@ -184,72 +168,8 @@ async def test_a_cell_that_is_still_written_is_waited_for(bench: Bench):
     assert bench.outputs(id) == [SCRIPT]
 
 
-@pytest.mark.parametrize(
-    ("outputs", "what"), [((SCRIPT,), "held"), ((INERT,), "inert")], ids=["held", "inert"]
-)
-@pytest.mark.parametrize("decide", ["accept", "discard"])
-async def test_a_decision_taken_back_leaves_the_notebook_as_it_was(
-    bench: Bench, outputs: Any, what: Any, decide: str
-):
-    id = bench.ran(1, outputs=outputs, what=what)
-    await bench.about_outputs.accept(id, ADA)
-    await bench.about_outputs.restore(id, ADA)
-    before = bench.way.content
-    record = await getattr(bench.about_outputs, decide)(id, ADA)
-    assert bench.way.content != before
-    record = await bench.about_outputs.restore(id, ADA)
-    assert bench.way.content == before
-    assert bench.outputs(id) == [INERT]
-    assert bench.ours(id).get("held") == (["application/javascript"] if what == "held" else None)
-    assert record.document.outputs == what
-    assert bench.history.execution(id).document.outputs == what
-
-
-async def test_what_was_decided_before_comes_back(bench: Bench):
-    id = bench.ran(1)
-    await bench.about_outputs.accept(id, ADA)
-    before = bench.way.content
-    await bench.about_outputs.discard(id, ADA)
-    record = await bench.about_outputs.restore(id, ADA)
-    assert record.document.outputs == "accepted"
-    assert bench.way.content == before
-    record = await bench.about_outputs.restore(id, ADA)
-    assert record.document.outputs == "held"
-    assert bench.outputs(id) == [INERT]
-
-
-async def test_taking_back_is_recorded_before_it_is_done(bench: Bench, history: History):
-    id = bench.ran(1)
-    await bench.about_outputs.accept(id, ADA)
-    seen = []
-    bench.way.before = lambda: seen.append(history.execution(id).document.outputs)
-    await bench.about_outputs.restore(id, ADA)
-    assert seen == ["held"]
-    entry = history.journal_path(bench.session.session_id).read_text().splitlines()[-2]
-    assert '"type":"outputs_restored"' in entry
-    assert '"username":"ada"' in entry
-
-
-async def test_all_that_nobody_decided_on_is_discarded(bench: Bench):
-    held, inert, accepted_, nothing, run_again = (
-        bench.ran(1),
-        bench.ran(2, outputs=(INERT,), what="inert"),
-        bench.ran(3),
-        bench.ran(4, outputs=(), what="inert"),
-        bench.ran(5),
-    )
-    await bench.about_outputs.accept(accepted_, ADA)
-    bench.changes(run_again, execution_count=7)
-    records = await bench.about_outputs.discard_all(bench.session.session_id, ADA)
-    assert [record.id for record in records] == [held, inert]
-    assert bench.outputs(held) == bench.outputs(inert) == []
-    assert bench.outputs(accepted_) == [SCRIPT]
-    assert bench.outputs(run_again) == [INERT]
-    assert bench.history.execution(nothing).document.outputs == "inert"
-
-
 async def test_whoever_watches_is_told_also_after_the_session_s_end(bench: Bench):
     id = bench.ran(1)
     bench.session.close(closed())
-    await bench.about_outputs.discard(id, ADA)
+    await bench.decisions.accept(id, ADA)
     assert bench.published == [("execution", id)]

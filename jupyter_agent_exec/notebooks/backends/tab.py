@@ -192,8 +192,7 @@ KERNEL_TIMEOUT: Final = 10.0
 """Seconds to wait for a kernel that a page starts. After that, the page may wait for the user."""
 
 REMEMBERED: Final = 256
-"""How many files to remember that were written directly, not through their tabs, and how many
-tabs."""
+"""How many files to remember that were written directly, not through their tabs."""
 
 
 class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,8 +210,6 @@ class TabBackend:
 
     Parameters
     ----------
-    announced
-        Called with what a tab tells of the cells of agents that it has.
     timeout
         Seconds to wait for a page's answer.
     kernel_timeout

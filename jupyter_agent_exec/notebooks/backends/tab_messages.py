@@ -7,19 +7,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ...types import CellId, ExecutionId
 from ..changes import Change, Expected, Notebook
 
 # -- from a page -----------------------------------------------------------------------------------
-
-
-class FileCells(Struct, frozen=True, kw_only=True):
-    """The executions whose cells were in a tab when it last read or saved its file."""
-
-    number: int
-    """How often the tab has read or saved the file."""
-    event: Literal["read", "saved"]
-    executions: list[ExecutionId]
 
 
 class TabState(Struct, frozen=True, kw_only=True):
@@ -42,12 +32,6 @@ class TabState(Struct, frozen=True, kw_only=True):
     """Whether the page is starting a kernel for it."""
     hash: str | None
     """Hash of the file when the page last read or saved it."""
-    file: FileCells | None = None
-    """None if the page is older than this field."""
-    deleted: list[ExecutionId] = []
-    """The executions whose cells were deleted since the tab last read or saved its file."""
-    deleted_cells: list[CellId] = []
-    """The cells that agents changed or added, and that were deleted since then."""
 
 
 class Announce(Struct, frozen=True, kw_only=True, tag_field="op", tag="announce"):
