@@ -815,6 +815,10 @@ class PolicySet(LedgerEntry, frozen=True, kw_only=True, tag="policy_set"):
     policy: Mapping[PolicyKind, RecordedMode | EditMode]
 
 
+class RecordedCaps(Caps, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """The limits of an agent token. Earlier versions wrote one more, which is ignored."""
+
+
 class TokenMinted(LedgerEntry, frozen=True, kw_only=True, tag="token_minted"):
     """A user created an agent token. The server accepts no token without this entry."""
 
@@ -823,7 +827,7 @@ class TokenMinted(LedgerEntry, frozen=True, kw_only=True, tag="token_minted"):
     scopes: tuple[str, ...]
     approval: RecordedMode | None
     edits: EditMode | None = None
-    caps: Caps
+    caps: RecordedCaps
     expires_at: str
     secret_sha256: Digest
     secret_expires_at: str | None = None

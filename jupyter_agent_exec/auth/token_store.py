@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
-from ..models import Caps
-from ..records import TokenMinted, timestamp
+from ..records import RecordedCaps, TokenMinted, timestamp
 from ..storage.shared_file import SharedFile
 from ..types import Digest, EditMode, RecordedMode, TokenId
 
@@ -45,7 +44,7 @@ class StoredToken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[str, ...]
     approval: RecordedMode | None = None
     edits: EditMode | None = None
-    caps: Caps = Caps()
+    caps: RecordedCaps = RecordedCaps()
     username: str
     display_name: str
     created_at: str

@@ -25,6 +25,7 @@ from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticat
 from ..models import MintToken, Token, TokenRef, derive
 from ..records import (
     LedgerEntry,
+    RecordedCaps,
     TokenExtended,
     TokenMinted,
     TokenRenewed,
@@ -178,7 +179,7 @@ class Tokens:
             scopes=tuple(asked.scopes),
             approval=asked.approval,
             edits=asked.edits,
-            caps=asked.caps,
+            caps=derive(RecordedCaps, asked.caps),
             username=caller.username,
             display_name=caller.display_name,
             created_at=timestamp(now),

@@ -27,10 +27,11 @@ from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.ledger import Ledger, TokenEntries, ledger_paths
-from jupyter_agent_exec.models import Caps, MintToken
+from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import (
     By,
     LedgerEntry,
+    RecordedCaps,
     TokenExtended,
     TokenMinted,
     TokenRenewed,
@@ -208,8 +209,8 @@ def test_a_token_that_no_ledger_minted_is_not_known(tmp_path: Path) -> None:
     [
         {"secret_sha256": digest_of(b"another")},
         {"scopes": ("exec:scratch", "history:read:all")},
-        {"caps": Caps(kernels=1000)},
-        {"caps": Caps()},
+        {"caps": RecordedCaps(kernels=1000)},
+        {"caps": RecordedCaps()},
         {"approval": None},
         {"expires_at": "3999-11-21T17:00:00.000Z"},
         {"label": "Another"},
@@ -222,7 +223,7 @@ def test_a_token_that_no_ledger_minted_is_not_known(tmp_path: Path) -> None:
 def test_a_token_that_was_changed_since_it_was_minted_is_not_known(
     tmp_path: Path, changed: dict[str, Any]
 ) -> None:
-    given = replace(token(1), caps=Caps(kernels=1), approval="always")
+    given = replace(token(1), caps=RecordedCaps(kernels=1), approval="always")
     note(tmp_path, minted(given))
     put(tmp_path, given)
     assert known(tmp_path) == [given]

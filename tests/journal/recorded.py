@@ -17,7 +17,6 @@ from jupyter_agent_exec.journal.journal import SessionJournal
 from jupyter_agent_exec.journal.sink import Sink
 from jupyter_agent_exec.models import (
     Agent,
-    Caps,
     ExecutionKernel,
     Limits,
     ScratchTarget,
@@ -42,6 +41,7 @@ from jupyter_agent_exec.records import (
     Payload,
     PersonRan,
     PolicySet,
+    RecordedCaps,
     Rejected,
     Reviewed,
     TokenMinted,
@@ -259,7 +259,7 @@ def minted(id: TokenId) -> TokenMinted:
         label="Analyst",
         scopes=("exec:scratch", "files"),
         approval="first",
-        caps=Caps(kernels=2),
+        caps=RecordedCaps(kernels=2),
         expires_at="2999-01-01T00:00:00.000Z",
         secret_sha256=Digest("0" * 64),
     )
