@@ -229,20 +229,12 @@ def opening(body: bytes) -> Request:
     return Request("post", "/sessions", {}, "", body, {})
 
 
-def completing(code: str) -> Request:
-    body = json.dumps({"code": code}).encode()
-    return Request("post", "/sessions/{session_id}/complete", {"session_id": ""}, "", body, {})
-
-
 DEEP = nested(600)
 
 
 @examples(short=250)
 @example(opening(b'{"title": NaN, "title": %b}' % json.dumps(DEEP).encode()))
 @example(opening(b'{"target": {"kind": %b%b}}' % (b"[" * 990, b"]" * 990)))
-@example(completing("\f"))
-@example(completing("x" * 100_000))
-@example(completing("x" * 2_000_000))
 @given(asked=requests())
 def test_every_request_is_answered_or_refused_as_all_are(bench: Bench, asked: Request) -> None:
     answered = bench.ask(asked)

@@ -1,8 +1,8 @@
 """Holds executions while agents are paused, and until the user approves them.
 
 Executions wait (`wait_until_allowed`). Requests that cannot wait are refused at once (`check`):
-edits of the notebook, uploads, deletions, completion, answers to input, and restarts. An approval
-is valid for one incarnation of the session's kernel. Each new kernel needs new approvals.
+edits of the notebook, uploads, deletions, answers to input, and restarts. An approval is valid for
+one incarnation of the session's kernel. Each new kernel needs new approvals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inspects a kernel without an execution: variables, completion, documentation.
+"""Inspects a kernel without an execution: variables, packages, environment.
 
 If the kernel has subshells, one of them answers, even while the kernel runs code. Otherwise, the
 main shell answers when nobody else needs it. These requests have their own ids, belong to no
@@ -56,8 +56,6 @@ class Question(NamedTuple):
     given: dict[str, Any]
     timeout: float
     """Seconds to wait for the answer."""
-    msg_type: str | None = None
-    """Type of the request to a kernel other than IPython; None if there is no such request."""
 
 
 class Unanswered(Exception):
@@ -115,6 +113,8 @@ class Inspector:
         ------
         Unanswered, KernelUnavailable
         """
+        if not self.is_python:
+            raise Unanswered
         answer = await self._asked(question, aside=aside)
         if answer.get("ename") == NOT_REGISTERED:  # somebody has removed our code
             await self._answer(ASIDE, self.register, question.timeout)
@@ -185,8 +185,6 @@ class Inspector:
 
     def _told(self, answer: dict[str, Any]) -> Any:
         """Return the content of an answer; raise Unanswered if it is not valid."""
-        if not self.is_python and answer.get("status") == "ok":
-            return answer
         try:
             return msgspec.json.decode(answer["told"])
         except (KeyError, TypeError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
@@ -296,18 +294,14 @@ class Inspector:
         self._pending.pop(msg_id, None)
 
     def _send(self, question: Question, subshell: str | None, msg_id: str) -> None:
-        msg_type, content = question.msg_type, question.given
-        if self.is_python:
-            self.prepare()
-            data = {
-                "question": question.name,
-                "given": question.given,
-                "behind": msgspec.structs.asdict(self._link.activity.latest_request),
-            }
-            msg_type = "comm_open"
-            content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
-        assert msg_type is not None
-        self._channels.send("shell", msg_type, content, msg_id=msg_id, subshell_id=subshell)
+        self.prepare()
+        data = {
+            "question": question.name,
+            "given": question.given,
+            "behind": msgspec.structs.asdict(self._link.activity.latest_request),
+        }
+        content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
+        self._channels.send("shell", "comm_open", content, msg_id=msg_id, subshell_id=subshell)
 
 
 def _settle(answer: asyncio.Future[dict[str, Any]], content: dict[str, Any]) -> None:

@@ -1,8 +1,7 @@
-"""Inspection of a session's kernel: variables, completion, documentation, packages.
+"""Inspection of a session's kernel: variables and packages.
 
-None of these is an execution. Variables are read without running user code, and packages with
-Python's own `importlib.metadata`. Completion and documentation may run code, so they need approval
-as code does, and are recorded.
+Neither is an execution. Variables are read without running user code, and packages with Python's
+own `importlib.metadata`.
 """
 
 from __future__ import annotations
@@ -32,16 +31,9 @@ from .session import LiveSession
 T = TypeVar("T")
 
 ANSWER_TIMEOUT: Final = 15.0
-"""Seconds; the first completion in a kernel's life imports much, and the machine may be busy."""
+"""Seconds; the machine may be busy."""
 PACKAGES_TIMEOUT: Final = 30.0
 """Seconds; there may be many packages, on a slow disk."""
-
-MOST_LINE: Final = 5_000
-"""Characters of the line at the cursor: IPython's time grows with the square of it."""
-
-MOST_COMPLETIONS: Final = 500
-MOST_CHARACTERS: Final = 100_000
-"""Maximum number of characters of documentation to return."""
 
 _Variable = tuple[
     str,
@@ -59,19 +51,12 @@ _Package = tuple[str, str, list[str]]
 class KernelInspection:
     """Inspects the kernels of sessions.
 
-    Parameters
-    ----------
-    may_run_code
-        Whether agents get completion and documentation from kernels, which may run code for them.
-
     Raises
     ------
     SessionNotFound, SessionClosed, InvalidRequest, LanguageNotSupported
         The request cannot be answered.
     Paused
         The user has paused all agents.
-    Forbidden, ApprovalRequired, TooManyRequests, HistoryUnavailable
-        Completion and documentation only: they are switched off, or refused now.
     KernelBusy
         The kernel runs code and cannot answer meanwhile.
     KernelUnavailable
@@ -116,12 +101,7 @@ class KernelInspection:
         ]
         return PackageList(packages=packages, more=more)
 
-    async def _ask(
-        self,
-        live: LiveSession,
-        question: Question,
-        kind: type[T],
-    ) -> T:
+    async def _ask(self, live: LiveSession, question: Question, kind: type[T]) -> T:
         """Send a question to a session's kernel, if the kernel can answer now."""
         check = partial(live.gate.check, question.name.capitalize(), is_code=False)
         check()

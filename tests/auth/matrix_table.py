@@ -29,8 +29,6 @@ GET    sessions/{session_id}/journal            200 200 200   200 200 404 200 20
 GET    sessions/{session_id}/events             200 200 200   200 200 404 200 200
 GET    sessions/{session_id}/guide              200 200 200   200 200 404 200 200
 GET    sessions/{session_id}/variables          200 200 200   200 403 404 200 200
-POST   sessions/{session_id}/complete           400 403 400   400 403 404 400 403
-POST   sessions/{session_id}/inspect            400 403 400   400 403 404 400 403
 GET    sessions/{session_id}/packages           200 200 200   200 403 404 200 200
 GET    sessions/{session_id}/files              200 200 200   200 403 404 403 403
 GET    sessions/{session_id}/files/{path}       200 200 200   200 403 404 403 403

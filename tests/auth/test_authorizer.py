@@ -78,8 +78,6 @@ ASKED_FOR = {
     "POST sessions/{session_id}/accept": DECIDE_THERE,
     "PUT sessions/{session_id}/review": [EXECUTE],
     "GET sessions/{session_id}/variables": [EXECUTE],
-    "POST sessions/{session_id}/complete": [EXECUTE],
-    "POST sessions/{session_id}/inspect": [EXECUTE],
     "GET sessions/{session_id}/packages": [EXECUTE],
     "GET sessions/{session_id}/files": [WRITE_CONTENTS],
     "GET sessions/{session_id}/files/{path}": [WRITE_CONTENTS],

@@ -34,7 +34,6 @@ CODE = [
     Way("PUT", "sessions/{id}/files/Makefile", "all:"),
     Way("PUT", "sessions/{id}/files/jupyter_server_config.json", "{}"),
     Way("DELETE", "sessions/{id}/files/sales_tools.py", None),
-    Way("POST", "sessions/{id}/inspect", {"code": "print"}),
     *(
         Way("PATCH", f"notebooks/{NOTEBOOK}/cells", {"session_id": "{id}", "edits": [edit]})
         for edit in (
@@ -59,9 +58,7 @@ DATA = [
         )
     ),
 ]
-COMPLETE = Way("POST", "sessions/{id}/complete", {"code": "pri"})
 LOOKS = [
-    COMPLETE,
     Way("GET", "sessions/{id}/variables", None),
     Way("GET", "sessions/{id}/packages", None),
 ]
@@ -140,13 +137,11 @@ async def test_no_code_gets_through_before_approval(
     denied = {(each.code, each.method, each.route) for each in ledger(history_dir, AccessDenied)}
     assert denied >= {("approval_required", way.method, route_of(way)) for way in CODE}
     await bench.passed([*DATA, *LOOKS])
-    assert (await bench.goes(COMPLETE)).json["static"] is True
     execution = await asks(bench.agent, bench.session, "1", placement="none")
     await bench.refused(CODE, 403, "approval_required")
     assert (await approve(agent, execution)).status == 200
     await finished(agent, execution)
     await bench.passed([*CODE, *DATA, *LOOKS])
-    assert (await bench.goes(COMPLETE)).json["static"] is False
 
 
 async def test_with_always_a_change_needs_a_grant_and_one_approval_is_not_enough(
@@ -212,24 +207,15 @@ async def test_in_a_pause_no_cell_of_an_execution_comes_or_changes(
 
 
 async def test_what_runs_code_counts_against_the_cap(agent: Agent, ask: Send) -> None:
-    mine = TokenAgent(ask, (await mint(agent, caps={"executions_per_minute": 4}))[1])
+    mine = TokenAgent(ask, (await mint(agent, caps={"executions_per_minute": 2}))[1])
     session = await mine.open(allow_stdin=True)
     execution = await mine.run(session, "input()", wait=30)
     assert execution["status"] == "awaiting_input"
     answered = await mine.ask("POST", f"executions/{execution['id']}/input", {"value": "1"})
     assert answered.status == 200
     assert (await mine.get(f"executions/{execution['id']}?wait=30")).json["status"] == "ok"
-    for route, said in (
-        (f"sessions/{session['id']}/complete", {"code": "pri"}),
-        (f"sessions/{session['id']}/inspect", {"code": "print"}),
-    ):
-        assert (await mine.ask("POST", route, said)).status == 200
-    for verb in ("complete", "inspect", "restart"):
-        said = None if verb == "restart" else {"code": "print"}
-        refused = await mine.ask("POST", f"sessions/{session['id']}/{verb}", said)
-        assert (refused.status, refused.json["code"]) == (429, "too_many_requests"), verb
-    looked = [each for each in await entries(agent, session) if each["type"] == "kernel_inspected"]
-    assert [each["kind"] for each in looked] == ["complete", "inspect"]
+    refused = await mine.ask("POST", f"sessions/{session['id']}/restart")
+    assert (refused.status, refused.json["code"]) == (429, "too_many_requests")
     assert (await mine.get(f"sessions/{session['id']}/variables")).status == 200
 
 
@@ -244,33 +230,6 @@ async def test_an_agent_answers_input_only_where_its_code_may_run(agent: Agent, 
     refused = await mine.ask("POST", route, {"value": "steal()"})
     assert (refused.status, refused.json["code"]) == (403, "approval_required")
     assert (await agent.ask("POST", route, {"value": "pass", "wait": 30})).json["status"] == "ok"
-
-
-@pytest.mark.parametrize("agent_exec_config", [{"allow_completion": False}])
-async def test_an_operator_can_switch_off_what_looks_run_code_for(agent: Agent) -> None:
-    session = await agent.open()
-    path = f"sessions/{session['id']}"
-    refused = await agent.ask("POST", f"{path}/inspect", {"code": "print"})
-    assert (refused.status, refused.json["code"]) == (403, "forbidden")
-    told = (await agent.ask("POST", f"{path}/complete", {"code": "prin"})).json
-    assert told == {
-        "completions": [{"text": "print", "type": "function"}],
-        "cursor_start": 0,
-        "cursor_end": 4,
-        "more": 0,
-        "static": True,
-    }
-    assert (await agent.get(f"sessions/{session['id']}/variables")).status == 200
-
-
-async def test_a_token_can_be_without_completion(agent: Agent, ask: Send) -> None:
-    mine = TokenAgent(ask, (await mint(agent, caps={"completion": False}))[1])
-    session = await mine.open()
-    path = f"sessions/{session['id']}"
-    refused = await mine.ask("POST", f"{path}/inspect", {"code": "print"})
-    assert (refused.status, refused.json["code"]) == (403, "forbidden")
-    assert (await mine.ask("POST", f"{path}/complete", {"code": "pri"})).json["static"] is True
-    assert "kernel_inspected" not in [each["type"] for each in await entries(agent, session)]
 
 
 # -- what is approved is what the cell shows -------------------------------------------------------

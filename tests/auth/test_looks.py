@@ -61,8 +61,6 @@ def refused_requests(route: str) -> list[tuple[str, str, Any]]:
         ("POST", f"{route}/steps", {"steps": [{"source": "x = 2"}]}),
         ("POST", f"{route}/restart", {}),
         ("POST", f"{route}/restore", {}),
-        ("POST", f"{route}/inspect", {"code": "x"}),
-        ("POST", f"{route}/complete", {"code": "x"}),
         ("GET", f"{route}/files", None),
         ("PATCH", f"notebooks/{NOTEBOOK}/cells", {"changes": [insert]}),
     ]

@@ -60,7 +60,7 @@ def test_a_ticked_notebook_gives_all_rights_and_a_pattern_the_chosen_ones() -> N
 
 
 def test_all_that_a_token_can_have_is_in_the_form() -> None:
-    assert set(CAPS) == set(Caps.__struct_fields__) - {"completion"}
+    assert set(CAPS) == set(Caps.__struct_fields__)
     asked = sent(
         approval=["always"],
         edits=["propose"],
@@ -105,14 +105,11 @@ def test_a_scope_is_said_in_words(scope: str, line: str) -> None:
 
 
 def test_limits_and_approval_are_said_in_words() -> None:
-    limited = token(
-        approval="first", edits="apply", caps=Caps(output_bytes=1_000_000, completion=False)
-    )
+    limited = token(approval="first", edits="apply", caps=Caps(output_bytes=1_000_000))
     assert TokenRow(limited).lines[1:] == [
         "Needs your approval: once for each agent, until the kernel restarts",
         "Edits of notebooks: change cells at once",
         "Output kept for a cell, in bytes: at most 1,000,000",
-        "No completions or documentation from kernels",
     ]
 
 

@@ -42,12 +42,12 @@ def test_a_token_is_shown_once_and_runs_code_until_it_is_revoked(
 
 def test_what_is_asked_for_is_what_is_minted(cli: Cli) -> None:
     words = "--scope exec:notebook:work/* --scope files --expires-in 90m --approval always"
-    caps = "--per-minute 1 --at-once 2 --timeout 3 --output-bytes 4000 --kernels 5 --no-completion"
+    caps = "--per-minute 1 --at-once 2 --timeout 3 --output-bytes 4000 --kernels 5"
     minted = json.loads(cli("token", "new", "a", *words.split(), *caps.split(), "--json").stdout)
     token = minted["token"]
     assert token["scopes"] == ["exec:notebook:work/*", "files"]
     assert token["approval"] == "always"
-    assert list(token["caps"].values()) == [1, 2, 3, 4000, 5, False]
+    assert list(token["caps"].values()) == [1, 2, 3, 4000, 5]
     assert minted["secret"].startswith(f"jaex_{token['id']}_")
 
 

@@ -1,4 +1,4 @@
-"""Looking into a session's kernel: variables, completion, documentation, packages."""
+"""Looking into a session's kernel: variables and packages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_variables_are_the_users_own_by_name(agent: Agent) -> None:
     assert (await agent.get(f"sessions/{session['id']}/variables", limit=2)).json["more"] == 3
 
 
-async def test_all_is_answered_while_code_runs_and_what_may_run_code_is_recorded(
+async def test_all_is_answered_while_code_runs_and_nothing_is_recorded(
     agent: Agent, gate: Gate
 ) -> None:
     session = await agent.open()
@@ -50,31 +50,10 @@ async def test_all_is_answered_while_code_runs_and_what_may_run_code_is_recorded
     before = await entries(agent, session)
     path = f"sessions/{session['id']}"
     assert await names(agent, session) == ["quokka"]
-    completed = await agent.ask("POST", f"{path}/complete", {"code": "quok"})
-    assert completed.json == {
-        "completions": [{"text": "quokka", "type": "instance"}],
-        "cursor_start": 0,
-        "cursor_end": 4,
-        "more": 0,
-        "static": False,
-    }
-    asked = {"code": "len(quokka)", "cursor_pos": 2}
-    inspected = (await agent.ask("POST", f"{path}/inspect", asked)).json
-    assert inspected["found"]
-    assert "Return the number of items" in inspected["text"]
-    assert "\x1b" not in inspected["text"]
     found = (await agent.get(f"{path}/packages", match="PyZMQ")).json
     assert [each["import_names"] for each in found["packages"]] == [["zmq"]]
     assert (await agent.get(path)).json["kernel"]["execution_state"] == "busy"
-    *earlier, first, second = await entries(agent, session)
-    assert earlier == before
-    for entry in (first, second):
-        assert (entry["type"], entry["by"]["kind"]) == ("kernel_inspected", "person")
-    assert (first["kind"], first["cursor_pos"]) == ("complete", 4)
-    assert (second["kind"], second["cursor_pos"]) == ("inspect", 2)
-    events = (await agent.get(f"{path}/events")).json["events"]
-    told = [each["text"] for each in events if each["type"] == "kernel_inspected"]
-    assert told == ["quok", "len(quokka)"]
+    assert await entries(agent, session) == before
     await asyncio.to_thread(gate.let_it_go_on)
     assert (await finished(agent, running))["text"] == "went on\n"
 
@@ -87,9 +66,6 @@ async def test_what_was_said_wrongly_is_named(agent: Agent) -> None:
         (await agent.get(f"{path}/packages", limit=10_001), "limit"),
         (await agent.get(f"{path}/packages", match="x" * 201), "match"),
         (await agent.get(f"{path}/variables", sort="name"), "sort"),
-        (await agent.ask("POST", f"{path}/complete", {"code": "a", "cursor_pos": 2}), "cursor_pos"),
-        (await agent.ask("POST", f"{path}/inspect", {"code": ""}), "code"),
-        (await agent.ask("POST", f"{path}/inspect", {"code": "a", "detail_level": 2}), None),
         (await agent.ask("POST", f"{path}/executions", {"source": "1", "values": {"": "1"}}), None),
     ]
     for answered, field in asked:
@@ -100,18 +76,6 @@ async def test_what_was_said_wrongly_is_named(agent: Agent) -> None:
     await agent.ask("POST", f"{path}/close")
     closed = await agent.get(f"{path}/variables")
     assert (closed.status, closed.json["code"]) == (409, "session_closed")
-
-
-async def test_code_that_no_kernel_can_complete_is_answered_at_once(agent: Agent) -> None:
-    path = f"sessions/{(await agent.open())['id']}"
-    for code in ("\f", "%%time\n\f", "\0"):  # IPython's completer raises an error at a form feed
-        answered = await agent.ask("POST", f"{path}/complete", {"code": code})
-        assert (answered.status, answered.json["cursor_end"]) == (200, len(code))
-    for code in ("x" * 5_001, "1\n" * 50_001, "1\n" + "x" * 5_001 + "\n"):
-        for verb in ("complete", "inspect"):
-            asked = {"code": code, "cursor_pos": min(len(code), 10)}
-            refused = await agent.ask("POST", f"{path}/{verb}", asked)
-            assert (refused.status, refused.json["detail"]["field"]) == (400, "code")
 
 
 async def test_a_session_without_a_kernel_says_so(agent: Agent) -> None:

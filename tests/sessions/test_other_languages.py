@@ -28,11 +28,10 @@ class Language(NamedTuple):
     endless: str
     keeps_variables: bool = True
     """Whether they stay after an interrupt."""
-    incomplete: str = "prin"
 
 
 LANGUAGES = {
-    "bash": Language("echo hello", "false", "x=42", "echo $x", "sleep 600", incomplete="ech"),
+    "bash": Language("echo hello", "false", "x=42", "echo $x", "sleep 600"),
     "ir": Language('cat("hello")', 'stop("no")', "x <- 42", "x", "while (TRUE) Sys.sleep(0.1)"),
     "deno": Language(
         'console.log("hello")',
@@ -41,7 +40,6 @@ LANGUAGES = {
         "x",
         "while (true) {}",
         keeps_variables=False,
-        incomplete="cons",
     ),
     "xpython": Language(
         'print("hello")', "1 / 0", "x = 42", "x", "while True: pass", keeps_variables=False
@@ -117,13 +115,6 @@ def test_its_environment_is_said_as_far_as_it_is_known(session: Session, kernel_
     assert told["language"]
     assert told["reason"] == "Only Python's kernel (ipykernel) tells which packages it has."
     assert session.requirements() == f"# {told['reason']}\n"
-
-
-def test_names_are_completed(session: Session, kernel_name: str) -> None:
-    incomplete = LANGUAGES[kernel_name].incomplete
-    assert any(
-        each.text.startswith(incomplete) for each in session.complete(incomplete).completions
-    )
 
 
 def test_an_interrupt_ends_code_and_the_answer_says_if_variables_are_gone(

@@ -1,4 +1,4 @@
-"""Reads variables, values, names and packages in an IPython kernel, which never imports it.
+"""Reads variables, values and packages in an IPython kernel, which never imports it.
 
 The server sends this code once in a kernel's life. It stays there as the target of a comm, outside
 every namespace of the user. The `user_expressions` of a request call its functions `look` and
@@ -8,12 +8,12 @@ effects: an `execute_request` there would show and close the figures of the runn
 its `input()`, and swallow its last messages; any other request would get the output that the cell's
 threads print.
 
-Only `evaluate`, `completions` and `documentation` run code that a user or an agent wrote. All else
-must not. So it does not call `len` or `repr` of a value, and reads no `__class__` or other
-attribute that a class could override. It reads only exact built-in types, by their own methods, and
-public members of a few types of well-known libraries. It compares values and types by identity,
-because a metaclass may even define `==` and `hash`. One exception: a table of such a library may
-hold an array of a type that a user wrote, and asks that for its `dtype` or `shape`.
+Only `evaluate` runs code that a user or an agent wrote. All else must not. So it does not call
+`len` or `repr` of a value, and reads no `__class__` or other attribute that a class could override.
+It reads only exact built-in types, by their own methods, and public members of a few types of
+well-known libraries. It compares values and types by identity, because a metaclass may even define
+`==` and `hash`. One exception: a table of such a library may hold an array of a type that a user
+wrote, and asks that for its `dtype` or `shape`.
 
 A look is quick rather than thorough. It identifies a large value by identity, size and a sample, so
 it may miss a change in the middle of the value.
@@ -87,14 +87,11 @@ TABLES = {
 }
 NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 """Scalar types of NumPy, with a safe `repr`."""
-FUNCTIONS = (FunctionType, type(len), type(str.join), type(object.__str__))
 
 flags_of = vars(type)["__flags__"].__get__
 module_of = vars(type)["__module__"].__get__
 qualname_of = vars(type)["__qualname__"].__get__
 mro_of = vars(type)["__mro__"].__get__
-namespace_getter = vars(type)["__dict__"]
-namespace_of = namespace_getter.__get__
 
 short = Repr()
 short.maxlevel = 6
@@ -635,11 +632,6 @@ def environment() -> Any:
         "platform": f"{system.system} {system.release} {system.machine}",
         "packages": list(requirements()),
     }
-
-
-def named_in(namespace: Any) -> dict[str, Any]:
-    """Return the items of a namespace whose names are of type `str` exactly."""
-    return {item[0]: item[1] for item in list(namespace.items()) if type(item[0]) is str}
 
 
 QUESTIONS: dict[str, Any] = {
