@@ -1544,7 +1544,7 @@ class TokenList(Answer, frozen=True, kw_only=True):
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Match = Annotated[str, Meta(max_length=200)]
-"""List only names that contain this text, ignoring case; all names if it is empty."""
+"""Only names or lines that contain this text, ignoring case; all if it is empty."""
 LARGEST = 2**63 - 1
 """The largest number that the index can hold."""
 
@@ -1623,7 +1623,10 @@ class TextQuery(Request, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0)] = 0
     """Byte at which to begin."""
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 50_000
-    """Maximum bytes of text; with `grep`, maximum lines."""
+    """Maximum bytes of text."""
+    match: Match = ""
+    """Read only the lines that contain this text, ignoring case. Each follows its own offset and a
+    colon. Lines of more than 1,000 bytes are searched in pieces."""
 
 
 class SearchQuery(Request, frozen=True, kw_only=True):

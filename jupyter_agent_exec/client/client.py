@@ -533,11 +533,29 @@ class AsyncAgentExecClient:
         return answer.holds
 
     async def text(
-        self, execution_id: str, offset: int = 0, limit: int | None = None
+        self,
+        execution_id: str,
+        offset: int = 0,
+        limit: int | None = None,
+        match: str | None = None,
     ) -> models.Text:
-        """Read an execution's complete text, including text that its cell leaves out."""
+        """Read an execution's complete text, including text that its cell leaves out.
+
+        Parameters
+        ----------
+        execution_id
+            The execution.
+        offset
+            Byte in the UTF-8 text at which to start.
+        limit
+            Maximum number of bytes; the server's default when None.
+        match
+            Read only the lines that contain this text, ignoring case. Each follows its own offset
+            and a colon.
+        """
         path = f"/executions/{segment(execution_id)}/text"
-        return await self._connection.get(with_query(path, offset=offset, limit=limit), _text)
+        query = with_query(path, offset=offset, limit=limit, match=match)
+        return await self._connection.get(query, _text)
 
     async def notebooks(self) -> list[models.OpenNotebook]:
         """List the notebooks that have a kernel, or are open in a tab or a live document."""

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, BinaryIO, Final, NamedTuple
 
 from msgspec import Meta
 
@@ -144,6 +144,10 @@ class OpenFile:
         while at < end and (data := os.pread(self._descriptor, min(PIECE_BYTES, end - at), at)):
             at += len(data)
             yield data
+
+    def reader(self) -> BinaryIO:
+        """Return the content as a file object. All of them share one position."""
+        return open(self._descriptor, "rb", closefd=False)
 
     def sha256(self) -> Digest:
         """Return the SHA-256 digest of the whole file."""

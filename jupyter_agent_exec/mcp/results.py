@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from mcp_types import ContentBlock, ImageContent, ResourceLink, TextContent
+from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec.structs import replace
 
-from ..models import Answer, Input, Value, WaitingFor, derive
+from ..models import Answer, Image, Input, Value, WaitingFor, derive
 from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
 from ..text.counts import counted
 from ..text.guide import approval_words
-from ..text.model_text import FoundImage, images, output_size
+from ..text.model_text import images, output_size
 from ..types import (
     FINAL_STATUSES,
     CellId,
@@ -33,12 +33,14 @@ from ..types import (
 )
 from . import budget
 from .pictures import NotShown, Picture, pictures
-from .resource_uris import image_uri
 from .tool import Answered
 
 T = TypeVar("T")
 
 _SHELL_PIP: Final = re.compile(r"^[ \t]*!+[ \t]*pip3?[ \t]+install\b", re.MULTILINE)
+
+MATCHING: Final = "Read only the lines that contain this text, each after its offset."
+"""Describes the argument `match` of a tool that reads a text."""
 
 LARGE = 1 << 18
 """Characters of outputs above which a thread makes the answer."""
@@ -54,10 +56,10 @@ class ErrorAnswer(Answer, frozen=True, kw_only=True):
 class ImageAnswer(Answer, frozen=True, kw_only=True):
     """An original image that an execution produced. The image in the answer may be smaller."""
 
-    uri: str
-    """URI of the resource with the original."""
     mimetype: str
     bytes: int
+    url: str | None
+    """URL path of the original on the server; null until the execution has finished."""
     shown: bool
     """Whether the answer has the image, or a smaller copy, as image content."""
     note: str | None
@@ -115,6 +117,8 @@ async def execution_answer(
     record: ExecutionRecord,
     is_own: IsOwn | None = None,
     *,
+    base_url: str = "/",
+    lab_url: str | None = None,
     prefix: str = "",
     limit: int = budget.TEXT,
 ) -> Answered:
@@ -124,6 +128,10 @@ async def execution_answer(
     ----------
     is_own
         Whether an execution that this one waits for belongs to the same session; None: unknown.
+    base_url
+        The path at which the client reaches the server, with a slash at both ends.
+    lab_url
+        The address at which the user approves it in JupyterLab; None if unknown.
     prefix
         Text before that of the execution.
     limit
@@ -131,8 +139,10 @@ async def execution_answer(
     """
     found = images(record.outputs)
     shown = await asyncio.to_thread(pictures, found) if found else []
-    told = [_image(record.id, image, picture) for image, picture in zip(found, shown, strict=True)]
-    make = partial(_execution, record, told, is_own or (lambda _: False), limit)
+    originals = answers.images(record, base_url)
+    told = [_image(image, picture) for image, picture in zip(originals, shown, strict=True)]
+    notes = [*_more_images(told), *_next_steps(record, is_own or (lambda _: False), lab_url)]
+    make = partial(_execution, record, told, notes, limit)
     if output_size(record.outputs, most=LARGE) < LARGE:
         structured = make()
     else:
@@ -140,7 +150,6 @@ async def execution_answer(
     text = _content_text(structured, record)
     content: list[ContentBlock] = [TextContent(text=prefix + text)]
     content += image_contents(shown)
-    content += [_link(number, image) for number, image in enumerate(told[: budget.IMAGE_LINKS], 1)]
     return Answered(content=content, structured=structured)
 
 
@@ -179,11 +188,10 @@ def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]
 
 
 def _execution(
-    record: ExecutionRecord, told: list[ImageAnswer], is_own: IsOwn, limit: int
+    record: ExecutionRecord, told: list[ImageAnswer], notes: list[str], limit: int
 ) -> ExecutionAnswer:
     error, document = record.error, record.document
     is_edited = record.approval is not None and record.approval.asked_source is not None
-    notes = [*_more_images(told), *_next_steps(record, is_own)]
     return derive(
         ExecutionAnswer,
         record,
@@ -196,7 +204,7 @@ def _execution(
         if error is None
         else ErrorAnswer(ename=cut(error.ename, 200), evalue=cut(error.evalue)),
         values=_values(record.values),
-        images=told[: budget.IMAGE_LINKS] or None,
+        images=told[: budget.IMAGES] or None,
         cell=None
         if document is None
         else CellAnswer(
@@ -242,42 +250,31 @@ def _cell_text(told: ExecutionAnswer, cell: CellAnswer) -> str:
     return f"; its cell has {id}, source_sha256 {cell.source_sha256}"
 
 
-def _image(id: ExecutionId, image: FoundImage, shown: Picture | NotShown) -> ImageAnswer:
+def _image(image: Image, shown: Picture | NotShown) -> ImageAnswer:
     is_shown = isinstance(shown, Picture)
-    return ImageAnswer(
-        uri=image_uri(id, image.output),
-        mimetype=image.mimetype,
-        bytes=image.bytes,
-        shown=is_shown,
-        note=shown.note if isinstance(shown, Picture) else shown.why,
-    )
+    note = shown.note if isinstance(shown, Picture) else shown.why
+    return derive(ImageAnswer, image, shown=is_shown, note=note)
 
 
 def _image_note(number: int, image: ImageAnswer) -> str:
-    if not image.shown:
-        return f"image {number} is not shown: {image.note}"
-    how = "" if image.note is None else f", {image.note}"
-    return f"image {number} is below{how}"
+    if image.note is None:
+        return f"image {number} is below"
+    told = f"is below, {image.note}." if image.shown else f"is not shown: {image.note}"
+    original = "" if image.url is None else f" Original: GET {image.url}"
+    return f"image {number} {told}{original}"
 
 
 def _more_images(told: list[ImageAnswer]) -> list[str]:
-    more = len(told) - budget.IMAGE_LINKS
+    more = len(told) - budget.IMAGES
     verb = "is" if more == 1 else "are"
     return [] if more <= 0 else [f"{counted(more, 'more image')} {verb} in the exported notebook"]
 
 
-def _link(number: int, image: ImageAnswer) -> ResourceLink:
-    return ResourceLink(
-        name=f"image {number}", uri=image.uri, mime_type=image.mimetype, size=image.bytes
-    )
-
-
-def _next_steps(record: ExecutionRecord, is_own: IsOwn) -> list[str]:
+def _next_steps(record: ExecutionRecord, is_own: IsOwn, lab_url: str | None) -> list[str]:
     wait = f'get_execution(execution_id="{record.id}", wait=30) waits for it'
     if record.status == "awaiting_approval":
-        return [
-            f"The user has to approve it in JupyterLab; tell them. Do not send it again. {wait}"
-        ]
+        where = "JupyterLab" if lab_url is None else f"JupyterLab, at {lab_url}"
+        return [f"The user has to approve it in {where}; tell them. Do not send it again. {wait}"]
     if record.status == "queued":
         behind = _behind(record.waiting_for, is_own)
         return [f"It waits{behind}; do not send it again. {wait}"]

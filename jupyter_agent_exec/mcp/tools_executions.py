@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
+from urllib.parse import quote
 
 from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta, field
@@ -16,6 +17,7 @@ from ..models import (
     Claim,
     Execute,
     GiveInput,
+    Match,
     Name,
     Placement,
     Purpose,
@@ -27,6 +29,7 @@ from ..models import (
     Session,
     Step,
     Target,
+    TextQuery,
     derive,
 )
 from ..records import ExecutionRecord
@@ -36,7 +39,7 @@ from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
 from .call import Call
 from .progress import until_finished
-from .results import cut, execution_answer, fitting, nothing, read_on
+from .results import MATCHING, cut, execution_answer, fitting, nothing, read_on
 from .tool import READS, Answered, Hints, Tool
 from .tools_sessions import LOOKS, RUNS, TARGET, OpenArguments, open_session
 
@@ -228,7 +231,22 @@ async def _answer(
         found = call.managers.sessions.watching(id)
         return found is not None and found[0].id == record.session_id
 
-    return await execution_answer(record, is_own, prefix=prefix, limit=limit)
+    return await execution_answer(
+        record,
+        is_own,
+        base_url=call.asker.base_url,
+        lab_url=_lab_url(call, record.session_id),
+        prefix=prefix,
+        limit=limit,
+    )
+
+
+def _lab_url(call: Call, session_id: SessionId) -> str | None:
+    """Return the address of a session's notebook in JupyterLab, else JupyterLab's own."""
+    url, live = call.asker.lab_url, call.managers.sessions.open_session(session_id)
+    if url is None or live is None or live.path is None:
+        return url
+    return f"{url}/tree/{quote(live.path)}"
 
 
 EXECUTE: Final = Tool(
@@ -259,6 +277,7 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="Read its whole text from this byte on."),
     ] = None
+    match: Annotated[Match, Meta(description=MATCHING)] = ""
 
 
 async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
@@ -266,19 +285,22 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
     with call.managers.sessions.holding(call.caller, asked.wait):
         wait = call.managers.settings.wait(asked.wait)
         record = await until_finished(call, asked.execution_id, wait)
-    if asked.offset is None:
+    if asked.offset is None and not asked.match:
         return await _answer(call, record)
     return Answered(content=[TextContent(text=await _part(call, asked))])
 
 
 async def _part(call: Call, asked: GetExecutionArguments) -> str:
     """Return a part of an execution's whole text."""
-    history, id, offset = call.managers.sessions.history, asked.execution_id, asked.offset or 0
-    part = await history.text(call.caller, id, offset, budget.RANGE_BYTES)
+    query = TextQuery(offset=asked.offset or 0, limit=budget.RANGE_BYTES, match=asked.match)
+    part = await call.managers.sessions.history.text(call.caller, asked.execution_id, query)
     text = part.text.rstrip("\n")
+    if asked.match and not text:
+        text = nothing("line", asked.match)
     if part.next_offset is not None:
-        more = read_on(id, part.next_offset)
-        return f"{text}\n[{part.total_bytes:,} bytes in all; go on with {more}]"
+        more = read_on(asked.execution_id, part.next_offset)
+        again = " and the same match" if asked.match else ""
+        return f"{text}\n[{part.total_bytes:,} bytes in all; go on with {more}{again}]"
     if part.omitted_bytes:
         return f"{text}\n[{part.omitted_bytes:,} bytes that follow were not kept]"
     return text
@@ -288,13 +310,16 @@ GET_EXECUTION: Final = Tool(
     name="get_execution",
     title="Look at an execution",
     description=(
-        "Look at an execution again: wait for its end, read what was left out of a long text, or "
-        "search it. Nothing runs again."
+        "Look at an execution again: wait for its end, or read what was left out of a long text. "
+        "Nothing runs again."
     ),
     scopes=("history:read",),
     input=GetExecutionArguments,
     hints=READS,
-    examples=({"execution_id": "x_01…", "wait": 30},),
+    examples=(
+        {"execution_id": "x_01…", "wait": 30},
+        {"execution_id": "x_01…", "match": "warning"},
+    ),
     run=_get_execution,
 )
 

@@ -12,14 +12,16 @@ from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta
 
 from ..errors import FileMissing, InvalidRequest
-from ..files.file import Conditions, FilesQuery, OpenFile, Span
-from ..models import Request, SessionFile
+from ..files.file import Conditions, FilesQuery, OpenFile
+from ..models import Request, SessionFile, Text
+from ..queries import Match
+from ..sessions.text_ranges import read_range
 from ..text.model_text import FoundImage
 from ..types import IMAGE_TYPES, SessionId
 from . import budget
 from .call import Call
 from .pictures import Picture, picture
-from .results import fitting
+from .results import MATCHING, fitting, nothing
 from .tool import READS, Answered, Hints, Tool
 
 
@@ -39,6 +41,7 @@ class ReadArguments(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="Bytes to read.", ge=1, le=budget.RANGE_BYTES)] = (
         budget.FILE_BYTES
     )
+    match: Annotated[Match, Meta(description=MATCHING)] = ""
     after: Annotated[str | None, Meta(description="List the files after this one.")] = None
 
 
@@ -67,7 +70,7 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
             data = await manager.in_thread(lambda: b"".join(file.pieces()))
             shown = await asyncio.to_thread(_picture, file.mimetype, data)
         if shown is None:
-            part = await manager.in_thread(lambda: _text(file, asked.offset, asked.limit))
+            part = await manager.in_thread(lambda: _text(file, asked))
     finally:
         file.close()
     about = f"{asked.path!r}: {file.mimetype}, {file.bytes:,} bytes, etag {file.etag}"
@@ -80,8 +83,8 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
     if 0 < file.bytes <= asked.offset:
         told = f"{about}; it ends before offset {asked.offset:,}"
         return Answered(content=[TextContent(text=told)])
-    text, next_offset = part
-    more = "" if next_offset is None else f"; more: read_file(…, offset={next_offset})"
+    text = part.text or (nothing("line", asked.match) + "\n" if asked.match else "")
+    more = "" if part.next_offset is None else f"; more: read_file(…, offset={part.next_offset})"
     return Answered(content=[TextContent(text=f"{text}\n[{about}{more}]")])
 
 
@@ -106,22 +109,21 @@ def _picture(mimetype: str, data: bytes) -> Picture | None:
     return made if isinstance(made, Picture) else None
 
 
-def _text(file: OpenFile, offset: int, limit: int) -> tuple[str, int | None] | None:
-    """Return a part of a text, and the next offset; None if the file is not text."""
-    start = min(offset, file.bytes)
-    end = min(start + max(limit, 4), file.bytes)
-    data = b"".join(file.pieces(Span(start, end)))
-    while start and data and data[0] & 0xC0 == 0x80 and start - offset < 3:
-        data, start = data[1:], start + 1
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def _is_text(file: OpenFile) -> bool:
+    start = next(file.pieces(), b"")
     try:
-        text = decoder.decode(data, final=end >= file.bytes)
+        codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
+        return False
+    return b"\0" not in start
+
+
+def _text(file: OpenFile, asked: ReadArguments) -> Text | None:
+    """Return a part of a text; None if the file is not text."""
+    if not _is_text(file):
         return None
-    if "\0" in text:
-        return None
-    end -= len(decoder.getstate()[0])
-    return text, end if end < file.bytes else None
+    with file.reader() as reader:
+        return read_range(reader, asked.offset, asked.limit, asked.match)
 
 
 READ: Final = Tool(

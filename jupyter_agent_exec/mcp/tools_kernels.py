@@ -1,4 +1,4 @@
-"""The tools that inspect a session's kernel: variables, documentation, completions, packages."""
+"""The tools that inspect a session's kernel: variables and packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from mcp_types import TextContent
 from msgspec import Meta
 
-from ..models import Package, PackagesQuery, Request, Variable, VariablesQuery
+from ..models import Match, Package, PackagesQuery, Request, Variable, VariablesQuery
 from ..types import SessionId
 from . import budget
 from .call import Call
@@ -20,9 +20,7 @@ class ListArguments(Request, frozen=True, kw_only=True):
     """The session whose kernel to inspect, and a filter for names."""
 
     session_id: SessionId
-    match: Annotated[
-        str, Meta(description="Only names that contain this text.", max_length=200)
-    ] = ""
+    match: Annotated[Match, Meta(description="Only names that contain this text.")] = ""
 
 
 async def _variables(call: Call, asked: ListArguments) -> Answered:
@@ -78,7 +76,7 @@ async def _packages(call: Call, asked: ListArguments) -> Answered:
     packages = await call.managers.inspection.packages(
         asked.session_id, PackagesQuery(match=asked.match)
     )
-    listed = fitting(packages.packages, budget.LOOK_UP)
+    listed = fitting(packages.packages, budget.PACKAGES_BYTES)
     lines = [_package_line(package) for package in listed] or [nothing("package", asked.match)]
     return _answer(lines, packages.more + len(packages.packages) - len(listed))
 
@@ -96,6 +94,7 @@ PACKAGES: Final = Tool(
     scopes=LOOKS,
     input=ListArguments,
     hints=READS,
+    examples=({"session_id": "s_01…", "match": "pandas"},),
     run=_packages,
 )
 

@@ -161,9 +161,8 @@ class TextHandler(SessionsBase):
     @web.authenticated
     @requires("history:read", query=TextQuery, answers={200: Text})
     async def get(self, execution_id: str, query: TextQuery) -> None:
-        """Read a range of an execution's text."""
-        text = await self.manager.history.text(self.caller, execution_id, query.offset, query.limit)
-        self.answer(text)
+        """Read a range of an execution's text, or with `match` the lines that contain a text."""
+        self.answer(await self.manager.history.text(self.caller, execution_id, query))
 
 
 class StepsHandler(SessionsBase):

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -47,6 +47,7 @@ from ..models import (
     SessionsQuery,
     SetHold,
     Text,
+    TextQuery,
 )
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
@@ -361,11 +362,10 @@ class SessionHistory:
 
     # -- content -----------------------------------------------------------------------------------
 
-    async def text(self, caller: Caller, id: str, offset: int, limit: int) -> Text:
-        """Return a range of an execution's whole text."""
+    async def text(self, caller: Caller, id: str, query: TextQuery) -> Text:
+        """Return a part of an execution's whole text."""
         record = await self.execution(id)
-        read = partial(self._in_text, record, read_range, offset, limit)
-        return await self.long_reads.read(caller, read)
+        return await self.long_reads.read(caller, partial(self._text, record, query))
 
     async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:
         """Return executions that match, the newest first; `only` as for `sessions`."""
@@ -410,20 +410,14 @@ class SessionHistory:
         if live is not None:
             await live.environment_told()
 
-    def _in_text(
-        self,
-        record: ExecutionRecord,
-        read: Callable[[BinaryIO, int, int, int], T],
-        offset: int,
-        limit: int,
-    ) -> T:
+    def _text(self, record: ExecutionRecord, query: TextQuery) -> Text:
+        asked = query.offset, query.limit, query.match
         if record.text is None:
-            data = transcript(record.read_outputs).encode()
-            with io.BytesIO(data) as file:
-                return read(file, offset, limit, 0)
+            file = io.BytesIO(transcript(record.read_outputs).encode())
+            return read_range(file, *asked)
         path, _, _ = self._history.blob(record.text)
-        with path.open("rb") as file:
-            return read(file, offset, limit, record.omitted_text_bytes)
+        with path.open("rb") as kept:
+            return read_range(kept, *asked, record.omitted_text_bytes)
 
     # -- decisions ---------------------------------------------------------------------------------
 

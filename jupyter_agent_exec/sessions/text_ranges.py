@@ -1,31 +1,25 @@
-"""Reads parts of a large text: a range, the lines that match a pattern, or all but what matches.
-
-The pattern comes from a client, and Python's regular expressions can run without end while they
-hold the interpreter's lock. So the search runs in its own process. It returns the lines found so
-far when its time is over, and is killed if it does not.
-"""
+"""Reads a part of a large text: a range of it, or the lines in a range that contain a text."""
 
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..errors import InvalidRequest
 from ..models import Text
 
-PATTERN_CHARACTERS: Final = 1000
-SEARCH_TIMEOUT: Final = 2.0
-"""Seconds after which a search stops at the next line; it can then be continued."""
-KILL_TIMEOUT: Final = 5.0
-"""Seconds after which a search that is stuck in one line is killed."""
-
-_WORKER: Final = Path(__file__).with_name("line_search.py")
-_BLOCK_BYTES: Final = 1 << 20
+LINE_BYTES: Final = 1_000
+"""A longer line is searched in pieces of this length."""
+SEARCH_BYTES: Final = 1 << 26
+"""Bytes after which a search stops; it can then be continued."""
 
 
-def read_range(file: BinaryIO, offset: int, limit: int, omitted_bytes: int = 0) -> Text:
+def read_range(
+    file: BinaryIO, offset: int, limit: int, match: str = "", omitted_bytes: int = 0
+) -> Text:
     """Return up to `limit` bytes of a UTF-8 text, whole characters and at least one of them.
+
+    This blocks.
 
     Parameters
     ----------
@@ -34,6 +28,9 @@ def read_range(file: BinaryIO, offset: int, limit: int, omitted_bytes: int = 0) 
     offset
         Byte at which to start; moved back to the start of a character, and to the text's end if it
         is beyond.
+    match
+        If not empty, return only the lines from there on that contain it, ignoring case. Each
+        follows its own offset and a colon, and there is at least one if any is found.
     omitted_bytes
         Bytes that were not kept of the text; passed on to the result.
 
@@ -46,18 +43,46 @@ def read_range(file: BinaryIO, offset: int, limit: int, omitted_bytes: int = 0) 
     total = file.seek(0, io.SEEK_END)
     start = _character_start(file, min(offset, total))
     file.seek(start)
-    data = file.read(max(limit, 4))
-    if len(data) > limit:
-        data = data[: _character_end(data, limit)]
-    data = data[: _character_end(data, len(data))] or data
-    end = start + len(data)
+    text, end = _lines(file, start, limit, match) if match else _range(file, start, limit)
     return Text(
-        text=data.decode("utf-8", "replace"),
+        text=text,
         offset=start,
         next_offset=end if end < total else None,
         total_bytes=total,
         omitted_bytes=omitted_bytes,
     )
+
+
+def _range(file: BinaryIO, start: int, limit: int) -> tuple[str, int]:
+    """Return the text from the file's position on, and the offset of what follows."""
+    data = file.read(max(limit, 4))
+    if len(data) > limit:
+        data = data[: _character_end(data, limit)]
+    data = _whole(data)
+    return data.decode("utf-8", "replace"), start + len(data)
+
+
+def _lines(file: BinaryIO, start: int, limit: int, match: str) -> tuple[str, int]:
+    """Return the lines that match, and the offset at which to search further."""
+    found, size, offset, match = [], 0, start, match.casefold()
+    while offset - start < SEARCH_BYTES and (data := file.readline(LINE_BYTES)):
+        if not data.endswith(b"\n"):
+            data = _whole(data)
+            file.seek(offset + len(data))
+        text = data.decode("utf-8", "replace").rstrip("\n")
+        if match in text.casefold():
+            line = f"{offset}: {text}\n"
+            size += len(line.encode())
+            if found and size > limit:
+                break
+            found.append(line)
+        offset += len(data)
+    return "".join(found), offset
+
+
+def _whole(data: bytes) -> bytes:
+    """Return data without an incomplete character at its end, but not nothing."""
+    return data[: _character_end(data, len(data))] or data
 
 
 def _check(offset: int, limit: int) -> None:

@@ -197,7 +197,7 @@ def test_sessions_and_executions_are_listed(client: AgentExecClient, session: Se
     assert client.execution(next(session.executions()).id).text.strip() == "0"
 
 
-def test_the_whole_text_is_read_by_range_and_by_pattern(
+def test_the_whole_text_is_read_by_range_and_by_match(
     client: AgentExecClient, session: Session
 ) -> None:
     result = session.run("for i in range(5000): print('line', i)", max_output_bytes=1000)
@@ -205,8 +205,9 @@ def test_the_whole_text_is_read_by_range_and_by_pattern(
     text = client.text(result.id, offset=0, limit=14)
     assert text.text == "line 0\nline 1\n"
     assert text.next_offset == 14
-    found = client.text(result.id, grep="line 4321$")
-    assert [(match.line, match.text) for match in found.matches] == [(4322, "line 4321")]
+    found = client.text(result.id, match="LINE 4321")
+    offset = len("".join(f"line {i}\n" for i in range(4321)))
+    assert (found.text, found.next_offset) == (f"{offset}: line 4321\n", None)
 
 
 def test_search_finds_what_was_run(client: AgentExecClient, session: Session) -> None:
@@ -286,7 +287,7 @@ def test_the_awaiting_client_does_the_same(server: RealServer, gate: Gate, tmp_p
             with pytest.raises(errors.AlreadyFinished):
                 await client.cancel(events[-1].result.id)
             assert (await client.text(events[-1].result.id)).text == "a\n"
-            assert (await client.text(events[-1].result.id, grep="a")).matches
+            assert (await client.text(events[-1].result.id, match="a")).text == "0: a\n"
             assert [hit.seq async for hit in client.search("1/0", session_id=other.id)] == [2]
             await other.interrupt()
             await other.restart()

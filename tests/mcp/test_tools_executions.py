@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyter_core.utils import ensure_async
-from mcp_types import ImageContent, ResourceLink, TextContent
+from mcp_types import ImageContent, TextContent
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
@@ -91,12 +92,11 @@ async def test_a_long_text_is_cut_and_read_on_with_a_tool(bench: Bench) -> None:
 async def test_a_text_is_searched(bench: Bench) -> None:
     session = await bench.open()
     told = await bench.run(session, "for i in range(5000): print('line', i)")
-    asked = {"execution_id": told["execution_id"], "grep": "9{3}$"}
-    assert (await bench.text("get_execution", **asked)).splitlines() == [
-        f"{i}000: line {i - 1 or ''}999" for i in range(1, 6)
-    ]
-    with pytest.raises(errors.InvalidRequest):
-        await bench.call("get_execution", execution_id=told["execution_id"], grep="(")
+    whole = "".join(f"line {i}\n" for i in range(5000))
+    look = partial(bench.text, "get_execution", execution_id=told["execution_id"])
+    assert (await look(match="LINE 999")).splitlines() == [f"{whole.index('line 999')}: line 999"]
+    assert await look(match="999", offset=len(whole) - 5) == f"{len(whole) - 5}: 4999"
+    assert await look(match="nosuch") == "There is no line with 'nosuch'."
 
 
 async def test_matches_that_do_not_fit_are_found_further_on(bench: Bench) -> None:
@@ -106,7 +106,7 @@ async def test_matches_that_do_not_fit_are_found_further_on(bench: Bench) -> Non
     offset: int | None = 0
     calls = 0
     while offset is not None:
-        asked = {"execution_id": told["execution_id"], "grep": "é", "offset": offset}
+        asked = {"execution_id": told["execution_id"], "match": "é", "offset": offset}
         text = await bench.text("get_execution", **asked)
         lines += re.findall(r"^\d+: (\d\d) ", text, re.MULTILINE)
         more = re.search(r"offset=(\d+)", text)
@@ -221,22 +221,24 @@ async def test_frames_in_libraries_are_folded(bench: Bench) -> None:
 # -- images ------------------------------------------------------------------------------------
 
 
-async def test_an_image_comes_as_image_content_and_the_original_as_a_link(bench: Bench) -> None:
+async def test_an_image_comes_as_image_content_with_the_url_of_the_original(bench: Bench) -> None:
     session = await bench.open()
     source = f"{PLOT}\ndisplay(Image(png(4000, 2400)))\nprint('done')"
     result = await bench.whole("execute", session_id=session, source=source)
-    text, image, link = result.content
+    text, image = result.content
     assert isinstance(text, TextContent)
     assert isinstance(image, ImageContent)
-    assert isinstance(link, ResourceLink)
     told = result.structured_content
     assert text.text.startswith("[image 1: 4000×2400 png, ")
-    assert "[image 1 is below, scaled down from 4000×2400]" in text.text
     assert image.mime_type == "image/png"
     (described,) = told["images"]
     assert described["shown"] is True
-    assert link.uri == described["uri"]
-    assert link.size == described["bytes"]
+    original = f"Original: GET {described['url']}"
+    assert f"[image 1 is below, scaled down from 4000×2400. {original}]" in text.text
+    path, mimetype, size_bytes = await bench.managers.sessions.history.blob(
+        described["url"].removeprefix("/api/agent-exec/blobs/")
+    )
+    assert (path.stat().st_size, mimetype) == (size_bytes, "image/png")
     assert "iVBOR" not in text.text + str(told)
 
 
@@ -246,9 +248,21 @@ async def test_of_many_images_some_are_shown_and_the_others_named(bench: Bench) 
     result = await bench.whole("execute", session_id=session, source=source)
     assert sum(isinstance(block, ImageContent) for block in result.content) == budget.PICTURES
     told = result.structured_content
-    assert len(told["images"]) == budget.IMAGE_LINKS
+    assert len(told["images"]) == budget.IMAGES
     assert [image["shown"] for image in told["images"]] == [True] * 4 + [False] * 16
     assert "10 more images are in the exported notebook" in told["notes"]
+
+
+async def test_an_svg_is_named_with_its_size_and_url(bench: Bench) -> None:
+    session = await bench.open()
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20"/>'
+    source = f"from IPython.display import SVG\nSVG({svg!r})"
+    result = await bench.whole("execute", session_id=session, source=source)
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    (told,) = result.structured_content["images"]
+    assert text.text.startswith(f"[image 1: 30×20 svg, {told['bytes']} bytes]")
+    assert f"display it as PNG to see it. Original: GET {told['url']}]" in text.text
 
 
 async def test_a_damaged_image_and_a_chart_are_named(bench: Bench) -> None:
@@ -415,6 +429,6 @@ async def test_an_answer_is_far_below_a_mebibyte_whatever_runs(bench: Bench, wha
     result = await bench.whole("execute", session_id=session, source=HUGE[what], values=values)
     assert size(result) < 950_000
     id = result.structured_content["execution_id"]
-    for asked in ({}, {"offset": 0}, {"offset": 1_000_001}, {"grep": "."}):
+    for asked in ({}, {"offset": 0}, {"offset": 1_000_001}, {"match": "x"}):
         found = await bench.whole("get_execution", execution_id=id, **asked)
         assert size(found) < 950_000

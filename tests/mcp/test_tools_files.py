@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,15 @@ async def test_a_file_of_somebody_else_is_replaced_only_by_its_etag(
     etag = etag_of(await bench.text("read_file", session_id=session, path="theirs.txt"))
     await bench.call("write_file", **asked, etag=etag)
     assert (jp_root_dir / "theirs.txt").read_text() == "mine"
+
+
+async def test_the_lines_of_a_file_that_match_are_read(bench: Bench, jp_root_dir: Path) -> None:
+    (jp_root_dir / "names.txt").write_text("Ada\nGrace é\nada\n")
+    look = partial(bench.text, "read_file", session_id=await bench.open(), path="names.txt")
+    assert (await look(match="ADA")).startswith("0: Ada\n13: ada\n\n['names.txt': ")
+    assert (await look(match="ADA", offset=1)).startswith("13: ada\n")
+    assert (await look(match="nosuch")).startswith("There is no line with 'nosuch'.\n['names")
+    assert (await look(match="ADA", limit=1)).endswith("; more: read_file(…, offset=13)]")
 
 
 async def test_a_large_text_is_read_in_parts_that_make_the_whole(

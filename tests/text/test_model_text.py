@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import base64
-import io
 import random
 import re
 import struct
@@ -13,10 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from jupyter_agent_exec.sessions.line_search import search
 
-from jupyter_agent_exec.errors import InvalidRequest
-from jupyter_agent_exec.sessions.text_ranges import grep, read_range
 from jupyter_agent_exec.text.model_text import (
     Transcript,
     images,
@@ -231,89 +227,6 @@ def test_one_long_line_is_cut_in_its_middle() -> None:
     assert model_text("x" * 1000, limit=1000, read_on=read_on) == "x" * 1000
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 1000])
-def test_ranges_follow_each_other_and_make_the_whole(limit: int) -> None:
-    text = "añ€😀\n" * 20
-    file = io.BytesIO(text.encode())
-    read, offset = "", 0
-    while True:
-        part = read_range(file, offset, limit)
-        assert part.offset == offset
-        assert part.total_bytes == len(text.encode())
-        read += part.text
-        if part.next_offset is None:
-            break
-        assert part.next_offset > offset
-        offset = part.next_offset
-    assert read == text
-
-
-def test_a_range_starts_at_a_character() -> None:
-    file = io.BytesIO("a😀b".encode())
-    assert [read_range(file, n, 4).offset for n in range(8)] == [0, 1, 1, 1, 1, 5, 6, 6]
-    assert read_range(file, 99, 4, 7).omitted_bytes == 7
-    assert read_range(io.BytesIO(), 0, 4).text == ""
-
-
-@pytest.mark.parametrize(("offset", "limit", "field"), [(-1, 1, "offset"), (0, 0, "limit")])
-def test_a_range_out_of_bounds_is_refused(offset: int, limit: int, field: str) -> None:
-    for read in (
-        lambda: read_range(io.BytesIO(b"x"), offset, limit),
-        lambda: grep(io.BytesIO(b"x"), "x", offset, limit),
-    ):
-        with pytest.raises(InvalidRequest) as refused:
-            read()
-        assert refused.value.detail["field"] == field
-
-
-def test_lines_that_match_are_found_page_by_page(tmp_path: Path) -> None:
-    text = "".join(f"é line {i}\n" for i in range(1, 101))
-    path = tmp_path / "text"
-    path.write_text(text, encoding="utf-8")
-    with path.open("rb") as real:
-        for file in (real, io.BytesIO(text.encode())):
-            first = grep(file, r"line \d*7$", 0, 4)
-            assert [(match.line, match.text) for match in first.matches] == [
-                (n, f"é line {n}") for n in (7, 17, 27, 37)
-            ]
-            assert first.next_offset is not None
-            second = grep(file, r"line \d*7$", first.next_offset, 100, 3)
-            assert [match.line for match in second.matches] == [47, 57, 67, 77, 87, 97]
-            assert (second.next_offset, second.omitted_bytes) == (None, 3)
-            for match in first.matches + second.matches:
-                assert read_range(file, match.offset, 8).text.startswith("é line")
-
-
-def test_a_match_in_a_long_line_is_shown_in_context() -> None:
-    text = "é" * 20_000 + "needle" + "é" * 100_000 + "needle\nneedle"
-    found = grep(io.BytesIO(text.encode()), "needle", 0, 10)
-    assert [match.line for match in found.matches] == [1, 1, 2]
-    for match in found.matches:
-        assert "needle" in match.text
-        assert len(match.text) <= 1000
-        assert text.encode()[match.offset :].decode().startswith(match.text)
-
-
-@pytest.mark.parametrize("pattern", ["(", "*", "x" * 1001, r"(?P<a>x)(?P<a>y)"])
-def test_a_bad_pattern_is_refused(pattern: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        grep(io.BytesIO(b"text"), pattern, 0, 10)
-    assert refused.value.detail["field"] == "grep"
-
-
-def test_a_pattern_that_takes_forever_is_ended() -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        grep(io.BytesIO(b"a" * 200 + b"b"), "(a+)+$", 0, 10, 0)
-    assert refused.value.detail["field"] == "grep"
-
-
-def test_a_search_out_of_time_says_where_to_go_on() -> None:
-    file = io.BytesIO(b"x1\nx2\nx3\n")
-    request = {"start": 0, "line": 1, "limit": 10, "seconds": -1}
-    found = search(file, re.compile("x"), request)
-    assert found == {"matches": [{"line": 1, "offset": 0, "text": "x1"}], "next_offset": 3}
-
-
 def test_the_size_of_outputs_counts_text_images_tracebacks_and_json() -> None:
     figure = {"data": [{"x": [0.5] * 1000, "name": "a" * 300}]}
     error = {"output_type": "error", "ename": "E", "evalue": "b" * 200, "traceback": ["c" * 100]}
@@ -334,7 +247,7 @@ def test_outputs_are_not_measured_beyond_what_is_asked() -> None:
     assert output_size([Unread(), stream("a" * 100)], most=100) == 100
 
 
-ROOT = Path(__file__).parents[1] / "jupyter_agent_exec"
+ROOT = Path(__file__).parents[2] / "jupyter_agent_exec"
 NOUN = re.compile(
     r" (?:(?:more|open|other|whole) )?"
     r"(cell|chain|character|chart|edit|entr(?:y|ie)|execution|frame|image|kernel|line|notebook"
