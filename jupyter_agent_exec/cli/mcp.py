@@ -119,8 +119,6 @@ _PARSE_ERROR: Final = -32700
 _INTERNAL_ERROR: Final = -32603
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-_NAMES: Final = {"tools/call": "name", "resources/read": "uri"}
-"""For each method, the parameter whose value also goes into the `Mcp-Name` header."""
 
 _PLAIN: Final = re.compile(r"(?!=\?base64\?.*\?=$)(?:[!-~](?:[ -~]*[!-~])?)?")
 """Matches values that may go into a header without encoding."""
@@ -357,8 +355,8 @@ def headers_of_message(message: Any) -> dict[str, str]:
     if not isinstance(version, str) or not isinstance(method, str) or method == "initialize":
         return {}
     headers = {"MCP-Protocol-Version": version, "Mcp-Method": method}
-    name = params.get(_NAMES.get(method, ""))
-    if isinstance(name, str):
+    name = params.get("name")
+    if method == "tools/call" and isinstance(name, str):
         headers["Mcp-Name"] = name
     return {key: _header_value(value) for key, value in headers.items()}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 TEXT: Final = 10_000
-"""Characters of the text of one cell's source or outputs, or of a name's documentation."""
+"""Characters of the text of one cell's source or outputs."""
 
 RANGE_BYTES: Final = 20_000
 """Bytes of a range of an execution's text or of a file."""
@@ -42,13 +42,7 @@ DECODED_PIXELS: Final = 40_000_000
 ENCODED_BYTES: Final = 30_000_000
 """Bytes of the largest image file that is decoded."""
 
-SVG_BYTES: Final = 2_000_000
-"""Bytes of the largest SVG that is drawn."""
-
-RESOURCE_BYTES: Final = 900_000
-"""Bytes of a resource as sent, in JSON or base64."""
-
-IMAGE_LINKS: Final = 20
+IMAGES: Final = 20
 """Maximum number of images that an answer lists for an execution, shown or not."""
 
 CELL_SOURCE: Final = 4_000
@@ -59,9 +53,6 @@ CELL_TEXT: Final = 2_000
 
 EDITS: Final = 100
 """Maximum number of edits that an answer's text lists."""
-
-RESOURCE_TEXT: Final = 150_000
-"""Bytes of an execution's text as a resource. Clients read the rest by range."""
 
 STEPS: Final = 20
 """Maximum number of steps of one call."""
@@ -81,9 +72,8 @@ WHOLE_NOTEBOOK: Final = 8_000
 OUTLINE: Final = 16_000
 """Characters of a notebook's outline. Further cells are on the next page."""
 
-LOOK_UP: Final = 2_000
-"""Characters of a name's documentation or source, or bytes of a list of names, in one answer: about
-600 tokens."""
+PACKAGES_BYTES: Final = 2_000
+"""Bytes of JSON of the packages that an answer lists: about 600 tokens."""
 
 FILE_BYTES: Final = 2_000
 """Bytes of a file that are read if the call does not set a limit."""

@@ -60,16 +60,18 @@ class RequestSender:
     the tool's name."""
     gone: asyncio.Future[None]
     """Done when the connection is closed or the response is complete."""
-    api_path: str
-    """Path at which the client reaches the API, such as `/api/agent-exec`, for links in answers."""
+    base_url: str
+    """Path at which the client reaches the server, with a slash at both ends."""
+    lab_url: str | None
+    """Address of JupyterLab; None if this server does not have it."""
 
 
 class Call:
-    """One call of a tool, or one read of a resource.
+    """One call of a tool.
 
     A tool waits with `until`. Only there can a call end early. Work that a tool has started, such
-    as opening a session, completes even if the client has disconnected. `progress`, `log` and
-    `elicit` raise Unauthenticated once the agent token is no longer valid.
+    as opening a session, completes even if the client has disconnected. `progress` and `log` raise
+    Unauthenticated once the agent token is no longer valid.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class McpHandler(AgentExecHandler):
     @web.authenticated
     @requires("history:read", answers={200: "text/event-stream"}, agents=TOOLS)
     async def get(self) -> None:
-        """Listen to the server's notifications, in MCP revisions that have this stream."""
+        """Keep an MCP session while it is silent, in MCP revisions that have sessions."""
         with self.endpoint.streaming(self.caller):
             await self._serve()
 
@@ -174,12 +174,17 @@ class McpHandler(AgentExecHandler):
             check_still=self.check_token,
             note_denial=self._note_denial,
             gone=self._exchange.gone,
-            api_path=f"{self.public_path}{self.namespace}",
+            base_url=self.public_path,
+            lab_url=self._lab_url(),
         )
         try:
             await self.endpoint.serve(self._exchange, asker)
         finally:
             self._exchange.leave()
+
+    def _lab_url(self) -> str | None:
+        apps = self.settings["serverapp"].extension_manager.extension_apps
+        return f"{self.public_url}lab" if apps.get("jupyterlab") else None
 
     def _owner(self) -> str:
         """Return an identifier that is the same for all requests of a client.
@@ -195,8 +200,8 @@ class McpHandler(AgentExecHandler):
         return sha256(shown.encode()).hexdigest()
 
     def _note_denial(self, error: AgentExecError, method: str, tool: str) -> None:
-        self.refused(error, method, tool or self.route)
-        self.note_denial(error, method, tool or self.route)
+        self.refused(error, method, tool)
+        self.note_denial(error, method, tool)
 
     def on_connection_close(self) -> None:
         """End the exchange, because the client has disconnected."""

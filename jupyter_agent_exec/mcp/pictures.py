@@ -1,37 +1,25 @@
 """Turn images of outputs into pictures for a language model: small and valid.
 
-The images come from untrusted code. So only a few formats are decoded, only the header of a too
-large image is read, and SVG is drawn in a separate process. All functions here block.
+The images come from untrusted code. So only a few formats are decoded, SVG is not drawn, and only
+the header of a too large image is read. All functions here block.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..text.counts import counted
 from ..text.model_text import FoundImage
 from . import budget
-from .svg_render import REFUSED
 
 if TYPE_CHECKING:
     from PIL import Image
 
-SVG_SECONDS: Final = 10.0
-"""Time limit for drawing an SVG."""
-
-_SVG_SIZE: Final = 800
-"""Pixels of the longer side of an SVG that does not state its size."""
-
-_RENDERER: Final = Path(__file__).with_name("svg_render.py")
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 _QUALITIES: Final = (85, 60)
 _SHRINK: Final = 0.7
@@ -79,18 +67,14 @@ def picture(image: FoundImage, limit: int = budget.PICTURE) -> Picture | NotShow
     limit
         Maximum base64 characters.
     """
+    if image.mimetype == "image/svg+xml":
+        return NotShown("SVG is not drawn; display it as PNG to see it.")
     if find_spec("PIL") is None:
         return NotShown("Pillow is not installed on the server.")
     try:
-        if image.mimetype == "image/svg+xml":
-            drawn = _drawn(image)
-            return replace(_shown(drawn, limit), note="drawn from SVG")
         return _shown(image, limit)
     except _Refused as refused:
         return NotShown(str(refused))
-
-
-# -- raster images -----------------------------------------------------------------------------
 
 
 def _shown(image: FoundImage, limit: int) -> Picture:
@@ -199,44 +183,3 @@ def _picture(
 
 def _base64_size(size: int) -> int:
     return (size + 2) // 3 * 4
-
-
-# -- SVG ---------------------------------------------------------------------------------------
-
-
-def can_draw() -> bool:
-    """Return whether a library that draws SVG is installed."""
-    return find_spec("resvg_py") is not None
-
-
-def _drawn(image: FoundImage) -> FoundImage:
-    """Return an SVG as PNG. References to anything outside the SVG are removed."""
-    if not can_draw():
-        raise _Refused("resvg-py is not installed on the server, so SVG is not drawn.")
-    if image.bytes > budget.SVG_BYTES:
-        raise _Refused(f"It has {image.bytes:,} bytes; SVG of that size is not drawn.")
-    longest = max(image.width or 0, image.height or 0)
-    size = min(longest, budget.LONGEST_SIDE) if longest else _SVG_SIZE
-    request = {
-        "svg": image.data.decode("utf-8", "replace"),
-        "width": size,
-        "height": size,
-        "path": sys.path,
-    }
-    try:
-        done = subprocess.run(  # noqa: S603 -- our own script
-            [sys.executable, "-I", "-S", str(_RENDERER)],
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            timeout=SVG_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise _Refused("It took too long to draw.") from None
-    if done.returncode == REFUSED:
-        raise _Refused(done.stderr.decode("utf-8", "replace")[:300])
-    if done.returncode:
-        raise _Refused("It took too much time or memory to draw, or the library failed.")
-    return FoundImage(
-        mimetype="image/png", width=None, height=None, data=done.stdout, output=image.output
-    )

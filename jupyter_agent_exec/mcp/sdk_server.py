@@ -13,15 +13,8 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    ResourcesListChanged,
-    SubscriptionBus,
-)
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -32,15 +25,7 @@ from ..auth.scopes import Scope
 from ..errors import AgentExecError, Forbidden
 from ..tasks import Tasks
 from ..text.guide import guide
-from ..types import SessionId
-from . import (
-    resources,
-    tools_executions,
-    tools_files,
-    tools_kernels,
-    tools_notebooks,
-    tools_sessions,
-)
+from . import tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
 from .call import Call, ClientGone, LogLevel, Managers, RequestSender
 from .endpoint import Application, Options
 from .exchange import Exchange
@@ -51,7 +36,6 @@ from .tool import (
     Failure,
     Tool,
     arguments,
-    for_revision,
     input_schema,
     refusal,
     result_of,
@@ -66,19 +50,10 @@ ASKER: Final = "jupyter_agent_exec.asker"
 class Methods:
     """The functions for MCP's methods. Each checks the sender of its own request."""
 
-    def __init__(
-        self,
-        managers: Managers,
-        calls: Calls,
-        levels: LogLevels,
-        changes: SubscriptionBus,
-        listening: ListenHandler,
-    ) -> None:
+    def __init__(self, managers: Managers, calls: Calls, levels: LogLevels) -> None:
         self._managers = managers
         self._calls = calls
         self._levels = levels
-        self._changes = changes
-        self._listening = listening
         self._tools: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
         self._listed = {tool.name: _described(tool) for tool in TOOLS}
 
@@ -97,7 +72,7 @@ class Methods:
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    ) -> CallToolResult:
         """Call a tool."""
         allowed = await self._may(context)
         tool = self._tools.get(params.name)
@@ -113,47 +88,9 @@ class Methods:
         except AgentExecError as error:
             _asker(context).note_denial(error, context.method, tool.name)
             return refusal(Failure.of(error))
-        call = self.call(context, params)
-        is_open = self._open_sessions()
-        result = await self._calls.run(tool, call, given)
-        if self._open_sessions() != is_open:
-            await self._changes.publish(ResourcesListChanged())
-            if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-                await context.session.send_resource_list_changed()
-        if isinstance(result, CallToolResult):
-            result = for_revision(result, context.protocol_version)
-        return result
-
-    def _open_sessions(self) -> set[SessionId]:
-        return {session.id for session in self._managers.sessions.all_open()}
-
-    async def list_resources(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """List the notebooks of the open sessions that the caller may read."""
-        return types.ListResourcesResult(resources=await resources.listed(self.call(context)))
-
-    async def list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """List the templates of resource URIs."""
-        return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
-
-    async def read_resource(
-        self, context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        """Read a resource."""
-        read = await resources.read(self.call(context), params.uri)
-        return types.ReadResourceResult(contents=[read])
-
-    async def listen(
-        self, context: Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        """Tell the client when the list of resources changes, until it disconnects."""
-        asker = _asker(context)
-        await asker.authorize("history:read")
-        with self._managers.sessions.streaming(asker.caller):
-            return await self._listening(context, params)
+        client = SdkClient(context, session_id=_session_id(context), levels=self._levels)
+        call = Call(asker=_asker(context), managers=self._managers, client=client)
+        return await self._calls.run(tool, call, given)
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
@@ -163,19 +100,6 @@ class Methods:
         if session_id is not None:
             self._levels.set(session_id, params.level)
         return types.EmptyResult()
-
-    def call(self, context: Context, params: types.RequestParams | None = None) -> Call:
-        """Return the `Call` for a request."""
-        client = SdkClient(
-            context,
-            session_id=_session_id(context),
-            levels=self._levels,
-        )
-        return Call(
-            asker=_asker(context),
-            managers=self._managers,
-            client=client,
-        )
 
     async def _may(self, context: Context) -> list[str]:
         """Return the names of the tools for which the caller has a scope."""
@@ -189,30 +113,10 @@ class Methods:
         ]
 
 
-class NotifyingServer(Server[Any]):
-    """The SDK's server. It tells clients that their list of resources may change."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """Return the options with `listChanged` of resources."""
-        changes = notification_options or NotificationOptions(resources_changed=True)
-        return super().create_initialization_options(changes, experimental_capabilities, extensions)
-
-
-def make_server(
-    managers: Managers,
-    calls: Calls,
-    changes: SubscriptionBus,
-    listening: ListenHandler,
-    options: Options,
-) -> Server[Any]:
+def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
     """Return a server with our functions for MCP's methods."""
-    methods = Methods(managers, calls, LogLevels(options.max_sessions), changes, listening)
-    server: Server[Any] = NotifyingServer(
+    methods = Methods(managers, calls, LogLevels(options.max_sessions))
+    server: Server[Any] = Server(
         "jupyter-agent-exec",
         version=__version__,
         title="Jupyter",
@@ -220,10 +124,6 @@ def make_server(
         get_tool_input_schema=methods.input_schema,
         on_list_tools=methods.list_tools,
         on_call_tool=methods.call_tool,
-        on_list_resources=methods.list_resources,
-        on_list_resource_templates=methods.list_templates,
-        on_read_resource=methods.read_resource,
-        on_subscriptions_listen=methods.listen,
     )
     # The constructor would warn that later revisions have no such method.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, methods.set_level)
@@ -243,10 +143,6 @@ class Guard:
             return await call_next(ctx)
         except (MCPError, ValidationError):
             raise
-        except AgentExecError as error:
-            _asker(ctx).note_denial(error, ctx.method, "")
-            detail = {"code": error.code, "detail": error.detail}
-            raise MCPError(types.INVALID_PARAMS, error.message, detail) from error
         except Exception as error:
             self._log.exception("MCP's %s failed", ctx.method)
             raise MCPError(types.INTERNAL_ERROR, "Unhandled error") from error
@@ -256,10 +152,8 @@ class Guard:
 async def serving(managers: Managers, options: Options) -> AsyncIterator[Application]:
     """Serve clients while the block runs. The same task must enter and leave it."""
     calls = Calls(interrupts=options.disconnect_interrupts, log=options.log)
-    changes = InMemorySubscriptionBus()
-    listening = ListenHandler(changes, max_subscriptions=options.max_sessions)
     manager = StreamableHTTPSessionManager(
-        make_server(managers, calls, changes, listening, options),
+        make_server(managers, calls, options),
         session_idle_timeout=options.session_idle_timeout,
         max_sessions=options.max_sessions,
     )
@@ -275,7 +169,6 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
         try:
             yield serve
         finally:
-            listening.close()
             await calls.stop()
 
 
@@ -297,7 +190,7 @@ def _described(tool: Tool[Any]) -> types.Tool:
     )
 
 
-async def _refused(asker: RequestSender, tool: Tool[Any]) -> types.CallToolResult:
+async def _refused(asker: RequestSender, tool: Tool[Any]) -> CallToolResult:
     """Return the refusal of a tool, with the error for the first scope that the caller lacks."""
     try:
         await asker.authorize(tool.scopes[0])
@@ -431,8 +324,6 @@ class SdkClient:
     ----------
     context
         The SDK's context of this call.
-    answers
-        The user's answers, if the client sent this call again with them.
     session_id
         The client's MCP session; None in revisions without sessions.
     """
@@ -448,10 +339,6 @@ class SdkClient:
         self._session_id = session_id
         self._levels = levels
         self._told = 0
-
-    @property
-    def _stateless(self) -> bool:
-        return self._context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
     def name(self) -> str | None:
@@ -471,7 +358,7 @@ class SdkClient:
 
     async def log(self, level: LogLevel, text: str) -> None:
         """Send a log message if the client wants this level."""
-        if self._stateless:
+        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             wanted = level in allowed_log_levels(self._context.protocol_version, self._context.meta)
         else:
             wanted = self._levels.takes(self._session_id, level)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from mcp_types import CallToolResult, ContentBlock, ImageContent, ResourceLink, TextContent
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 
 from ..auth.scopes import Scope
 from ..auth.validation import read_arguments
@@ -302,18 +302,6 @@ def result_of(answered: Answered) -> CallToolResult:
             )
         )
     return CallToolResult(content=list(answered.content), structured_content=structured)
-
-
-FIRST_STRUCTURED: Final = "2025-06-18"
-"""The first revision with structured content and links to resources."""
-
-
-def for_revision(result: CallToolResult, revision: str) -> CallToolResult:
-    """Return a result without what a client's revision does not know: clients fail on it."""
-    if revision >= FIRST_STRUCTURED:
-        return result
-    content = [block for block in result.content if not isinstance(block, ResourceLink)]
-    return result.model_copy(update={"content": content, "structured_content": None})
 
 
 def _without_nulls(value: Any) -> Any:

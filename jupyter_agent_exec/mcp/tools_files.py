@@ -13,8 +13,7 @@ from msgspec import Meta
 
 from ..errors import FileMissing, InvalidRequest
 from ..files.file import Conditions, FilesQuery, OpenFile
-from ..models import Request, SessionFile, Text
-from ..queries import Match
+from ..models import Match, Request, SessionFile, Text
 from ..sessions.text_ranges import read_range
 from ..text.model_text import FoundImage
 from ..types import IMAGE_TYPES, SessionId

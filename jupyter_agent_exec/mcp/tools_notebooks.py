@@ -124,7 +124,7 @@ async def _images(
     outputs = await call.managers.notebooks.outputs(path, [cell.index for cell in cells])
     made = await asyncio.to_thread(pictures, images(outputs))
     notes = [f"[an image is not shown: {each.why}]" for each in made if isinstance(each, NotShown)]
-    return [*image_contents(made)], notes[: budget.IMAGE_LINKS]
+    return [*image_contents(made)], notes[: budget.IMAGES]
 
 
 def _wanted(read: NotebookCells, named: Sequence[CellId | int]) -> list[NotebookCell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from mcp_types import ResourceLink, TextContent
+from mcp_types import TextContent
 from msgspec import Meta
 
 from ..errors import InvalidRequest
@@ -25,12 +25,12 @@ from ..models import (
     Target,
     derive,
 )
+from ..sessions.answers import NAMESPACE
 from ..text.counts import counted
 from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
-from .resource_uris import notebook_uri
 from .results import cut, execution_answer, fitting
 from .tool import READS, Answered, Hints, Tool
 
@@ -261,7 +261,8 @@ async def _stop(call: Call, asked: StopArguments) -> Answered:
         )
     if asked.execution_id is not None:
         await call.reach_execution("stop", asked.execution_id)
-        return await execution_answer(await manager.cancel(asked.execution_id, call.caller))
+        record = await manager.cancel(asked.execution_id, call.caller)
+        return await execution_answer(record, base_url=call.asker.base_url)
     assert asked.session_id is not None
     if asked.restart:
         await call.reach_session("exec", asked.session_id)
@@ -303,7 +304,7 @@ class ExportArguments(Request, frozen=True, kw_only=True):
     session_id: SessionId
     path: Annotated[
         Annotated[str, Meta(min_length=1, max_length=20_000)] | None,
-        Meta(description="Write it to this `.ipynb` in the session's folder; else get a link."),
+        Meta(description="Write it to this `.ipynb` in the session's folder; else get its URL."),
     ] = None
 
 
@@ -323,16 +324,8 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
         )
         text = f"{done.file.path!r}: {executions}, {len(data):,} bytes"
         return Answered(content=[TextContent(text=text)])
-    uri = notebook_uri(session.id)
-    url = f"{call.asker.api_path}/sessions/{session.id}/notebook"
-    text = f"{executions} as a notebook: resource {uri}, or over HTTP GET {url}"
-    link = ResourceLink(
-        name=f"{session.id}.ipynb",
-        uri=uri,
-        title=None if session.title is None else cut(session.title, 200),
-        mime_type="application/x-ipynb+json",
-    )
-    return Answered(content=[TextContent(text=text), link])
+    url = f"{call.asker.base_url}{NAMESPACE}/sessions/{session.id}/notebook"
+    return Answered(content=[TextContent(text=f"{executions} as a notebook: GET {url}")])
 
 
 EXPORT: Final = Tool(

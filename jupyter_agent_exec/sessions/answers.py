@@ -80,7 +80,7 @@ def execution(record: ExecutionRecord, base_url: str, *, inert: bool = False) ->
             record,
             partial(over_http, record.id, base_url),
         ),
-        images=[_image(image, base_url) for image in _images(record)],
+        images=images(record, base_url),
         duration=duration(record),
         left_out=list(brief.left_out) if brief else [],
         lookalikes=_lookalikes(record),
@@ -191,10 +191,11 @@ def duration(record: ExecutionRecord) -> float | None:
     return between.total_seconds() if between.total_seconds() >= 0 else None
 
 
-def _images(record: ExecutionRecord) -> Sequence[KeptImage]:
-    if record.brief is not None:
-        return record.brief.images
-    return kept_images(record.outputs, record.blobs)
+def images(record: ExecutionRecord, base_url: str) -> list[Image]:
+    """Return the images of an execution in the order of their numbers in its text."""
+    brief = record.brief
+    kept = kept_images(record.outputs, record.blobs) if brief is None else brief.images
+    return [_image(image, base_url) for image in kept]
 
 
 def _image(image: KeptImage, base_url: str) -> Image:

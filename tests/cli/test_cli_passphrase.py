@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_types import ElicitRequestParams, ElicitResult
 
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.operations import operations
@@ -22,7 +21,6 @@ from jupyter_agent_exec.errors import PassphraseRequired, PassphraseWrong
 from jupyter_agent_exec.models import Execution
 from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD
 from tests.cli.command import COMMAND
-from tests.mcp.mcp_clients import connected
 from tests.real_server import TOKEN, RealServer, real_server
 
 ATTACK = """
@@ -168,21 +166,6 @@ def test_code_that_takes_the_servers_token_and_cookie_secret_decides_nothing(
         client.reject(waiting.id)
     assert client.tokens() == []
     assert client.approvals().policy.scratch == "always"
-
-
-async def test_the_person_at_an_mcp_client_is_not_asked_instead(
-    locked_server: RealServer, client: AgentExecClient
-) -> None:
-    async def person(context: Any, params: ElicitRequestParams) -> ElicitResult:
-        raise AssertionError("asked through the client")
-
-    async with connected(locked_server, elicitation_callback=person) as mcp_client:
-        opened = await mcp_client.call_tool("open_session", {"agent": "a"})
-        session_id = opened.structured_content["session_id"]
-        asked = {"session_id": session_id, "source": "1", "wait": 0}
-        told = await mcp_client.call_tool("execute", asked)
-        assert told.structured_content["status"] == "awaiting_approval"
-        await mcp_client.call_tool("stop", {"session_id": session_id})
 
 
 def test_the_command_line_asks_on_the_terminal(

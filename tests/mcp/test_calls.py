@@ -10,14 +10,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    CallToolResult,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    InputRequiredResult,
-    ResourceLink,
-    TextContent,
-)
+from mcp_types import CallToolResult, TextContent
 from msgspec import Meta, field
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
@@ -27,8 +20,8 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
     Unauthenticated,
 )
-from jupyter_agent_exec.mcp.call import Call, Elicited, LogLevel, RequestSender
-from jupyter_agent_exec.mcp.sdk_server import AskFirst, Calls, Guard, LogLevels
+from jupyter_agent_exec.mcp.call import Call, LogLevel, RequestSender
+from jupyter_agent_exec.mcp.sdk_server import Calls, Guard, LogLevels
 from jupyter_agent_exec.mcp.tool import (
     ERROR_META,
     MAX_ANSWER_BYTES,
@@ -36,7 +29,6 @@ from jupyter_agent_exec.mcp.tool import (
     Answered,
     Tool,
     arguments,
-    for_revision,
     input_schema,
 )
 from jupyter_agent_exec.models import Answer, Edit, Placement, Request, ScratchTarget, Target
@@ -54,27 +46,16 @@ class Told(Answer, frozen=True, kw_only=True):
 
 
 class Client:
-    """A client that can be asked, and remembers what it was told."""
+    """A client that remembers what it was told."""
 
-    can_elicit = True
-
-    def __init__(self, answer: Elicited | Exception | None = None) -> None:
+    def __init__(self) -> None:
         self.heard: list[str] = []
-        self._answer = answer
 
     async def progress(self, message: str, fraction: float | None) -> None:
         self.heard.append(message)
 
     async def log(self, level: LogLevel, text: str) -> None:
         self.heard.append(text)
-
-    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        if self._answer is None:
-            await asyncio.Event().wait()
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        assert self._answer is not None
-        return self._answer
 
 
 class Manager:
@@ -109,7 +90,8 @@ class Gate:
             check_still=self._check_still,
             note_denial=lambda error, method, tool: self.denials.append((error.code, method, tool)),
             gone=self.gone,
-            api_path="/api/agent-exec",
+            base_url="/",
+            lab_url=None,
         )
 
     async def _authorize(self, scope: Scope) -> None:
@@ -268,45 +250,13 @@ async def test_a_call_that_nobody_waits_for_tells_nothing_more() -> None:
     assert client.heard == ["before"]
 
 
-async def test_a_question_ends_the_call_where_the_revision_wants_that() -> None:
-    params = ElicitRequestFormParams(message="May it?", requested_schema={"type": "object"})
-    question = InputRequiredResult(
-        input_requests={"question": ElicitRequest(params=params)}, request_state="x_1"
-    )
-
-    async def run(call: Call, asked: Nothing) -> Answered:
-        await call.elicit("May it?", {"type": "object"}, state="x_1")
-        raise AssertionError
-
-    calls = Calls(interrupts=False, log=LOG)
-    call = made(Gate(), Client(AskFirst(question)))
-    assert await calls.run(tool(run), call, Nothing()) is question
-
-
-async def test_a_question_ends_with_the_client() -> None:
-    gate, asked_now = Gate(), asyncio.Event()
-
-    async def run(call: Call, asked: Nothing) -> Answered:
-        asked_now.set()
-        await call.elicit("May it?", {"type": "object"}, state="x_1")
-        raise AssertionError
-
-    calls = Calls(interrupts=False, log=LOG)
-    running = asyncio.ensure_future(calls.run(tool(run), made(gate), Nothing()))
-    await asked_now.wait()
-    gate.gone.set_result(None)
-    told = await running
-    assert isinstance(told, CallToolResult)
-    assert error_of(told)["code"] == "cancelled"
-
-
 async def test_no_word_of_an_unexpected_error_gets_out_of_other_methods(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fails(_: Any) -> None:
         raise RuntimeError("a secret")
 
-    context: Any = type("Context", (), {"method": "resources/read"})
+    context: Any = type("Context", (), {"method": "tools/list"})
     with pytest.raises(MCPError) as raised:
         await Guard(LOG)(context, fails)
     assert (raised.value.code, raised.value.message) == (-32603, "Unhandled error")
@@ -358,15 +308,6 @@ def test_json_in_a_text_is_read_where_a_text_is_not_accepted() -> None:
         assert refused.value.detail["expected"] == input_schema(Many)["properties"][name]
 
 
-def test_older_revisions_get_only_what_they_know() -> None:
-    content = [TextContent(text="a"), ResourceLink(name="image", uri="x://y")]
-    told = CallToolResult(content=content, structured_content={"a": 1})
-    assert for_revision(told, "2025-06-18") is told
-    for revision in ("2024-11-05", "2025-03-26"):
-        older = for_revision(told, revision)
-        assert (older.content, older.structured_content) == (content[:1], None)
-
-
 async def test_an_ended_token_gets_no_more_progress() -> None:
     async def progress(call: Call) -> None:
         await call.progress("secret")
@@ -374,11 +315,8 @@ async def test_an_ended_token_gets_no_more_progress() -> None:
     async def log(call: Call) -> None:
         await call.log("info", "secret")
 
-    async def elicit(call: Call) -> None:
-        await call.elicit("secret", {}, state="s")
-
-    for tell in (progress, log, elicit):
-        gate, client = Gate(), Client(Elicited(action="accept", content={}))
+    for tell in (progress, log):
+        gate, client = Gate(), Client()
 
         async def run(
             call: Call, asked: Nothing, gate: Gate = gate, tell: Callable[[Call], Any] = tell

@@ -198,14 +198,8 @@ async def test_a_server_that_stops_ends_all_waits(
     session_id = await raw.opened()
     line = await Line.call(url, raw, "execute", session_id=session_id, source=gate.source)
     await gate.until_it_is_here()
-    modern = RawMcp(ask, raw.token, modern=True)
-    filter = {"resourcesListChanged": True}
-    listening = await Line.ask(url, modern, "subscriptions/listen", notifications=filter)
-    await listening.until(b"acknowledged")
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     await app.stop_extension()
-    await listening.until(b'"result"')
-    listening.close()
     line.close()
     answered = await raw.ask("tools/list")
     assert (answered.status, answered.json["code"]) == (503, "server_stopping")

@@ -83,28 +83,6 @@ async def test_a_session_is_its_owners_without_cookies(make: Make) -> None:
     assert [await raw.tools() for _ in range(2)] == [await raw.tools()] * 2
 
 
-SHOWS = """
-import base64, io
-from IPython.display import Image, display
-from PIL import Image as Picture
-file = io.BytesIO()
-Picture.new('RGB', (8, 8)).save(file, 'PNG')
-display(Image(file.getvalue()))
-"""
-
-
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", EARLIER])
-async def test_clients_of_older_revisions_get_no_links(
-    ask: Send, token: str, revision: str
-) -> None:
-    raw = await RawMcp(ask, token, revision=revision).ready()
-    told = await raw.call("execute", target={"kind": "scratch"}, source=SHOWS)
-    is_older = revision != EARLIER
-    kinds = [block["type"] for block in told["content"]]
-    assert kinds == ["text", "image", *([] if is_older else ["resource_link"])]
-    assert ("structuredContent" in told) is not is_older
-
-
 # -- tools by scope ----------------------------------------------------------------------------
 
 

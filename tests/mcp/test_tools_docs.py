@@ -10,7 +10,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from jupyter_agent_exec.mcp import budget
-from jupyter_agent_exec.mcp.resources import TEMPLATES
 from jupyter_agent_exec.mcp.sdk_server import TOOLS, _described
 from jupyter_agent_exec.mcp.tool import Tool, arguments, input_schema
 
@@ -19,10 +18,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mcp-tools.md"
 EVERY_TOOL = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
-def test_the_page_has_all_resources_and_limits() -> None:
+def test_the_page_has_all_limits() -> None:
     page = PAGE.read_text()
-    for template in TEMPLATES:
-        assert f"`{template.uri_template}`" in page
     for number in (budget.TEXT, budget.LONGEST_SIDE, budget.PICTURES):
         assert f"{number:,}" in page or str(number) in page
 

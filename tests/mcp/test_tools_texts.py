@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
-from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import TokenId
 from tests.mcp.mcp_clients import text_of
@@ -22,11 +21,6 @@ from tests.real_server import Gate
 
 NOTE_CHARACTERS = 400
 """Of what an answer says about itself."""
-LONG = """
-def long():
-    pass
-long.__doc__ = '\\n'.join(f'{number:05} in the words of its author' for number in range(200))
-"""
 NOISE = """
 import io, os
 from IPython.display import display
@@ -49,36 +43,15 @@ def as_agent(bench: Bench, name: str, *scopes: str) -> None:
 async def test_an_empty_list_says_of_what_there_is_none(bench: Bench) -> None:
     session = await bench.open()
     variables = partial(bench.text, "list_variables", session_id=session)
-    look_up = partial(bench.text, "look_up", session_id=session)
+    packages = partial(bench.text, "list_packages", session_id=session)
     search = partial(bench.text, "search_executions")
     assert await variables() == "There is no variable."
     assert await variables(match="df") == "There is no variable with 'df'."
-    assert await look_up(code="nosuch", what="packages") == "There is no package with 'nosuch'."
-    assert await look_up(code="nosuch") == "The kernel knows nothing about 'nosuch'."
+    assert await packages(match="nosuch") == "There is no package with 'nosuch'."
     assert await search(status="rejected") == "There is no execution."
     assert await search(query="nosuch") == "There is no execution with 'nosuch'."
     as_agent(bench, "other", "exec:scratch")
     assert (await bench.text("list_sessions")).startswith("There is no such session.")
-
-
-async def test_documentation_and_source_are_bounded_and_read_on(bench: Bench) -> None:
-    session = await bench.open()
-    await bench.run(session, LONG)
-    read, offset = "", 0
-    while offset is not None:
-        told = await bench.text("look_up", session_id=session, code="long", offset=offset)
-        assert len(told) <= budget.LOOK_UP + NOTE_CHARACTERS
-        more = re.search(r"\n\[[\d,]+ more characters?: look_up\(…, offset=(\d+)\)\]$", told)
-        read += told if more is None else told[: more.start()] + "\n"
-        offset = None if more is None else int(more[1])
-    numbers = re.findall(r"\d{5} in the words of its author", read)
-    assert numbers == [f"{number:05} in the words of its author" for number in range(200)]
-    told = await bench.text("look_up", session_id=session, code="long", offset=100_000)
-    assert told == "It ends before offset 100,000."
-    await bench.run(session, "import argparse")
-    for code, what in (("e", "packages"), ("argparse.ArgumentParser", "source")):
-        told = await bench.text("look_up", session_id=session, code=code, what=what)
-        assert len(told) <= budget.LOOK_UP + NOTE_CHARACTERS, what
 
 
 async def test_a_table_is_bounded_and_read_on(bench: Bench, jp_root_dir: Path) -> None:

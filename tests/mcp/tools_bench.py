@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.call import Call, Elicited, LogLevel, Managers, RequestSender
+from jupyter_agent_exec.mcp.call import Call, LogLevel, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
 from jupyter_agent_exec.mcp.tool import result_of
@@ -21,17 +20,12 @@ PERSON = Caller(username="ada", display_name="Ada", access="full")
 
 
 class NotingClient:
-    """A client that keeps what it is told, and whose person answers as it is said."""
+    """A client that keeps what it is told."""
 
     def __init__(self) -> None:
         self.called: str | None = None
         self.told: list[str] = []
         self.logged: list[str] = []
-        self.asked: list[tuple[str, str]] = []
-        """Message and state of each question."""
-        self.forms: list[dict[str, Any]] = []
-        self.answers: Callable[[], Awaitable[Elicited]] | None = None
-        """Of its person; None if there is none."""
         self.heard = asyncio.Event()
         """Set when it is sent new output."""
 
@@ -39,22 +33,12 @@ class NotingClient:
     def name(self) -> str | None:
         return self.called
 
-    @property
-    def can_elicit(self) -> bool:
-        return self.answers is not None
-
     async def progress(self, message: str, fraction: float | None) -> None:
         self.told.append(message)
 
     async def log(self, level: LogLevel, text: str) -> None:
         self.logged.append(text)
         self.heard.set()
-
-    async def elicit(self, message: str, schema: dict[str, Any], state: str) -> Elicited:
-        self.asked.append((message, state))
-        self.forms.append(schema)
-        assert self.answers is not None
-        return await self.answers()
 
 
 class Bench:
@@ -75,7 +59,7 @@ class Bench:
             raise Forbidden(f"No {scope}.")
         self.managers.access.check(self.caller, scope)
 
-    def begin(self, state: str | None = None) -> Call:
+    def begin(self) -> Call:
         asker = RequestSender(
             caller=self.caller,
             authorize=self.authorize,
@@ -83,9 +67,10 @@ class Bench:
             owner="tester",
             check_still=lambda: None,
             note_denial=lambda error, method, tool: None,
-            api_path="/api/agent-exec",
+            base_url="/",
+            lab_url="http://localhost:8888/lab",
         )
-        return Call(asker=asker, managers=self.managers, client=self.client, state=state)
+        return Call(asker=asker, managers=self.managers, client=self.client)
 
     async def call(self, name: str, /, call: Call | None = None, **arguments: Any) -> Any:
         """Call a tool and return what is structured."""

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import ServerStopping
-from jupyter_agent_exec.models import TokenRef
-from jupyter_agent_exec.queries import TextQuery
+from jupyter_agent_exec.models import TextQuery, TokenRef
 from jupyter_agent_exec.sessions.session_history import LongReads, SessionHistory
 from jupyter_agent_exec.types import TokenId
 

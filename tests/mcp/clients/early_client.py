@@ -45,28 +45,20 @@ async def main(revision, asked):
 
         opened = await call("open_session", agent="early")
         session_id = re.search(r"\bs_\w+", opened)[0]
-        image = await call("execute", session_id=session_id, source=asked["image"])
+        await call("execute", session_id=session_id, source=asked["image"])
         long = await call("execute", session_id=session_id, source=asked["long"])
         await call("read_notebook", path=asked["notebook"], cells=["plot"])
         await call("export_notebook", session_id=session_id)
         await call("export_notebook", session_id=session_id, path=f"exported-{asked['notebook']}")
-        resources = (await session.list_resources()).resources
-        templates = (await session.list_resource_templates()).resourceTemplates
+        offset = int(re.search(r"offset=(\d+)", long)[1])
         execution_id = re.search(r"\[execution (\w+)", long)[1]
-        text = await session.read_resource(f"jupyter-agent-exec://executions/{execution_id}")
-        execution_id = re.search(r"\[execution (\w+)", image)[1]
-        blob = await session.read_resource(
-            f"jupyter-agent-exec://executions/{execution_id}/images/0"
-        )
+        rest = await call("get_execution", execution_id=execution_id, offset=offset)
         await call("stop", session_id=session_id)
     return {
         "revision": began.protocolVersion,
         "tools": [tool.name for tool in tools],
         "answers": answers,
-        "resources": [str(resource.uri) for resource in resources],
-        "templates": len(templates),
-        "text": text.contents[0].text,
-        "blob": len(blob.contents[0].blob),
+        "rest": rest,
     }
 
 

@@ -52,8 +52,8 @@ async def main(revision, asked):
         ran = await session.call_tool("execute", run, progress_callback=told)
         again = await session.call_tool("execute", run)
         refused = await session.call_tool("execute", {"session_id": "s_nothing", "source": "1"})
-        uri = f"jupyter-agent-exec://executions/{ran.structuredContent['execution_id']}"
-        read_back = await session.read_resource(uri)
+        part = {"execution_id": ran.structuredContent["execution_id"], "offset": 0}
+        again_read = await session.call_tool("get_execution", part)
         await session.call_tool("stop", {"session_id": session_id})
     return {
         "revision": began.protocolVersion,
@@ -63,7 +63,7 @@ async def main(revision, asked):
         "structured": ran.structuredContent,
         "again": again.structuredContent["execution_id"],
         "refused": {"is_error": refused.isError, "text": refused.content[0].text},
-        "read": read_back.contents[0].text,
+        "read": again_read.content[0].text,
     }
 
 

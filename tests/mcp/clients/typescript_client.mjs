@@ -74,9 +74,8 @@ const ran = await call(client, 'execute', run, {
 });
 const again = await call(client, 'execute', run);
 const refused = await call(client, 'execute', { session_id: 's_nothing', source: '1' });
-const read = await client.readResource({
-  uri: `jupyter-agent-exec://executions/${ran.structuredContent.execution_id}`
-});
+const { execution_id } = ran.structuredContent;
+const read = await call(client, 'get_execution', { execution_id, offset: 0 });
 await call(client, 'stop', { session_id });
 await client.close();
 console.log(
@@ -88,6 +87,6 @@ console.log(
     structured: ran.structuredContent,
     again: again.structuredContent.execution_id,
     refused: { is_error: refused.isError, text: refused.content[0].text },
-    read: read.contents[0].text
+    read: read.content[0].text
   })
 );
