@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import nox
@@ -35,10 +36,7 @@ FRAMEWORKS = {
         "rich==15.0.0",
         "scikit-learn>=1.5",  # an example trains a model with it
     ],
-    "langchain": ["langchain-core~=1.7", "langchain-tests~=1.1"],
     "smolagents": ["smolagents~=1.26"],
-    "openai_agents": ["openai-agents~=0.24"],
-    "pydantic_ai": ["pydantic-ai-slim~=2.68"],
 }
 """The packages in each framework's environment, by the name of the adapter."""
 
@@ -83,6 +81,23 @@ def _tests(name: str) -> list[str]:
 
 for _name, _packages in FRAMEWORKS.items():
     _framework(_name, _packages)
+
+
+@nox.session
+def mcp_frameworks(session: nox.Session) -> None:
+    """Run the programs of docs/how-to/frameworks/over-mcp.md, against a server of nox's Python."""
+    tests = "tests/frameworks/mcp_frameworks"
+    session.install(
+        "--quiet",
+        *("langchain~=1.5", "langchain-mcp-adapters~=0.3", "openai-agents~=0.24"),
+        *("pydantic-ai-slim[mcp]~=2.68", "fastmcp-slim~=3.4", "mcp~=1.30"),
+        *("pytest>=9", "pytest-timeout>=2"),
+    )
+    session.run(
+        *("python", "-m", "pytest", "--override-ini=filterwarnings=default"),
+        *(f"--confcutdir={tests}", *(session.posargs or [tests])),
+        env={"SERVER_PYTHON": sys.executable},
+    )
 
 
 # uv, because pip's resolver does not finish with the lowest versions.

@@ -69,6 +69,7 @@ def real_server(
     environ: Mapping[str, str] = MappingProxyType({}),
     prefix: Sequence[str] = (),
     stderr: IO[str] | None = None,
+    python: str = sys.executable,
 ) -> Iterator[RealServer]:
     """Start a server, with more environment variables, as what a program starts that is named.
 
@@ -80,7 +81,7 @@ def real_server(
     process = subprocess.Popen(
         [
             *prefix,
-            sys.executable,
+            python,
             str(PROJECT / "tests" / "announcing_server.py"),
             "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
             "--ServerApp.ip=127.0.0.1",

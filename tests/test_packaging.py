@@ -213,7 +213,6 @@ def test_lock_files_name_no_place_to_download_from(folder: str, name: str) -> No
 DISTRIBUTIONS = {
     "PIL": "pillow",
     "opentelemetry": "opentelemetry-exporter-otlp-proto-http",
-    "resvg_py": "resvg-py",
     "rfc3161_client": "rfc3161-client",
     "ulid": "python-ulid",
     "zmq": "pyzmq",
@@ -222,8 +221,8 @@ DISTRIBUTIONS = {
 
 
 FRAMEWORKS = {
-    *("agents", "autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "IPython", "json5"),
-    *("lagent", "langchain_core", "numpy", "pandas", "pantheon", "pydantic_ai", "smolagents"),
+    *("autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "IPython", "json5"),
+    *("lagent", "numpy", "pandas", "pantheon", "smolagents"),
     "typing_extensions",
 }
 """What adapters import of their frameworks, and say themselves what to install; IPython is only

@@ -7,10 +7,9 @@ from io import BytesIO
 from typing import Any
 
 from ..client import Result, Step
-from .kernel_session import SCRATCH, Life, Target, life_of
-from .model_tool import pictures, told, workplace
+from .kernel_session import SCRATCH, KernelSession, Life, SessionOptions, Target, life_of
 from .requirements import needed
-from .result_pieces import DisplayedObject, Stream, pieces, state_note
+from .result_pieces import DisplayedObject, Stream, omitted_note, pieces, state_note
 
 with needed("smolagents~=1.26"):
     from PIL import Image, UnidentifiedImageError
@@ -19,6 +18,8 @@ with needed("smolagents~=1.26"):
     from smolagents.remote_executors import RemotePythonExecutor
 
 _PICTURES = ("PNG", "JPEG", "GIF", "WEBP")
+_MAX_PICTURE_BYTES = 3_500_000
+"""Bytes of the largest image for a model. In base64, it stays below the limits of model APIs."""
 
 
 class JupyterExecutor(RemotePythonExecutor):
@@ -49,7 +50,8 @@ class JupyterExecutor(RemotePythonExecutor):
     ) -> None:
         # No logging here: the agent logs everything.
         super().__init__([], AgentLogger(level=LogLevel.OFF), allow_pickle)
-        self._place = workplace(target, agent or "smolagents", timeout)
+        options = SessionOptions(agent=agent or "smolagents", timeout=timeout)
+        self._place = KernelSession(target, options)
         self._sent: list[Step] = []
         self._sent_in: Life | None = None
         self._untold: list[Result] = []
@@ -113,21 +115,31 @@ class JupyterExecutor(RemotePythonExecutor):
             printed = "".join(each.text for each in pieces(result) if isinstance(each, Stream))
             return CodeOutput(output=answer, logs=printed, is_final_answer=True)
         if not result.ok:
-            raise AgentError(notes + told(result), self.logger)
+            raise AgentError(notes + _told(result), self.logger)
         values = [
             each for each in pieces(result) if isinstance(each, DisplayedObject) and each.is_result
         ]
         value = values[-1].text if values else None
         # The agent shows the logs to its model, followed by the value.
-        logs = notes + told(result).removesuffix(value or "").rstrip("\n")
+        logs = notes + _told(result).removesuffix(value or "").rstrip("\n")
         return CodeOutput(output=value, logs=f"{logs}\n", is_final_answer=False)
 
 
+def _told(result: Result) -> str:
+    """Return the text for a model: outputs, errors, how the code ended, and lost variables."""
+    parts = [result.text.rstrip("\n"), omitted_note(result)]
+    return "\n".join(filter(None, parts)) or "The code ran; it put nothing out."
+
+
 def _images(result: Result) -> list[Image.Image]:
+    """Return the images that a model can see. The text mentions the other ones."""
     images: list[Image.Image] = []
-    for each in pictures(result):
+    for piece in pieces(result):
+        picture = piece.picture if isinstance(piece, DisplayedObject) else None
+        if picture is None or len(picture.data) > _MAX_PICTURE_BYTES:
+            continue
         try:
-            images.append(Image.open(BytesIO(each.data), formats=_PICTURES))
+            images.append(Image.open(BytesIO(picture.data), formats=_PICTURES))
         except UnidentifiedImageError:
-            continue  # code may display invalid data
+            continue  # it is SVG, or code displayed invalid data
     return images

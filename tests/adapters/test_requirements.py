@@ -11,10 +11,7 @@ FRAMEWORKS = {
     "autogen": "autogen_core",
     "autogen02": "autogen",
     "lagent": "lagent",
-    "langchain": "langchain_core",
-    "openai_agents": "agents",
     "pantheon": "pantheon",
-    "pydantic_ai": "pydantic_ai",
     "smolagents": "smolagents",
 }
 
