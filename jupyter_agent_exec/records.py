@@ -174,6 +174,15 @@ class JournalEntry(Entry, frozen=True, kw_only=True):
     """Whether it is told as an event; others are shown in a cell, or with the session."""
 
 
+class PlainEntry(JournalEntry, frozen=True, kw_only=True, tag=False):
+    """An entry of a kind that only another version writes. It is shown, and says nothing more."""
+
+    type: str
+    execution_id: ExecutionId | None = None
+    fields: Mapping[str, Any] = {}
+    """All of them, by name."""
+
+
 class ExecutionEntry(JournalEntry, frozen=True, kw_only=True):
     """Base of the entries that add up to the record of one execution."""
 
@@ -883,7 +892,7 @@ def _kinds(base: type[Entry]) -> Iterator[type[Entry]]:
     """Yield the kinds of entries with a base."""
     for kind in base.__subclasses__():
         yield from _kinds(kind)
-        if kind.__struct_config__.tag != kind.__name__:
+        if kind.__struct_config__.tag not in (None, kind.__name__):
             yield kind
 
 

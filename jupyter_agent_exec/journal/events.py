@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ..records import (
     JournalEntry,
     Mark,
     NotebookMoved,
+    PlainEntry,
     Reviewed,
 )
 from ..text.counts import counted
@@ -23,6 +25,7 @@ from .lines import Line
 
 MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 def event_of(line: Line, last_seq: int, store: BlobStore) -> JournalEvent | None:
@@ -70,9 +73,22 @@ def _text_of(entry: JournalEntry) -> str | None:
         return ": ".join(
             part for part in (counted(entry.payloads, "payload"), entry.reason) if part
         )
+    if isinstance(entry, PlainEntry):
+        return _facts(entry)
     if isinstance(entry, Reviewed):
         return ": ".join(part for part in (entry.verdict, entry.comment) if part)
     return _marked(entry, Mark.EVENT_TEXT)
+
+
+def _facts(entry: PlainEntry) -> str:
+    """Return the fields of an entry whose kind is not known, without those that all have."""
+    common = (*PlainEntry.__struct_fields__, "by")
+    facts = {name: value for name, value in entry.fields.items() if name not in common}
+    return ", ".join(
+        f"{name}: {value}"
+        for name, value in facts.items()
+        if isinstance(value, str | int | float) and not _DIGEST.fullmatch(str(value))
+    )
 
 
 def _decisions(entry: EditsDecided) -> str:
@@ -82,6 +98,8 @@ def _decisions(entry: EditsDecided) -> str:
 
 
 def _type_of(entry: JournalEntry) -> str:
+    if isinstance(entry, PlainEntry):
+        return entry.type
     tag: Any = entry.__struct_config__.tag
     return str(tag)
 

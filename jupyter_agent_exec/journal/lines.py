@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..records import JOURNAL_ENTRY, LEDGER_ENTRY, JournalEntry, LedgerEntry
+from ..records import JOURNAL_ENTRY, KINDS, LEDGER_ENTRY, JournalEntry, LedgerEntry, PlainEntry
 from ..types import Digest
 from .chain import FORMAT
 
@@ -58,8 +58,8 @@ UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
     """Yield a journal's complete lines from byte `start` to `end`; None: its current size.
 
-    Lines that are damaged, or that this version does not know, are left out. `verify` reports
-    them.
+    Lines that are damaged are left out; `verify` reports them. An entry of a kind that this version
+    does not know is a `PlainEntry`.
 
     Raises
     ------
@@ -142,10 +142,22 @@ def ledger_entry(data: bytes) -> LedgerEntry | None:
 def _line(data: bytes, offset: int) -> Line | None:
     try:
         raw = decode_raw(data)
-        entry = _journal_entry.decode(raw.entry)
+        entry = _entry(raw.entry)
     except UNREADABLE:
         return None
     if entry.format != FORMAT:
         return None
     canonical, at = bytes(raw.entry), Range(offset, len(data))
     return Line(entry, raw.hash, raw.payloads, raw.salts, canonical, at)
+
+
+def _entry(canonical: msgspec.Raw) -> JournalEntry:
+    try:
+        known: JournalEntry = _journal_entry.decode(canonical)
+        return known
+    except msgspec.ValidationError:
+        fields = msgspec.json.decode(canonical)
+        entry = msgspec.convert({**fields, "fields": fields}, PlainEntry)
+        if entry.type in KINDS:
+            raise
+        return entry

@@ -377,7 +377,9 @@ def named_payloads(entry: dict[str, Any]) -> list[str]:
         If one of them cannot be a name.
     """
     kind = entry.get("type")
-    fields = _PAYLOAD_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
+    fields: tuple[str, ...] = ()
+    if isinstance(kind, str):
+        fields = (*_PAYLOAD_FIELDS.get(kind, ()), *_FIELDS_OF_0_1.get(kind, ()))
     names = [entry[name] for name in fields if entry.get(name) is not None]
     blobs = entry.get("blobs", [])
     if not isinstance(blobs, list):
@@ -399,18 +401,24 @@ _PAYLOAD_FIELDS = {
     "rejected": ("preview",),
     "input_asked": ("prompt",),
     "input_given": ("value",),
-    "kernel_inspected": ("code",),
     "finished": ("outputs", "text", "variables", "values", "widgets"),
     "late_output": ("outputs",),
     "display_updated": ("outputs",),
     "person_ran": ("source", "outputs"),
-    "cell_discarded": ("cell",),
     "notebook_edit_asked": ("edits",),
     "notebook_edited": ("before", "after"),
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
     "restore_ended": ("variables",),  # of version 0.1
 }
+_FIELDS_OF_0_1 = {
+    "cell_discarded": ("cell",),
+    "cell_rerun": ("differences",),
+    "files_changed": ("files",),
+    "kernel_inspected": ("code",),
+    "person_ran": ("expressions",),
+}
+"""Those that only 0.1 wrote."""
 
 
 _UNKEPT_FIELDS = {"accepted": "body_sha256"}
@@ -419,16 +427,13 @@ _UNKEPT_FIELDS = {"accepted": "body_sha256"}
 
 _AMENDMENTS = (
     "outputs_accepted",
-    "outputs_discarded",
-    "outputs_restored",
-    "cell_discarded",
-    "cell_restored",
     "cell_written",
     "edits_deciding",
     "edits_decided",
     "erased",
     "notebook_moved",
     "reviewed",
+    *("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored"),  # of 0.1
 )
 """Entries that may follow a session's end: a person's decisions, and what happened to its cells and
 to its notebook."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import MsgspecError
 
+from ..records import KINDS
 from .blobs import BlobStore
 from .chain import ParsedLine
 from .heads import recorded
@@ -28,6 +29,9 @@ _WRONG_SHAPE: Final = (
 _CELL_FIELDS: Final = {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
 
 _OUTPUTS: Final = {"outputs", "tags"}
+
+_ONLY_IN_0_1: Final = {"files_changed_meanwhile"}
+"""Metadata of cells that this version does not export."""
 
 _FROM_PAYLOADS: Final[dict[str, set[str]]] = {
     "source": {"source", "agent_exec.source_sha256", "agent_exec.approval"},
@@ -86,6 +90,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
     try:
         text = "".join(journal_notebook(journal, blobs, clean=clean, length=length))
         again = json.loads(text)
+        _leave_out(again["metadata"]["agent_exec"], about)
         expected = {_execution_id(cell): _fields(cell, clean) for cell in again["cells"]}
         known_about = _metadata_fields(again["metadata"])
         unknown = _unknown(checked, again["metadata"]["agent_exec"])
@@ -120,6 +125,14 @@ def _leave_out_reviews(document: dict[str, Any], checked: Checked) -> None:
             continue
         if [review.get(name) for name in ("at", "verdict", "comment")] in said:
             del each["review"]
+
+
+def _leave_out(about: dict[str, Any], exported: dict[str, Any]) -> None:
+    """Remove the events of unknown kinds that an export lacks: in 0.1 they were parts of cells."""
+    told = [event["n"] for event in exported.get("events", [])]
+    about["events"] = [
+        event for event in about.get("events", []) if event["type"] in KINDS or event["n"] in told
+    ]
 
 
 def _compare_cells(
@@ -203,7 +216,7 @@ def _fields(cell: dict[str, Any], clean: bool) -> dict[str, Any]:
         fields["agent_exec"] = "there" if "agent_exec" in _metadata(cell) else None
     elif isinstance(about, dict):
         del fields["agent_exec"]
-        fields |= {f"agent_exec.{name}": value for name, value in about.items()}
+        fields |= {f"agent_exec.{name}": about[name] for name in about if name not in _ONLY_IN_0_1}
     return fields | dict.fromkeys(cell.keys() - _CELL_FIELDS, "there")
 
 
