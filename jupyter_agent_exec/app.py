@@ -23,7 +23,6 @@ from .mcp.sign_in_handlers import ROUTES as SIGN_IN_ROUTES
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import ChannelHandler
 from .openapi import OpenAPIHandler, document
-from .reruns.handlers import ROUTES as RERUN_ROUTES
 from .services import Services
 from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
@@ -47,7 +46,6 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         *NOTEBOOK_ROUTES,
         *APPROVAL_ROUTES,
         *TOKEN_ROUTES,
-        *RERUN_ROUTES,
         *DYNAMIC_ROUTES,
         ("/openapi.json", OpenAPIHandler),
     )

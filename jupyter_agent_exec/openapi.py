@@ -25,7 +25,6 @@ TAGS: Final = {
     "notebooks": ("notebooks.handlers", "Read and edit users' notebooks, and decide on cells."),
     "files": ("files.handlers", "Files in a session's folder."),
     "approvals": ("approvals.handlers", "What users decide before and after code runs."),
-    "reruns": ("reruns.handlers", "Run code again, and compare its outputs."),
     "history": ("sessions.history_handlers", "Search and export the record."),
     "tokens": ("auth.token_handlers", "Agent tokens."),
     "azure": ("aca.handlers", "The protocol of Azure's dynamic sessions."),

@@ -50,7 +50,6 @@ from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
-from .reruns.restores import Restores
 from .server import (
     ContentsEvents,
     ServerContents,
@@ -64,6 +63,7 @@ from .sessions.factory import SessionFactory
 from .sessions.kernel_inspection import KernelInspection
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
+from .sessions.restores import Restores
 from .sessions.session_history import SessionHistory
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits

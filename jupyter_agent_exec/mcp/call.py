@@ -15,9 +15,9 @@ from ..executions.limits import Settings
 from ..files.manager import SessionFiles
 from ..notebooks.manager import NotebookManager
 from ..notebooks.proposals import Proposals
-from ..reruns.restores import Restores
 from ..sessions.kernel_inspection import KernelInspection
 from ..sessions.manager import AgentSessions
+from ..sessions.restores import Restores
 from ..tasks import first_of
 from ..types import ExecutionId
 

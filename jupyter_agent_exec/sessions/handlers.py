@@ -22,6 +22,8 @@ from ..models import (
     PackagesQuery,
     Placement,
     RestartKernel,
+    Restoration,
+    Restore,
     ServerStatus,
     Session,
     SessionList,
@@ -38,6 +40,7 @@ from ..types import FINAL_STATUSES
 from . import answers
 from .kernel_inspection import KernelInspection
 from .manager import AgentSessions
+from .restores import Restores
 
 LARGE_BYTES = 1 << 18
 """An answer with outputs of at least this size is encoded in a thread and sent in pieces."""
@@ -196,6 +199,24 @@ class StatusHandler(SessionsBase):
         self.answer(await self.manager.status(only=only, with_sinks=is_person))
 
 
+class RestoreHandler(SessionsBase):
+    """A session whose kernel ended, restored."""
+
+    restores: Restores
+
+    @web.authenticated
+    @requires("exec", body=Restore, answers={200: Restoration, 201: Restoration, 202: Restoration})
+    async def post(self, session_id: str, body: Restore) -> None:
+        """Run again what made the state of its last kernel; 202 while it goes on."""
+        with self.manager.holding(self.caller, body.wait):
+            told = await self.restores.restore(session_id, body, self.caller)
+        self.check_token()
+        location = f"{self.public_path}{answers.NAMESPACE}/sessions/{told.session_id}"
+        ran = any(cell.execution_id is not None for cell in told.cells)
+        status = 202 if told.status == "running" else 201 if ran else 200
+        self.answer(told, status, location=location)
+
+
 class GuideHandler(SessionsBase):
     """How to work in a session."""
 
@@ -243,6 +264,7 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/sessions/{session_id}/close", CloseHandler),
     ("/sessions/{session_id}/interrupt", InterruptHandler),
     ("/sessions/{session_id}/restart", RestartHandler),
+    ("/sessions/{session_id}/restore", RestoreHandler),
     ("/sessions/{session_id}/guide", GuideHandler),
     ("/sessions/{session_id}/variables", VariablesHandler),
     ("/sessions/{session_id}/packages", PackagesHandler),

@@ -28,11 +28,11 @@ from ..records import (
     RestoreEnded,
     timestamp,
 )
-from ..sessions.manager import AgentSessions
-from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, ExecutionId, Status
+from .manager import AgentSessions
 from .restore_plan import CellToRestore, first_line, life, plan
+from .session import LiveSession
 
 NOT_OWNED: Final = (
     "The kernel is a person's, and only they may restore it: ask them to, or run yourself what you "

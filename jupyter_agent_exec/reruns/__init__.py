@@ -1,1 +1,0 @@
-"""Run what a session or a notebook holds again, and compare the outputs with those from before."""

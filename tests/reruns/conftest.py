@@ -1,3 +1,0 @@
-from tests.real_server import gate
-
-__all__ = ["gate"]
