@@ -1011,22 +1011,10 @@ class RetiredSession(Answer, frozen=True, kw_only=True):
     agent: str
     title: str | None
     closed_at: str | None
-    bytes: int
     reason: str
     """The rule."""
     waits: str | None
     """Why it is not gone yet, in a sentence; null if it is, or if nothing was to be removed."""
-
-
-class Hold(Answer, frozen=True, kw_only=True):
-    """A session, or the sessions of an agent or a user, that nothing removes or erases."""
-
-    session_id: SessionId | None
-    agent: str | None
-    username: str | None
-    at: str
-    by: str
-    reason: str | None
 
 
 class Retention(Answer, frozen=True, kw_only=True):
@@ -1036,23 +1024,6 @@ class Retention(Answer, frozen=True, kw_only=True):
     rules: list[str]
     """Empty if the operator has set none."""
     sessions: list[RetiredSession]
-    holds: list[Hold]
-
-
-class SetHold(Request, frozen=True, kw_only=True):
-    """Put something on hold, or release it: one of the first three."""
-
-    session_id: str | None = None
-    agent: Annotated[str, Meta(min_length=1)] | None = None
-    username: Annotated[str, Meta(min_length=1)] | None = None
-    held: bool = True
-    reason: Annotated[str, Meta(max_length=1000)] | None = None
-
-
-class HoldList(Answer, frozen=True, kw_only=True):
-    """What is on hold."""
-
-    holds: list[Hold]
 
 
 class ApprovalPolicy(Answer, frozen=True, kw_only=True):

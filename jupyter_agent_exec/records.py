@@ -808,16 +808,6 @@ class SessionRemoved(LedgerEntry, frozen=True, kw_only=True, tag="session_remove
     reason: str
 
 
-class HoldSet(LedgerEntry, frozen=True, kw_only=True, tag="hold_set"):
-    """A user put a session, an agent's or a user's sessions on hold, or released them."""
-
-    held: bool
-    session_id: SessionId | None = None
-    agent: str | None = None
-    username: str | None = None
-    reason: str | None = None
-
-
 class PolicySet(LedgerEntry, frozen=True, kw_only=True, tag="policy_set"):
     """A user set the approval policy."""
 

@@ -156,9 +156,8 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         config=True,
         help="""Which closed sessions are removed from the record when no code runs: a list of
         rules, such as `{"days": 90, "target": ["scratch"], "status": ["ok"]}` (closed for 90 days,
-        and all executions ended so) or `{"max_bytes": 50_000_000_000}` (while all sessions together
-        are larger, the oldest of the token or user that has the most). A session goes if all that a
-        rule says is true of it, unless it is on hold. Default: nothing is removed.""",
+        and all executions ended so). A session goes if all that a rule says is true of it. Default:
+        nothing is removed.""",
     )
 
     @validate("retention")

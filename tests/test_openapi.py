@@ -329,7 +329,6 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     for reviewed in (f"executions/{printed['id']}", at):
         await ask("PUT", f"{reviewed}/review", {"verdict": "flagged", "comment": "why?"})
     await ask("POST", "erasures", {"text": "for n in", "dry_run": True})
-    await ask("PUT", "holds", {"agent": "nobody", "reason": "A lawsuit."})
     await ask("POST", "retention", {"dry_run": True})
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")

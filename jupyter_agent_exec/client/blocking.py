@@ -254,7 +254,6 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     review = blocking(AsyncAgentExecClient.review)
     erase = blocking(AsyncAgentExecClient.erase)
     retain = blocking(AsyncAgentExecClient.retain)
-    hold = blocking(AsyncAgentExecClient.hold)
     text = blocking(AsyncAgentExecClient.text)
     notebooks = blocking(AsyncAgentExecClient.notebooks)
     cells = blocking(AsyncAgentExecClient.cells)

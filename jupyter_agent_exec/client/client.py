@@ -57,7 +57,6 @@ _minted = msgspec.json.Decoder(models.MintedToken)
 _token = msgspec.json.Decoder(models.Token)
 _erasure = msgspec.json.Decoder(models.Erasure)
 _retention = msgspec.json.Decoder(models.Retention)
-_holds = msgspec.json.Decoder(models.HoldList)
 _tokens = msgspec.json.Decoder(models.TokenList)
 
 
@@ -507,30 +506,6 @@ class AsyncAgentExecClient:
         """
         request = models.Retain(dry_run=dry_run)
         return await self._connection.send_model("POST", "/retention", request, _retention)
-
-    async def hold(
-        self,
-        *,
-        session_id: str | None = None,
-        agent: str | None = None,
-        username: str | None = None,
-        held: bool = True,
-        reason: str | None = None,
-    ) -> list[models.Hold]:
-        """Put something on hold, as a user, or release it; return all that is on hold.
-
-        Parameters
-        ----------
-        session_id, agent, username
-            A session, or all sessions of an agent or a user. Name one.
-        held
-            False releases it.
-        """
-        request = models.SetHold(
-            session_id=session_id, agent=agent, username=username, held=held, reason=reason
-        )
-        answer = await self._connection.send_model("PUT", "/holds", request, _holds)
-        return answer.holds
 
     async def text(
         self,

@@ -15,17 +15,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..errors import HistoryUnavailable, InvalidRequest
+from ..errors import HistoryUnavailable
 from ..models import (
     Chain,
     Erase,
     ErasedSession,
     Erasure,
-    HoldList,
     Retain,
     Retention,
     RetiredSession,
-    SetHold,
     marked,
 )
 from ..records import (
@@ -33,7 +31,6 @@ from ..records import (
     By,
     Closed,
     Entry,
-    HoldSet,
     LedgerEntry,
     Opened,
     Payload,
@@ -75,7 +72,7 @@ from .ledger import Ledger, Owner, ledger_paths, owner_of
 from .lines import format_of
 from .reader import HistoryReader
 from .recovery import Recovery
-from .retention import Due, Kept, RetentionRule, due, held, holds_in, removed_in, size_of
+from .retention import Due, RetentionRule, due, removed_in
 from .sink import Sink
 
 
@@ -337,7 +334,6 @@ class History(HistoryReader):
                     id: each for id, each in erasing.items() if each.is_closed and each.entries
                 }
                 if going and not wanted.dry_run:
-                    self._check_not_held(going)
                     self._erase(going, wanted.reason, by)
         except OSError as error:
             raise self._unavailable(error) from error
@@ -371,8 +367,9 @@ class History(HistoryReader):
         """
         try:
             with sole_erasure(self.folder):
-                holds = holds_in(self.folder)
-                going = due(self._retention, self._kept(), holds, datetime.now(UTC))
+                sessions = self._index.ask(query.all_sessions)
+                statuses = self._index.ask(query.statuses)
+                going = due(self._retention, sessions, statuses, datetime.now(UTC))
                 retired = [] if wanted.dry_run else self._retire(going, by, may_go_on)
         except OSError as error:
             raise self._unavailable(error) from error
@@ -380,44 +377,7 @@ class History(HistoryReader):
             dry_run=wanted.dry_run,
             rules=[rule.said for rule in self._retention],
             sessions=[_retired(each, None) for each in going] if wanted.dry_run else retired,
-            holds=holds,
         )
-
-    def hold(self, wanted: SetHold, by: By) -> HoldList:
-        """Put a session, an agent or a user on hold, or release it; durable on return.
-
-        Raises
-        ------
-        InvalidRequest, SessionNotFound, HistoryUnavailable
-        """
-        names = {"session_id": wanted.session_id, "agent": wanted.agent}
-        names["username"] = wanted.username
-        if sum(name is not None for name in names.values()) != 1:
-            raise InvalidRequest("Name one of session_id, agent, username.", field="session_id")
-        if wanted.session_id is not None:
-            self.session(wanted.session_id)
-        self.note(
-            HoldSet(
-                at=timestamp(),
-                by=by,
-                held=wanted.held,
-                session_id=None if wanted.session_id is None else SessionId(wanted.session_id),
-                agent=wanted.agent,
-                username=wanted.username,
-                reason=wanted.reason,
-            )
-        )
-        try:
-            return HoldList(holds=holds_in(self.folder))
-        except OSError as error:
-            raise self._unavailable(error) from error
-
-    def _kept(self) -> list[Kept]:
-        statuses = self._index.ask(query.statuses)
-        return [
-            Kept(each, size_of(self._session_folder(each.id)), statuses.get(each.id, frozenset()))
-            for each in self._index.ask(query.all_sessions)
-        ]
 
     def _retire(
         self, going: Sequence[Due], by: By, may_go_on: Callable[[], bool]
@@ -465,15 +425,6 @@ class History(HistoryReader):
                 reason=going.reason,
             )
             self.note(entry)
-
-    def _check_not_held(self, sessions: Iterable[SessionId]) -> None:
-        holds = holds_in(self.folder)
-        on_hold = [id for id in sessions if holds and held(self.session(id), holds)]
-        if on_hold:
-            raise InvalidRequest(
-                f"On hold: {', '.join(on_hold)}. Nothing was erased. Release it first.",
-                field="session_id",
-            )
 
     def _find(self, wanted: Erase) -> dict[SessionId, Erasable]:
         if wanted.execution_id is not None:
@@ -697,7 +648,6 @@ def _retired(going: Due, waits: str | None) -> RetiredSession:
         agent=session.agent.name,
         title=session.title,
         closed_at=session.closed_at,
-        bytes=going.bytes,
         reason=going.reason,
         waits=waits,
     )

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -22,7 +25,6 @@ from ..auth.refusals import Refusal
 from ..errors import AgentExecError
 from ..executions.observer import ExecutionObserver
 from ..journal.history import History
-from ..journal.retention import size_of
 from ..models import Session
 from ..records import ExecutionRecord
 from ..sessions.session import LiveSession
@@ -178,7 +180,7 @@ class Metrics:
 
     def _measure(self) -> None:
         self._history.look()
-        self._bytes = size_of(self._history.folder)
+        self._bytes = _size_of(self._history.folder)
 
     def _look_later(self) -> None:
         due = asyncio.get_running_loop().time() + LOOP_INTERVAL
@@ -221,3 +223,13 @@ def size(value: Any) -> int:
     if isinstance(value, dict):
         return sum(map(size, value.values()))
     return sum(map(size, value)) if isinstance(value, list) else 0
+
+
+def _size_of(folder: Path) -> int:
+    """Return the bytes of the files below a folder that are still there when they are looked at."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total

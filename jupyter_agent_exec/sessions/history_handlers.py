@@ -14,14 +14,12 @@ from ..models import (
     Erasure,
     EventsQuery,
     ExportQuery,
-    HoldList,
     ImageList,
     JournalEventList,
     Retain,
     Retention,
     SearchQuery,
     SearchResults,
-    SetHold,
 )
 from .answers import recorded_image
 from .handlers import SessionsBase
@@ -123,16 +121,6 @@ class RetentionHandler(SessionsBase):
         self.answer(await self.manager.history.retain(body, self.caller.by()))
 
 
-class HoldsHandler(SessionsBase):
-    """What is on hold."""
-
-    @web.authenticated
-    @requires("decide", body=SetHold, answers={200: HoldList})
-    async def put(self, body: SetHold) -> None:
-        """Put a session, an agent or a user on hold, or release it."""
-        self.answer(await self.manager.history.hold(body, self.caller))
-
-
 class EventsHandler(SessionsBase):
     """The events of a session outside of its executions."""
 
@@ -176,6 +164,5 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/search", SearchHandler),
     ("/erasures", ErasuresHandler),
     ("/retention", RetentionHandler),
-    ("/holds", HoldsHandler),
     ("/images", ImagesHandler),
 ]

@@ -36,7 +36,6 @@ from ..models import (
     Erasure,
     EventsQuery,
     ExecutionsQuery,
-    HoldList,
     JournalEventList,
     Retain,
     Retention,
@@ -45,7 +44,6 @@ from ..models import (
     Session,
     SessionList,
     SessionsQuery,
-    SetHold,
     Text,
     TextQuery,
 )
@@ -434,10 +432,6 @@ class SessionHistory:
     async def retain(self, wanted: Retain, by: By) -> Retention:
         """Remove what the rules let go; errors as for `History.retain`."""
         return await self.read(partial(self._history.retain, wanted, by, lambda: True))
-
-    async def hold(self, wanted: SetHold, caller: Caller) -> HoldList:
-        """Put something on hold, or release it; errors as for `History.hold`."""
-        return await self.read(partial(self._history.hold, wanted, caller.by()))
 
     def _is_quiet(self) -> bool:
         return not self._stopping and not any(each.unfinished for each in list(self.open.values()))

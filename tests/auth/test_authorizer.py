@@ -106,7 +106,6 @@ ASKED_FOR = {
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
     "POST erasures": [EXECUTE],
     "POST retention": [EXECUTE],
-    "PUT holds": [EXECUTE],
     "POST sessions/{session_id}/restore": [EXECUTE],
     "GET search": [READ],
     "GET sessions/{session_id}/guide": [READ],

@@ -74,22 +74,3 @@ def test_what_makes_no_sense_is_said(cli: Cli, words: list[str], told: str) -> N
     done = cli("erase", *words)
     assert (done.returncode, done.stdout) == (exit_codes.USAGE, "")
     assert told in done.stderr
-
-
-def test_what_is_on_hold_is_listed_and_not_erased(cli: Cli, server: RealServer) -> None:
-    session, execution = ran(server, "evidence = 1")
-    held = cli("hold", session, "--reason", "A lawsuit.")
-    assert (held.returncode, f"On hold: {session}, by " in held.stderr) == (0, True), held.stderr
-    assert cli("hold", "--json").stdout.count("A lawsuit.") == 1
-    refused = cli("erase", session, "--yes")
-    assert (refused.returncode, "On hold" in refused.stderr) == (exit_codes.REFUSED, True)
-    assert source_of(server, execution) == "evidence = 1"
-    assert cli("hold", session, "--release").returncode == 0
-    assert cli("erase", session, "--yes").returncode == 0
-    assert cli("hold", session, "--agent", "x").returncode == exit_codes.USAGE
-
-
-def test_without_rules_nothing_is_removed(cli: Cli, server: RealServer) -> None:
-    ran(server, "1 + 1")
-    told = cli("retain", "--yes")
-    assert (told.returncode, "no rules of retention" in told.stderr) == (0, True)

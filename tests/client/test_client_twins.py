@@ -45,9 +45,7 @@ def answers(request: httpx2.Request) -> bytes:
     if path.endswith("/erasures"):
         return msgspec.json.encode(models.Erasure(dry_run=False, sessions=[], remains=[]))
     if path.endswith("/retention"):
-        return msgspec.json.encode(models.Retention(dry_run=False, rules=[], sessions=[], holds=[]))
-    if path.endswith("/holds"):
-        return msgspec.json.encode(models.HoldList(holds=[]))
+        return msgspec.json.encode(models.Retention(dry_run=False, rules=[], sessions=[]))
     if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
         return msgspec.json.encode(execution())
     return msgspec.json.encode(msgspec.structs.replace(session(), path=PATH))
@@ -83,7 +81,6 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.review("x_1", "flagged", comment="why?")
         client.erase(agent="a", reason="why")
         client.retain(dry_run=True)
-        client.hold(agent="a", held=False)
         session.review("approved")
         client.approvals()
         client.approve("x_1", DIGEST, source="2", grant="hour")
@@ -115,7 +112,6 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.review("x_1", "flagged", comment="why?")
         await client.erase(agent="a", reason="why")
         await client.retain(dry_run=True)
-        await client.hold(agent="a", held=False)
         await session.review("approved")
         await client.approvals()
         await client.approve("x_1", DIGEST, source="2", grant="hour")
@@ -148,7 +144,6 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("PUT", "/executions/x_1/review"),
         ("POST", "/erasures"),
         ("POST", "/retention"),
-        ("PUT", "/holds"),
         ("PUT", "/sessions/s_1/review"),
         ("GET", "/approvals"),
         ("POST", "/executions/x_1/approve"),

@@ -31,7 +31,7 @@ def new(folder):
     histories = []
 
     def new():
-        histories.append(new_history(folder, retention=make_rules([{"max_bytes": 0}])))
+        histories.append(new_history(folder, retention=make_rules([{"days": 0}])))
         return histories[-1]
 
     yield new
