@@ -215,6 +215,10 @@ class CloseSession(Request, frozen=True, kw_only=True):
 class InterruptKernel(Request, frozen=True, kw_only=True):
     """Interrupt the session's kernel."""
 
+    queued: bool = False
+    """Whether the session's executions that wait are cancelled. In a kernel that others use too, and
+    where they wait for approval, they always are."""
+
 
 class RestartKernel(Request, frozen=True, kw_only=True):
     """Restart the session's kernel."""

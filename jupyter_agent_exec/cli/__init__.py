@@ -30,9 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         argcomplete.autocomplete(parser)
     arguments = parser.parse_args(argv)
-    console = Console(quiet=arguments.quiet)
+    console = Console(quiet=arguments.quiet, is_json=getattr(arguments, "json", False))
     try:
-        code: int = arguments.command(arguments, console)
+        code: int | None = arguments.command(arguments, console)
     except UsageError as error:
         console.complain(f"{parser.prog}: {error}")
         return exit_codes.USAGE
@@ -50,4 +50,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         console.complain(f"{parser.prog}: {error}")
         return exit_codes.USAGE
-    return code
+    return exit_codes.OK if code is None else code

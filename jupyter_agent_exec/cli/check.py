@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import re
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
 from ..journal.heads import key_id
 from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
-from ..journal.verify import Outcome, Report, verify_history, verify_journal, verify_session
+from ..journal.verify import (
+    Outcome,
+    Report,
+    journals_of,
+    verify_history,
+    verify_journal,
+    verify_session,
+)
 from ..text.counts import counted
-from .command import command
+from .command import command, option
 from .console import Console
 from .usage import UsageError
 
@@ -33,13 +41,6 @@ _SAID = {
 }
 
 
-def _lacks(report: Report) -> str:
-    """Return the end of the sentence that a history is whole."""
-    lacks = ["what was erased or removed"] if report.erased else []
-    lacks += ["what was not checked"] if report.unchecked else []
-    return f", except {' and '.join(lacks)}, as listed above." if lacks else "."
-
-
 _EPILOG = """\
 exit codes: 0 whole, 1 altered, 2 usage, 3 truncated before the known head, 4 incomplete last line
 (a server died while it wrote), 5 something that the record names is missing. If there are several
@@ -53,39 +54,20 @@ examples:
 
 
 def _options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "what",
-        metavar="WHAT",
-        nargs="?",
-        help="a history's folder, a session's id, a journal or ledger, or an exported notebook; "
-        "by default the history",
+    what = "a history's folder, a session's id, a journal or ledger, or an exported notebook; "
+    option(parser, "[WHAT]", what + "by default the history")
+    option(parser, "--history DIR", "the history's folder (agent_exec in Jupyter's data)")
+    journal = "the journal of an exported notebook, if it is not in the history"
+    option(parser, "--journal FILE", journal)
+    head = "a chain head that you kept elsewhere; proves that nothing is cut off"
+    option(parser, "--head HASH", head)
+    authority = "the certificates, in PEM, of the timestamp authorities that you trust"
+    option(parser, "--authority FILE", authority)
+    key = (
+        "the public key that must have signed it: a PEM file or the key's SHA-256; from elsewhere, "
     )
-    parser.add_argument(
-        "--history", metavar="DIR", help="the history's folder (agent_exec in Jupyter's data)"
-    )
-    parser.add_argument(
-        "--journal",
-        metavar="FILE",
-        help="the journal of an exported notebook, if it is not in the history",
-    )
-    parser.add_argument(
-        "--head",
-        metavar="HASH",
-        help="a chain head that you kept elsewhere; proves that nothing is cut off",
-    )
-    parser.add_argument(
-        "--authority",
-        metavar="FILE",
-        help="the certificates, in PEM, of the timestamp authorities that you trust",
-    )
-    parser.add_argument(
-        "--key",
-        metavar="KEY",
-        action="append",
-        default=[],
-        help="the public key that must have signed it: a PEM file or the key's SHA-256; from "
-        "elsewhere, not from the history; more than once for several",
-    )
+    key += "not from the history; more than once for several"
+    option(parser, "--key KEY", key, repeated=True)
 
 
 @command(
@@ -102,24 +84,26 @@ def verify(arguments: Namespace, console: Console) -> int:
         raise UsageError("--head takes a SHA-256: 64 characters of 0-9a-f.")
     keys = [_key(word) for word in arguments.key]
     try:
-        report, held = _checked(arguments, head, keys)
+        report, held = _checked(arguments, head, keys, console)
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error
-    outcome = report.outcome
-    if arguments.json:
-        console.json(_as_json(report) | {"held": None if held is None else held.as_json()})
-        return int(outcome)
-    for finding in report.findings:
-        console.line(f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}")
-    for told in report.erased:
-        console.line(f"erased  {told}")
-    for told in report.unchecked:
-        console.line(f"not checked  {told}")
-    console.line(_SAID[outcome] + _lacks(report) if outcome is Outcome.WHOLE else _SAID[outcome])
-    if held is not None:
-        console.line(held.paragraph())
+    console.answer(_as_json(report) | {"held": held.as_json()}, *_lines(report), held.paragraph())
     console.note(f"{counted(report.journals, 'chain')}, {counted(report.entries, 'entry')} checked")
-    return int(outcome)
+    return int(report.outcome)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    for finding in report.findings:
+        yield f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}"
+    for told in report.erased:
+        yield f"erased  {told}"
+    for told in report.unchecked:
+        yield f"not checked  {told}"
+    lacks = ["what was erased or removed"] if report.erased else []
+    lacks += ["what was not checked"] if report.unchecked else []
+    is_whole = report.outcome is Outcome.WHOLE
+    end = f", except {' and '.join(lacks)}, as listed above." if lacks else "."
+    yield _SAID[report.outcome] + (end if is_whole else "")
 
 
 def _key(word: str) -> str:
@@ -137,13 +121,15 @@ def _key(word: str) -> str:
     )
 
 
-def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[Report, Held | None]:
-    """Check what the arguments name; with --from, nobody else says anything of it."""
+def _checked(
+    arguments: Namespace, head: str | None, keys: list[str], console: Console
+) -> tuple[Report, Held]:
+    """Check what the arguments name."""
     try:
         path = Path(arguments.what or "")
         if path.suffix == ".ipynb" and path.is_file():
             return _checked_notebook(arguments, path, head, keys)
-        report = _checked_history(arguments, head)
+        report = _checked_history(arguments, head, console)
         return report, _held(arguments, report, keys, [])
     except ImportError as error:
         raise UsageError(
@@ -152,14 +138,13 @@ def _checked(arguments: Namespace, head: str | None, keys: list[str]) -> tuple[R
         ) from error
 
 
-def _checked_history(arguments: Namespace, head: str | None) -> Report:
+def _checked_history(arguments: Namespace, head: str | None, console: Console) -> Report:
     history = _history(arguments)
-    word: str | None = arguments.what
-    if word is None:
-        return verify_history(_folder(history), head=head, patience=_PATIENCE)
+    word = arguments.what or str(_folder(history))
     path = Path(word)
     if path.is_dir():
-        return verify_history(path, head=head, patience=_PATIENCE)
+        with console.progress("verify", " sessions", len(journals_of(path))) as progress:
+            return verify_history(path, head=head, patience=_PATIENCE, progress=progress)
     if word.startswith("s_") and not path.exists():
         return verify_session(_folder(history), word, head=head, patience=_PATIENCE)
     if not path.is_file():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from getpass import getpass
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
@@ -20,6 +21,12 @@ from .usage import UsageError
 
 Colour: TypeAlias = Literal["bold", "red", "green"]
 
+Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
+"""The heads of a table's columns, each with the field that it shows, or a function of the row."""
+
+Progress: TypeAlias = Callable[[int], object]
+"""Takes how much more is done."""
+
 _CODES: Final[dict[Colour, int]] = {"bold": 1, "red": 31, "green": 32}
 
 
@@ -30,13 +37,21 @@ class Console:
     ----------
     quiet
         Whether to write only errors, and no notes, to standard error.
+    is_json
+        Whether to write JSON to standard output, and nothing else.
     """
 
     def __init__(
-        self, *, quiet: bool = False, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        *,
+        quiet: bool = False,
+        is_json: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
         self.out = sys.stdout if out is None else out
         self.err = sys.stderr if err is None else err
+        self.is_json = is_json
         self._quiet = quiet
 
     def is_terminal(self, name: str = "stdout") -> bool:
@@ -65,6 +80,55 @@ class Console:
     def line(self, line: str = "", colour: Colour | None = None) -> None:
         """Write a line, in a colour if standard output is a terminal."""
         _write(self.out, _coloured(plain(line), colour, self.out) + "\n")
+
+    def answer(self, value: Any, *lines: str) -> None:
+        """Write a value as JSON if that is asked for, else lines about it."""
+        if self.is_json:
+            self.json(value)
+            return
+        for line in lines:
+            self.line(line)
+
+    def listing(
+        self, rows: Sequence[msgspec.Struct], columns: Columns, last_width: int = 60
+    ) -> None:
+        """Write models as JSON if that is asked for, else as a table.
+
+        Parameters
+        ----------
+        rows
+            The models.
+        columns
+            What the table shows of each. A field that is null is shown as a hyphen.
+        last_width
+            Characters to which the last column is cut.
+        """
+        if self.is_json:
+            self.json(rows)
+            return
+        cells = [list(columns)]
+        for row in rows:
+            shown = [
+                getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()
+            ]
+            cells.append(["-" if cell is None else one_line(str(cell), 200) for cell in shown])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for number, (*front, last) in enumerate(cells):
+            padded = [cell.ljust(width) for cell, width in zip(front, widths, strict=False)]
+            line = "  ".join([*padded, one_line(last, last_width)]).rstrip()
+            self.line(line, None if number else "bold")
+
+    @contextmanager
+    def progress(self, what: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+        """Show a progress bar on a terminal, unless the console is quiet or writes JSON."""
+        if self._quiet or self.is_json or not self.is_terminal("stderr"):
+            yield lambda more: None
+            return
+        from tqdm import tqdm  # type: ignore[import-untyped]  # takes long to import
+
+        is_bytes = unit == "B"
+        with tqdm(desc=what, unit=unit, total=total, unit_scale=is_bytes, file=self.err) as bar:
+            yield bar.update
 
     def json(self, value: Any) -> None:
         """Write a value as indented JSON."""
@@ -97,16 +161,6 @@ class Console:
             raise UsageError(otherwise)
         self.sequence(f"{question} [y/N] ", "stderr")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], last_width: int) -> None:
-        """Write rows in columns, and cut the last column to `last_width` characters."""
-        cells = [list(head), *([one_line(cell, 200) for cell in row] for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            *front, last = row
-            padded = [cell.ljust(width) for cell, width in zip(front, widths, strict=False)]
-            colour: Colour | None = "bold" if row is cells[0] else None
-            self.line("  ".join([*padded, one_line(last, last_width)]).rstrip(), colour)
 
 
 def colour_of(status: Status) -> Colour | None:

@@ -31,7 +31,7 @@ from ..client.requests import API
 from ..client.servers import TOKEN_VARIABLE, Server
 from ..own_server.launch import own_server
 from . import exit_codes
-from .command import command
+from .command import command, option
 from .console import Console
 from .usage import UsageError
 
@@ -53,11 +53,8 @@ the protocol; messages go to standard error."""
 
 
 def _options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--start",
-        action="store_true",
-        help="start a server for this client alone, which ends with the client",
-    )
+    what = "start a server for this client alone, which ends with the client"
+    option(parser, "--start", what)
 
 
 @command(

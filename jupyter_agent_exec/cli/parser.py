@@ -7,20 +7,7 @@ from typing import Final
 
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from . import (
-    check,
-    doctor,
-    erase,
-    files,
-    hub,
-    listings,
-    mcp,
-    restore,
-    retain,
-    run,
-    tokens,
-    user_decisions,
-)
+from . import check, decisions, doctor, erase, hub, mcp, run, sessions, tokens
 from .command import Command
 
 _DESCRIPTION = """\
@@ -39,43 +26,28 @@ exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connect
 refused, 5 interrupted, cancelled or rejected, 6 timed out, 7 the kernel or the server died,
 130 Ctrl-C, 143 SIGTERM. Those of verify: see `jupyter agent-exec verify --help`."""
 
-_COMMANDS: Final[tuple[Command | tuple[Command, ...], ...]] = (
+_COMMANDS: Final = (
     run.run,
-    listings.sessions,
-    listings.show,
-    run.cancel,
-    run.restart,
-    run.close,
-    listings.guide,
-    listings.search,
-    listings.notebooks,
-    listings.cells,
-    files.files,
-    listings.variables,
-    listings.packages,
-    user_decisions.pending,
-    user_decisions.approve,
-    user_decisions.withdraw,
-    user_decisions.reject,
-    user_decisions.pause,
-    user_decisions.resume,
-    user_decisions.policy,
-    user_decisions.proposals,
-    user_decisions.keep,
-    user_decisions.undo,
-    user_decisions.passphrase,
-    (tokens.new, tokens.list_all, tokens.revoke),
-    user_decisions.review,
+    sessions.status,
+    sessions.sessions,
+    sessions.show,
+    sessions.search,
+    sessions.export,
+    sessions.address,
+    decisions.pending,
+    decisions.approve,
+    decisions.reject,
+    decisions.review,
+    decisions.pause,
+    decisions.resume,
+    run.stop,
+    ("token", "create, list and revoke agent tokens", tokens.COMMANDS),
+    ("grant", "list and end what agents may run without asking", decisions.GRANT_COMMANDS),
     erase.erase,
-    retain.retain,
-    retain.hold,
-    listings.export,
-    restore.restore,
     check.verify,
     mcp.mcp,
-    hub.hub,
-    listings.status,
     doctor.doctor,
+    hub.hub,
 )
 
 
@@ -93,9 +65,9 @@ def make_parser() -> ArgumentParser:
         if isinstance(each, Command):
             each.add_to(commands)
             continue
-        summary = "create, list and revoke agent tokens"
-        token = commands.add_parser("token", help=summary, description=f"{summary.capitalize()}.")
-        verbs = token.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        for verb in each:
-            verb.add_to(verbs)
+        name, summary, verbs = each
+        group = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        within = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        for verb in verbs:
+            verb.add_to(within)
     return parser

@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-import msgspec
-
 from ..client import (
     Accepted,
     AgentExecClient,
@@ -27,10 +25,10 @@ from ..client.requests import Place
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
 from . import exit_codes
-from .command import command, execution_id, session_id
+from .command import any_id, command, option
 from .command_client import connected
 from .console import Console, LiveView, ask_at_terminal, colour_of
-from .usage import check_where, image_folder, read_pairs, read_source, seconds
+from .usage import UsageError, check_where, image_folder, read_env, read_source, seconds
 
 _EPILOG = """\
 examples:
@@ -49,101 +47,43 @@ Ctrl-C cancels the execution (exit code 130). A second Ctrl-C leaves it running.
 
 
 def _options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        nargs="?",
-        help="code, a file with code, or - for standard input; with --cell, you can leave it "
-        "out to run the cell as it is",
-    )
-    parser.add_argument(
-        "-c", "--code", action="store_true", help="SOURCE is code, even if a file has this name"
-    )
-    parser.add_argument(
-        "--timeout", type=seconds, metavar="SECONDS", help="how long the code may run"
-    )
-    parser.add_argument(
-        "--images", metavar="DIR", help="save images in this folder; it is created if necessary"
-    )
-    parser.add_argument(
-        "--value",
-        metavar="NAME=EXPRESSION",
-        action="append",
-        default=[],
-        help="print the value of this expression after the code has run; can be repeated",
-    )
-    parser.add_argument(
-        "--stdin",
-        action="store_true",
-        help="let the code ask for input, which you type here; passwords are not recorded",
-    )
-    parser.add_argument(
-        "--purpose",
-        metavar="TEXT",
-        help="why the code is run; shown to users who approve or review it",
-    )
-    parser.add_argument(
-        "--trial",
-        action="store_true",
-        help="in a sealed copy of the kernel, which sees its variables and changes nothing",
-    )
-    _add_where(parser)
-    _add_placement(parser)
-
-
-def _add_where(parser: ArgumentParser) -> None:
+    what = "code, a file with code, or - for standard input; with --cell, you can leave it out to "
+    option(parser, "[SOURCE]", what + "run the cell as it is")
+    option(parser, "-c, --code", "SOURCE is code, even if a file has this name")
+    option(parser, "--timeout SECONDS", "how long the code may run", type=seconds)
+    what = "save images in this folder; it is created if necessary"
+    option(parser, "--images DIR", what)
+    what = "let the code ask for input, which you type here; passwords are not recorded"
+    option(parser, "--stdin", what)
+    what = "why the code is run; shown to users who approve or review it"
+    option(parser, "--purpose TEXT", what)
+    what = "in a sealed copy of the kernel, which sees its variables and changes nothing"
+    option(parser, "--trial", what)
     where = parser.add_argument_group("where the code runs", "in a scratch kernel by default")
     target = where.add_mutually_exclusive_group()
-    target.add_argument("--session", metavar="ID", help="in this open session")
-    target.add_argument(
-        "--notebook",
-        metavar="PATH",
-        help="in this notebook and its kernel; a path from the server's root, as in `notebooks`",
-    )
-    target.add_argument("--kernel", metavar="ID", help="in this running kernel, without a notebook")
-    where.add_argument(
-        "--keep", action="store_true", help="keep the session open afterwards, with its variables"
-    )
-    where.add_argument(
-        "--kernel-name",
-        metavar="NAME",
-        help="kernelspec for a scratch kernel, or for a notebook that has no kernel yet",
-    )
-    where.add_argument(
-        "--cwd", metavar="PATH", help="the kernel's folder; a path from the server's root"
-    )
-    where.add_argument(
-        "--isolated",
-        action="store_true",
-        help="isolate the scratch kernel from the server, the network and other files",
-    )
-    where.add_argument(
-        "--env",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an environment variable for the kernel, if the server allows it; can be repeated",
-    )
-    where.add_argument(
-        "--agent", metavar="NAME", default="command-line", help="name of the agent (%(default)s)"
-    )
-    where.add_argument("--title", metavar="TEXT", help="what the session is for")
-
-
-def _add_placement(parser: ArgumentParser) -> None:
+    option(target, "--session ID", "in this open session")
+    what = "in this notebook and its kernel; a path from the server's root"
+    option(target, "--notebook PATH", what)
+    option(target, "--kernel ID", "in this running kernel, without a notebook")
+    option(where, "--keep", "keep the session open afterwards, with its variables")
+    what = "kernelspec for a scratch kernel, or for a notebook that has no kernel yet"
+    option(where, "--kernel-name NAME", what)
+    option(where, "--cwd PATH", "the kernel's folder; a path from the server's root")
+    what = "isolate the scratch kernel from the server, the network and other files"
+    option(where, "--isolated", what)
+    what = "an environment variable for the kernel, if the server allows it; can be repeated"
+    option(where, "--env NAME=VALUE", what, repeated=True)
+    option(where, "--agent NAME", "name of the agent (%(default)s)", default="command-line")
+    option(where, "--title TEXT", "what the session is for")
     group = parser.add_argument_group(
         "where the cell goes", "to the end of the notebook by default"
     )
-    group.add_argument(
-        "--create", action="store_true", help="create an empty notebook if there is none"
-    )
+    option(group, "--create", "create an empty notebook if there is none")
     placement = group.add_mutually_exclusive_group()
-    placement.add_argument("--after", metavar="CELL", help="after the cell with this id")
-    placement.add_argument("--before", metavar="CELL", help="before the cell with this id")
-    placement.add_argument("--cell", metavar="CELL", help="run the cell with this id where it is")
-    placement.add_argument(
-        "--no-cell", action="store_true", help="record the code, but add no cell to the notebook"
-    )
+    option(placement, "--after CELL", "after the cell with this id")
+    option(placement, "--before CELL", "before the cell with this id")
+    option(placement, "--cell CELL", "run the cell with this id where it is")
+    option(placement, "--no-cell", "record the code, but add no cell to the notebook")
 
 
 @command("run", "run code and show its outputs as they come", _options, epilog=_EPILOG)
@@ -151,7 +91,7 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run code, show its outputs and return the exit code."""
     check_where(arguments)
     source = _source(arguments)
-    env = read_pairs("--env", arguments.env)
+    env = read_env(arguments.env)
     folder = image_folder(arguments.images)
     # A server started for this command stops with it, so it cannot keep a session. It also has
     # none of the user's sessions, notebooks or kernels.
@@ -160,66 +100,48 @@ def run(arguments: Namespace, console: Console) -> int:
     with connected(arguments, console, may_start=may_start) as client:
         running = _Running(client, console, LiveView(console))
         with _session(client, arguments, env) as session:
-            result = running.finish(session, source, arguments, live=not arguments.json)
+            result = running.finish(session, source, arguments, live=not console.is_json)
         if result.document is not None and result.document.status == "writing":
             result = client.execution(result.id)  # closing a session waits for its cells
-        if arguments.json:
+        if console.is_json:
             console.json(result.execution)
-        else:
-            _show_values(result, console)
         if folder is not None:
             save_images(result, folder, console)
         console.note(_summary(result, session, arguments, folder), colour_of(result.status))
         return exit_codes.INTERRUPTED if running.cancelled else exit_codes.of_status(result.status)
 
 
-@command(
-    "cancel",
-    "cancel an execution: take it out of the queue, or interrupt its code",
-    execution_id,
-)
-def cancel(arguments: Namespace, console: Console) -> int:
-    """Cancel an execution, and wait until it has ended."""
+def _stop_options(parser: ArgumentParser) -> None:
+    any_id(parser)
+    then = parser.add_mutually_exclusive_group()
+    what = "then restart the session's own scratch kernel; its variables are lost"
+    option(then, "--restart", what)
+    option(then, "--close", "then close the session; its own scratch kernel is shut down")
+
+
+@command("stop", "stop what an agent runs in a session and has queued there", _stop_options)
+def stop(arguments: Namespace, console: Console) -> None:
+    """Stop all of a session, or one execution."""
+    is_execution = arguments.id.startswith("x_")
+    if is_execution and (arguments.restart or arguments.close):
+        raise UsageError("--restart and --close are for a session (s_…).")
     with connected(arguments, console, may_start=False) as client:
-        client.cancel(arguments.id)
-        result = client.wait(arguments.id)
-    if arguments.json:
-        console.json(result.execution)
-    else:
-        console.line(f"{result.id}  {result.summary}")
-    return exit_codes.OK
-
-
-@command(
-    "restart",
-    "restart a session's own scratch kernel; its variables are lost",
-    session_id,
-)
-def restart(arguments: Namespace, console: Console) -> int:
-    """Restart a session's kernel."""
-    with connected(arguments, console, may_start=False) as client:
-        session = client.session(arguments.session)
-        session.restart()
-        info = client.session(session.id).info
-    if arguments.json:
-        console.json(info)
-    else:
-        console.line(f"{session.id}  kernel restarted")
-    return exit_codes.OK
-
-
-@command("close", "close a session; its own scratch kernel is shut down", session_id)
-def close(arguments: Namespace, console: Console) -> int:
-    """Close a session."""
-    with connected(arguments, console, may_start=False) as client:
-        session = client.session(arguments.session)
-        session.close()
-        info = client.session(session.id).info
-    if arguments.json:
-        console.json(info)
-    else:
-        console.line(f"{session.id}  {info.status}")
-    return exit_codes.OK
+        if is_execution:
+            client.cancel(arguments.id)
+            result = client.wait(arguments.id)
+            console.answer(result.execution, f"{result.id}  {result.summary}")
+            return
+        session = client.session(arguments.id)
+        done = "stopped"
+        if arguments.close:
+            session.close()
+            done = "closed"
+        else:
+            session.interrupt(queued=True)
+        if arguments.restart:
+            session.restart()
+            done = "stopped, and its kernel restarted"
+        console.answer(client.session(session.id).info, f"{session.id}  {done}")
 
 
 class _Running:
@@ -244,7 +166,6 @@ class _Running:
             source,
             placement=_place(arguments),
             timeout=arguments.timeout,
-            values=read_pairs("--value", arguments.value),
             claim=None if arguments.purpose is None else Claim(purpose=arguments.purpose),
             trial=arguments.trial,
         )
@@ -369,18 +290,6 @@ def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
         saved.append(image.save(folder / name))
         console.note(f"saved {saved[-1]} ({size(image.bytes)})")
     return saved
-
-
-def _show_values(result: Result, console: Console) -> None:
-    for name, value in (result.values or {}).items():
-        if value.status == "error":
-            console.note(f"{name}: {value.ename}: {value.evalue}")
-        elif value.json is not msgspec.UNSET:
-            console.text(f"{name} = {msgspec.json.encode(value.json).decode()}\n")
-        else:
-            shape = "" if value.shape is None else f" {value.shape}"
-            told = value.repr or f"<{value.type}{shape}>"
-            console.text(f"{name} = {told}{' (cut)' if value.truncated else ''}\n")
 
 
 def _summary(result: Result, session: Session, arguments: Namespace, folder: Path | None) -> str:

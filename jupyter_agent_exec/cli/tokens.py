@@ -1,66 +1,47 @@
-"""`jupyter agent-exec token`: create, list, extend and revoke agent tokens."""
+"""`jupyter agent-exec token`: create, list and revoke agent tokens."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import get_args
+from typing import Final, get_args
 
 from ..client.client import SCOPES
 from ..models import Caps
 from ..types import ApprovalMode, EditMode
-from . import exit_codes
-from .command import command
+from .command import command, option
 from .command_client import connected, decided
 from .console import Console
 from .usage import UsageError, count, duration, seconds
 
 
-def _new_options(parser: ArgumentParser) -> None:
-    parser.add_argument("label", metavar="LABEL", help="a name for the token")
-    parser.add_argument(
-        "--scope",
-        action="append",
-        metavar="SCOPE",
-        help="what the agent may do, such as exec:scratch, files, exec:notebook:work/*, "
+def _create_options(parser: ArgumentParser) -> None:
+    option(parser, "LABEL", "a name for the token")
+    option(
+        parser,
+        "--scope SCOPE",
+        "what the agent may do, such as exec:scratch, files, exec:notebook:work/*, "
         "edit:notebook:work/**, read:notebook or history:read:all; can be repeated "
         f"({' '.join(SCOPES)})",
+        repeated=True,
     )
-    parser.add_argument(
-        "--expires-in",
-        type=duration,
-        metavar="TIME",
-        help="how long it is valid: a number with m, h or d, at most 30d (8h)",
-    )
-    parser.add_argument(
-        "--approval",
-        choices=get_args(ApprovalMode),
-        help="which executions need approval; by default as the policy says",
-    )
-    parser.add_argument(
-        "--edits",
-        choices=get_args(EditMode),
-        help="whether its edits of notebooks are applied or proposed; by default as the policy "
-        "says",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="CLIENT",
-        help="print the configuration for a client: claude-code, mcp, vscode, mcp-stdio, python "
-        "or curl",
-    )
+    how_long = "how long it is valid: a number with m, h or d, at most 30d (8h)"
+    option(parser, "--expires-in TIME", how_long, type=duration)
+    asks = "which executions need approval; by default as the policy says"
+    option(parser, "--approval MODE", asks, choices=get_args(ApprovalMode))
+    how = "how it edits notebooks: at once, or as proposals; by default as the policy says"
+    option(parser, "--edits MODE", how, choices=get_args(EditMode))
+    clients = "claude-code, mcp, vscode, mcp-stdio, python or curl"
+    option(parser, "--config CLIENT", f"print the configuration for a client: {clients}")
     caps = parser.add_argument_group("limits of the token")
-    for name, type, metavar, what in (
-        ("per-minute", count, "N", "executions in a minute"),
-        ("at-once", count, "N", "executions that wait or run at the same time"),
-        ("timeout", seconds, "SECONDS", "longest time of an execution"),
-        ("output-bytes", count, "N", "bytes of output kept for an execution"),
-        ("kernels", count, "N", "sessions open at the same time"),
-    ):
-        caps.add_argument(f"--{name}", type=type, metavar=metavar, help=what)
+    option(caps, "--per-minute N", "executions in a minute", type=count)
+    option(caps, "--at-once N", "executions that wait or run at the same time", type=count)
+    option(caps, "--timeout SECONDS", "longest time of an execution", type=seconds)
+    option(caps, "--output-bytes N", "bytes of output kept for an execution", type=count)
+    option(caps, "--kernels N", "sessions open at the same time", type=count)
 
 
-@command("new", "create a token, and show it once", _new_options)
-def new(arguments: Namespace, console: Console) -> int:
+@command("create", "create a token, and show it once", _create_options)
+def create(arguments: Namespace, console: Console) -> None:
     """Create a token, and show its secret. The server cannot show it again."""
     caps = Caps(
         executions_per_minute=arguments.per_minute,
@@ -82,69 +63,54 @@ def new(arguments: Namespace, console: Console) -> int:
                 caps=caps,
             ),
         )
-    token = minted.token
-    if arguments.json:
-        console.json(minted)
-        return exit_codes.OK
-    if arguments.config is None:
-        console.line(minted.secret)
-    else:
+    token, told = minted.token, minted.secret
+    if arguments.config is not None:
         texts = {each.name: each.text for each in minted.configurations}
         if arguments.config not in texts:
             raise UsageError(
                 f"There is no configuration {arguments.config!r} for {token.id}, which you may "
                 f"want to revoke; there are {', '.join(texts)}."
             )
-        console.line(texts[arguments.config].rstrip("\n"))
+        told = texts[arguments.config].rstrip("\n")
         if not minted.mcp_installed:
             console.note("MCP clients need the extra on the server: 'jupyter-agent-exec[mcp]'.")
+    console.answer(minted, told)
     console.note(f"{token.id} may {', '.join(token.scopes)} until {token.expires_at}.")
     console.note("The secret is shown only now. Anybody who has it can act as this agent.")
-    return exit_codes.OK
 
 
 def _list_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="also expired and revoked tokens")
+    option(parser, "--all", "also expired and revoked tokens")
 
 
 @command("list", "list valid tokens", _list_options)
-def list_all(arguments: Namespace, console: Console) -> int:
+def list_all(arguments: Namespace, console: Console) -> None:
     """List agent tokens: the valid ones, or all with ``--all``."""
     with connected(arguments, console, may_start=False) as client:
         tokens = client.tokens()
-    if arguments.json:
-        console.json(tokens)
-        return exit_codes.OK
-    shown = [token for token in tokens if arguments.all or token.status == "active"]
-    console.table(
-        ("ID", "STATUS", "EXPIRES", "LAST USED", "LABEL", "SCOPES"),
-        (
-            (
-                token.id,
-                token.status,
-                token.expires_at[:16],
-                (token.last_used_at or "-")[:16],
-                token.label,
-                " ".join(token.scopes),
-            )
-            for token in shown
-        ),
-        last_width=60,
+    console.listing(
+        [token for token in tokens if arguments.all or token.status == "active"],
+        {
+            "ID": "id",
+            "STATUS": "status",
+            "EXPIRES": lambda token: token.expires_at[:16],
+            "LAST USED": lambda token: (token.last_used_at or "-")[:16],
+            "LABEL": "label",
+            "SCOPES": lambda token: " ".join(token.scopes),
+        },
     )
-    return exit_codes.OK
 
 
 def _revoke_options(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="of the token (t_…)")
+    option(parser, "ID", "of the token (t_…)")
 
 
 @command("revoke", "revoke a token, and close its sessions", _revoke_options)
-def revoke(arguments: Namespace, console: Console) -> int:
+def revoke(arguments: Namespace, console: Console) -> None:
     """Revoke a token."""
     with connected(arguments, console, may_start=False) as client:
         token = client.revoke_token(arguments.id)
-    if arguments.json:
-        console.json(token)
-    else:
-        console.line(f"{token.id}  {token.status}")
-    return exit_codes.OK
+    console.answer(token, f"{token.id}  {token.status}")
+
+
+COMMANDS: Final = (create, list_all, revoke)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -25,34 +25,23 @@ def check_where(arguments: Namespace) -> None:
         raise UsageError("SOURCE is missing; only with --cell it may be.")
     if arguments.stdin and arguments.source == "-" and not arguments.code:
         raise UsageError("--stdin: standard input is SOURCE already.")
-    kernel = {"--kernel-name": arguments.kernel_name}
-    scratch = {
-        "--cwd": arguments.cwd,
-        "--env": arguments.env or None,
-        "--isolated": arguments.isolated or None,
-    }
-    placement = {
-        "--after": arguments.after,
-        "--before": arguments.before,
-        "--cell": arguments.cell,
-        "--no-cell": arguments.no_cell or None,
-    }
-    if arguments.session is not None:
-        _refuse({**kernel, **scratch, "--title": arguments.title}, "is for a new session")
-    elif arguments.notebook is not None:
-        _refuse(scratch, "is not for a notebook")
-    else:
-        _refuse(placement, "needs --notebook, or the --session of one")
-    if arguments.kernel is not None:
-        _refuse({**kernel, **scratch}, "is not for a kernel that runs already")
-    if arguments.notebook is None:
-        _refuse({"--create": arguments.create or None}, "needs --notebook")
-
-
-def _refuse(options: Mapping[str, object], why: str) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise UsageError(f"{option} {why}.")
+    kernel_options = ("kernel_name", "cwd", "env", "isolated")
+    where = (arguments.session, arguments.notebook)
+    refused = (
+        (arguments.session, (*kernel_options, "title"), "is for a new session"),
+        (arguments.notebook, kernel_options[1:], "is not for a notebook"),
+        (arguments.kernel, kernel_options, "is not for a kernel that runs already"),
+        (
+            where == (None, None),
+            ("after", "before", "cell", "no_cell"),
+            "needs --notebook, or the --session of one",
+        ),
+        (arguments.notebook is None, ("create",), "needs --notebook"),
+    )
+    for applies, options, why in refused:
+        for name in options:
+            if applies and getattr(arguments, name):
+                raise UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
 def read_source(word: str, *, is_code: bool) -> str:
@@ -83,13 +72,13 @@ def read_source(word: str, *, is_code: bool) -> str:
     return word
 
 
-def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Return an option's ``NAME=value`` pairs as a dict."""
+def read_env(pairs: Sequence[str]) -> dict[str, str]:
+    """Return ``NAME=value`` pairs as a dict."""
     variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} takes NAME=value, not {pair!r}.")
+            raise UsageError(f"--env takes NAME=value, not {pair!r}.")
         variables[name] = value
     return variables
 
@@ -104,6 +93,13 @@ def image_folder(word: str | None) -> Path | None:
     except OSError as error:
         raise UsageError(f"Images cannot be saved in {word}: {error.strerror}.") from error
     return folder
+
+
+def known_id(word: str) -> str:
+    """Return the id of a session or an execution that an argument says."""
+    if not word.startswith(("s_", "x_")):
+        raise ArgumentTypeError(f"an id begins with s_ (session) or x_ (execution): {word!r}")
+    return word
 
 
 def seconds(word: str) -> float:

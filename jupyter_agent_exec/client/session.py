@@ -491,9 +491,18 @@ class AsyncSession:
         )
         return self.info
 
-    async def interrupt(self) -> None:
-        """Interrupt the kernel. In a user's kernel, interrupt only this session's executions."""
-        await self._connection.act(f"{self._path}/interrupt")
+    async def interrupt(self, *, queued: bool = False) -> None:
+        """Interrupt the kernel. In a user's kernel, interrupt only this session's executions.
+
+        Parameters
+        ----------
+        queued
+            Also cancel the session's executions that wait. In a user's kernel, they always are.
+        """
+        request = models.InterruptKernel(queued=queued)
+        self.info = await self._connection.send_model(
+            "POST", f"{self._path}/interrupt", request, _session
+        )
 
     async def restart(self) -> None:
         """Restart the kernel. All variables are lost.
@@ -523,19 +532,30 @@ class AsyncSession:
     async def export(self, path: None = None, *, clean: bool = False) -> dict[str, Any]: ...
 
     @overload
-    async def export(self, path: str | PathLike[str], *, clean: bool = False) -> Path: ...
+    async def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        clean: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> Path: ...
 
     async def export(
-        self, path: str | PathLike[str] | None = None, *, clean: bool = False
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        clean: bool = False,
+        progress: Callable[[int], object] | None = None,
     ) -> dict[str, Any] | Path:
         """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
 
         `clean` is for git, nbdime, jupytext and papermill. The notebook is then indented, and has
-        no metadata of this extension, only cell ids that lead to the record.
+        no metadata of this extension, only cell ids that lead to the record. `progress` is called
+        with the number of bytes each time that some were written.
         """
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
-            return await self._save(self._connection.pieces(route), Path(path))
+            return await self._save(self._connection.pieces(route), Path(path), progress)
         return read(Reply(200, await self._connection.content(route)), _notebook)
 
     async def restore(
@@ -579,13 +599,23 @@ class AsyncSession:
     async def journal(self, path: None = None) -> bytes: ...
 
     @overload
-    async def journal(self, path: str | PathLike[str]) -> Path: ...
+    async def journal(
+        self, path: str | PathLike[str], *, progress: Callable[[int], object] | None = None
+    ) -> Path: ...
 
-    async def journal(self, path: str | PathLike[str] | None = None) -> bytes | Path:
-        """Return the raw record, or write it to `path` and return that."""
+    async def journal(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> bytes | Path:
+        """Return the raw record, or write it to `path` and return that.
+
+        `progress` is that of `export`.
+        """
         route = f"{self._path}/journal"
         if path is not None:
-            return await self._save(self._connection.pieces(route), Path(path))
+            return await self._save(self._connection.pieces(route), Path(path), progress)
         return await self._connection.content(route)
 
     async def blob(self, digest: str) -> bytes:
@@ -701,11 +731,18 @@ class AsyncSession:
                 pause = backoff.after(error)
             await self._connection.sleep(pause)
 
-    async def _save(self, pieces: AsyncGenerator[bytes, None], target: Path) -> Path:
+    async def _save(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        target: Path,
+        progress: Callable[[int], object] | None = None,
+    ) -> Path:
         async with aclosing(pieces):
             with await self._connection.in_thread(lambda: target.open("wb")) as file:
                 async for piece in pieces:
                     await self._connection.in_thread(file.write, piece)
+                    if progress is not None:
+                        progress(len(piece))
         return target
 
     async def file_etag(self, name: str) -> str:

@@ -19,7 +19,7 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -163,7 +163,13 @@ class Checked:
     """The numbers of entries, and the names of their payloads that are not there."""
 
 
-def verify_history(folder: Path, *, head: str | None = None, patience: float = 0.0) -> Report:
+def verify_history(
+    folder: Path,
+    *,
+    head: str | None = None,
+    patience: float = 0.0,
+    progress: Callable[[int], object] = lambda more: None,
+) -> Report:
     """Check everything in a history's folder.
 
     Parameters
@@ -174,11 +180,13 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
         The head of one of its chains, kept elsewhere.
     patience
         Seconds to wait for a live server to write its ledger. It writes journals first.
+    progress
+        Called with the number of sessions each time that some were checked; `journals_of` has all.
     """
     report = Report()
     tokens = _read_json(folder / "tokens.json", report)
     policy = _read_json(folder / "approval-policy.json", report)
-    on_disk = sorted(folder.glob("sessions/*/journal.jsonl"))
+    on_disk = journals_of(folder)
     listed = _read_ledgers(folder, report)
     is_known = head is None or head in listed.hashes
     unsaid: list[Unsaid] = []
@@ -186,6 +194,7 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
         checked = check_chain(path, report)
         is_known = is_known or head in checked.hashes
         unsaid += compare_session(path, path.parent.name, checked, listed, report)
+        progress(1)
     present = {path.parent.name for path in on_disk}
     for session_id in listed.sessions.keys() - present:
         path = folder / "sessions" / session_id / "journal.jsonl"
@@ -200,6 +209,11 @@ def verify_history(folder: Path, *, head: str | None = None, patience: float = 0
     if not is_known:
         report.add(Outcome.TRUNCATED, folder, None, "The known head is in none of the chains.")
     return report
+
+
+def journals_of(folder: Path) -> list[Path]:
+    """Return the journals of a history's sessions, in order."""
+    return sorted(folder.glob("sessions/*/journal.jsonl"))
 
 
 def verify_session(

@@ -171,7 +171,7 @@ class InterruptHandler(SessionsBase):
     @requires("stop", body=InterruptKernel, answers={200: Session})
     async def post(self, session_id: str, body: InterruptKernel) -> None:
         """Interrupt what runs in a session's kernel."""
-        self.answer(await self.manager.interrupt(session_id, self.caller))
+        self.answer(await self.manager.interrupt(session_id, self.caller, queued=body.queued))
 
 
 class RestartHandler(SessionsBase):

@@ -150,10 +150,10 @@ class AgentSessions:
             live.is_unwanted = True
             await live.close("closed", caller.by())
 
-    async def interrupt(self, id: str, caller: Caller) -> Session:
-        """Interrupt the code that runs in a session's kernel."""
+    async def interrupt(self, id: str, caller: Caller, *, queued: bool = False) -> Session:
+        """Interrupt the code that runs in a session's kernel, and cancel what waits if `queued`."""
         live = await self.live_session(id)
-        await live.interrupt(caller.by())
+        await live.interrupt(caller.by(), queued=queued)
         return live.record()
 
     async def restart(self, id: str, caller: Caller) -> Session:

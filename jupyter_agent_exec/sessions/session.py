@@ -292,16 +292,16 @@ class LiveSession(ExecutionObserver):
         """
         await self._runner.inputs.give(execution, given, by)
 
-    async def interrupt(self, by: By) -> None:
+    async def interrupt(self, by: By, *, queued: bool) -> None:
         """Interrupt the running execution, and cancel those that await approval.
 
         In a kernel that others use too, all waiting executions are cancelled, because a user who
-        stops an agent there wants it to run nothing more.
+        stops an agent there wants it to run nothing more; in a scratch kernel if `queued`.
         """
         self._check_open()
         reason = f"Interrupted by {self._named(by)}."
         for execution in self.unfinished:
-            if execution.awaits_approval or not self._is_scratch:
+            if queued or execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
         if self.running is not None:
             await self._runner.interrupt(self.running, Ending("interrupted", reason), "asked", by)
