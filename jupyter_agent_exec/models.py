@@ -216,8 +216,8 @@ class InterruptKernel(Request, frozen=True, kw_only=True):
     """Interrupt the session's kernel."""
 
     queued: bool = False
-    """Whether the session's executions that wait are cancelled. In a kernel that others use too, and
-    where they wait for approval, they always are."""
+    """Whether the session's executions that wait are cancelled. They always are in a kernel that
+    others use too, and if they wait for approval."""
 
 
 class RestartKernel(Request, frozen=True, kw_only=True):
@@ -1297,6 +1297,15 @@ class OpenNotebookList(Answer, frozen=True, kw_only=True):
     notebooks: list[OpenNotebook]
 
 
+class Progress(Answer, frozen=True, kw_only=True):
+    """How far long work is."""
+
+    done: int
+    """Sessions that are done."""
+    total: int
+    """All sessions that it goes through."""
+
+
 class JournalEvent(Answer, frozen=True, kw_only=True):
     """An entry of a session's journal that is not part of an execution's cell."""
 
@@ -1401,6 +1410,10 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
     ledger: Chain
     search_ready: bool
     """False while the index is being rebuilt."""
+    indexing: Progress | None = None
+    """How far that is; null if the index is complete."""
+    erasing: Progress | None = None
+    """How far an erasure is; null if there is none, and for an agent token."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The places that get a copy of the record; empty for an agent token."""
     record_people: RecordPeople = "off"

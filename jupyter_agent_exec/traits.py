@@ -354,17 +354,18 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
     decision_passphrase_hash = Unicode(
         config=True,
         help="""Hash of a passphrase that users type before they decide: approve or reject code,
-        accept outputs, change the policy, create a token. Create it with
-        `jupyter agent-exec passphrase`. Empty: no passphrase is needed. Code in a kernel can read
-        this hash, so choose a passphrase that cannot be guessed.""",
+        accept outputs, change the policy, create a token. This line asks for it and prints its
+        hash: `python -c "from jupyter_server.auth import passwd; print(passwd())"`. Empty: no
+        passphrase is needed. Code in a kernel can read this hash, so choose a passphrase that
+        cannot be guessed: five random words or more.""",
     )
 
     @validate("decision_passphrase_hash")
     def _check_passphrase_hash(self, proposal: Bunch) -> str:
         if proposal.value and not is_slow_hash(proposal.value):
             raise TraitError(
-                "decision_passphrase_hash: this is not the hash of a passphrase. Create one with "
-                "'jupyter agent-exec passphrase'; it begins with 'argon2:$argon2id$'."
+                "decision_passphrase_hash: this is not the hash of a passphrase. The setting's "
+                "help says how to make one; it begins with 'argon2:$argon2id$'."
             )
         return str(proposal.value)
 

@@ -380,7 +380,7 @@ class AgentExecHandler(JupyterHandler):
         if needs_token and self.token_authenticated and not await self._is_in_page():
             raise errors.Forbidden(
                 "Programs need an agent token on this server: ask the person for one, which "
-                "JupyterLab or 'jupyter agent-exec token new' mints.",
+                "JupyterLab or 'jupyter agent-exec token create' makes.",
                 scope=scope,
             )
         await self.ask_authorizer(scope)

@@ -39,7 +39,7 @@ _ARGON2: Final = re.compile(
 
 
 def is_slow_hash(text: str) -> bool:
-    """Return whether a text is a hash from `jupyter agent-exec passphrase`."""
+    """Return whether a text is a hash as `jupyter_server.auth.passwd` makes it."""
     return _ARGON2.fullmatch(text) is not None
 
 

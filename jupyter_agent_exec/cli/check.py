@@ -33,7 +33,7 @@ _HEAD = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile("-----BEGIN PUBLIC KEY-----(.+?)-----END PUBLIC KEY-----", re.DOTALL)
 
 _SAID = {
-    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there",
+    Outcome.WHOLE: "Whole: every line is as it was written, and every payload is there{}.",
     Outcome.ALTERED: "ALTERED: something is not as it was written.",
     Outcome.TRUNCATED: "TRUNCATED: the record ends before the head that is known.",
     Outcome.TORN: "Torn: the last line is incomplete, since a server died while it wrote.",
@@ -63,10 +63,8 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--head HASH", head)
     authority = "the certificates, in PEM, of the timestamp authorities that you trust"
     option(parser, "--authority FILE", authority)
-    key = (
-        "the public key that must have signed it: a PEM file or the key's SHA-256; from elsewhere, "
-    )
-    key += "not from the history; more than once for several"
+    key = "the public key that must have signed it: a PEM file or the key's SHA-256; from "
+    key += "elsewhere, not from the history; more than once for several"
     option(parser, "--key KEY", key, repeated=True)
 
 
@@ -97,13 +95,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}"
     for told in report.erased:
         yield f"erased  {told}"
-    for told in report.unchecked:
-        yield f"not checked  {told}"
-    lacks = ["what was erased or removed"] if report.erased else []
-    lacks += ["what was not checked"] if report.unchecked else []
-    is_whole = report.outcome is Outcome.WHOLE
-    end = f", except {' and '.join(lacks)}, as listed above." if lacks else "."
-    yield _SAID[report.outcome] + (end if is_whole else "")
+    except_for = ", except what was erased or removed, as listed above" if report.erased else ""
+    yield _SAID[report.outcome].format(except_for)
 
 
 def _key(word: str) -> str:
@@ -224,7 +217,6 @@ def _as_json(report: Report) -> dict[str, object]:
         "chains": report.journals,
         "entries": report.entries,
         "erased": report.erased,
-        "unchecked": report.unchecked,
         "findings": [
             {
                 "outcome": finding.outcome.name.lower(),

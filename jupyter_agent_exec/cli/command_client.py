@@ -6,21 +6,26 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from getpass import GetPassWarning, getpass
 from pathlib import Path
+from threading import Event, Thread
 from types import FrameType
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound
-from ..errors import PassphraseRequired, PassphraseWrong
+from ..client.errors import ClientError
+from ..errors import AgentExecError, PassphraseRequired, PassphraseWrong
 from ..own_server.launch import own_server
 from . import exit_codes
 from .console import Console
 from .usage import UsageError
 
 T = TypeVar("T")
+
+LOOK_SECONDS: Final = 0.2
+"""How often to ask the server how far it is."""
 
 TRIES: Final = 3
 """How many times to ask the user for a passphrase."""
@@ -76,6 +81,40 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def showing(
+    client: AgentExecClient, console: Console, work: Literal["erasing", "indexing"]
+) -> Iterator[None]:
+    """Show on a terminal how far the server is with long work that a block waits for."""
+    if not console.shows_progress:
+        yield
+        return
+    ended = Event()
+    thread = Thread(target=_show, args=(client, console, work, ended), name=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _show(client: AgentExecClient, console: Console, work: str, ended: Event) -> None:
+    """Show a bar for each part of the work, until it has ended."""
+    total = done = 0
+    with ExitStack() as bar, suppress(AgentExecError, ClientError):
+        while not ended.wait(LOOK_SECONDS):
+            now = getattr(client.status(), work)
+            if now is None:
+                continue
+            if now.total != total or now.done < done:
+                bar.close()
+                total, done = now.total, 0
+                progress = bar.enter_context(console.progress(work, " sessions", total))
+            progress(now.done - done)
+            done = now.done
 
 
 def typed(prompt: str) -> str:

@@ -58,6 +58,11 @@ class Console:
         """Return whether a stream, ``stdout`` or ``stderr``, is a terminal."""
         return (self.err if name == "stderr" else self.out).isatty()
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether standard error may show how far long work is."""
+        return not self._quiet and not self.is_json and self.is_terminal("stderr")
+
     def text(self, text: str, name: str = "stdout", *, overwriting: bool = False) -> None:
         """Write text from a kernel, with control characters made visible or removed.
 
@@ -121,7 +126,7 @@ class Console:
     @contextmanager
     def progress(self, what: str, unit: str, total: int | None = None) -> Iterator[Progress]:
         """Show a progress bar on a terminal, unless the console is quiet or writes JSON."""
-        if self._quiet or self.is_json or not self.is_terminal("stderr"):
+        if not self.shows_progress:
             yield lambda more: None
             return
         from tqdm import tqdm  # type: ignore[import-untyped]  # takes long to import

@@ -10,7 +10,7 @@ from ..models import Erasure
 from ..text.counts import counted
 from . import exit_codes
 from .command import any_id, command, option
-from .command_client import connected, decided
+from .command_client import connected, decided, showing
 from .console import Console
 from .usage import UsageError
 
@@ -43,7 +43,8 @@ def erase(arguments: Namespace, console: Console) -> int | None:
     if sum(value is not None for value in wanted.values()) != 1:
         raise UsageError("Name one thing to erase: an ID, --agent, --user or --text.")
     with connected(arguments, console, may_start=False) as client:
-        told = client.erase(**wanted, dry_run=True)
+        with showing(client, console, "erasing"):
+            told = client.erase(**wanted, dry_run=True)
         going = any(each.payloads and not each.is_open for each in told.sessions)
         if going and not arguments.dry_run:
             if not arguments.yes:
@@ -53,7 +54,12 @@ def erase(arguments: Namespace, console: Console) -> int | None:
                 if not console.confirmed("Erase this? It cannot be undone.", _NOBODY_LOOKS):
                     console.complain("Nothing was erased.")
                     return exit_codes.STOPPED
-            told = decided(client, console, lambda: client.erase(**wanted, reason=arguments.reason))
+
+            def erase() -> Erasure:
+                with showing(client, console, "erasing"):
+                    return client.erase(**wanted, reason=arguments.reason)
+
+            told = decided(client, console, erase)
     _tell(told, console)
     return None
 

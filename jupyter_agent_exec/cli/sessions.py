@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import islice
@@ -20,7 +21,7 @@ from ..text.counts import counted
 from ..types import FINAL_STATUSES, TargetKind, Verdict
 from . import exit_codes
 from .command import any_id, command, limit, option, session_id
-from .command_client import connected
+from .command_client import LOOK_SECONDS, connected, showing
 from .console import Console
 from .run import save_images
 from .usage import UsageError, image_folder
@@ -83,6 +84,7 @@ def _sessions_options(parser: ArgumentParser) -> None:
 def sessions(arguments: Namespace, console: Console) -> None:
     """List sessions, the open ones first."""
     with connected(arguments, console) as client:
+        _until_indexed(client, console)
         found = client.sessions(
             status="open" if arguments.open else None,
             agent=arguments.agent,
@@ -92,7 +94,6 @@ def sessions(arguments: Namespace, console: Console) -> None:
             unreviewed=True if arguments.unreviewed else None,
         )
         listed = [session.info for session in islice(found, arguments.limit)]
-        _note_indexing(client, console)
     console.listing(
         listed,
         {
@@ -200,6 +201,7 @@ def _search_options(parser: ArgumentParser) -> None:
 def search(arguments: Namespace, console: Console) -> None:
     """Search the history."""
     with connected(arguments, console) as client:
+        _until_indexed(client, console)
         hits = list(
             client.search(
                 arguments.words,
@@ -214,7 +216,6 @@ def search(arguments: Namespace, console: Console) -> None:
                 limit=arguments.limit,
             )
         )
-        _note_indexing(client, console)
     console.listing(
         hits,
         {
@@ -232,9 +233,12 @@ def _match(hit: models.SearchHit) -> str:
     return (hit.snippet or hit.source).replace("\u2068", "«").replace("\u2069", "»")
 
 
-def _note_indexing(client: AgentExecClient, console: Console) -> None:
-    if client.indexing is not None:
-        console.note(str(client.indexing))
+def _until_indexed(client: AgentExecClient, console: Console) -> None:
+    """On a terminal, wait until an index that is built anew is complete, and show how far it is."""
+    if console.shows_progress and client.status().indexing is not None:
+        with showing(client, console, "indexing"):
+            while client.status().indexing is not None:
+                time.sleep(LOOK_SECONDS)
 
 
 @command("open", "print the address of a session in JupyterLab", session_id)

@@ -7,11 +7,11 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from ..models import (
     Erase,
     ErasedSession,
     Erasure,
+    Progress,
     Retain,
     Retention,
     RetiredSession,
@@ -75,6 +76,8 @@ from .recovery import Recovery
 from .retention import Due, RetentionRule, due, removed_in
 from .sink import Sink
 
+T = TypeVar("T")
+
 
 class History(HistoryReader):
     """The record of all agent sessions in one folder. Thread-safe.
@@ -119,6 +122,8 @@ class History(HistoryReader):
         sinks_changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(folder, Index(folder, log))
+        self.erasing: Progress | None = None
+        """How far an erasure is; None if there is none."""
         self._version = version
         self._log = log
         self.redactor = redactor or Redactor()
@@ -434,19 +439,29 @@ class History(HistoryReader):
         else:
             paths = sorted((self.folder / "sessions").glob("s_*/journal.jsonl"))
             sessions = [SessionId(path.parent.name) for path in paths]
-        erasable = ((id, find(self._session_folder(id), wanted)) for id in sessions)
+        looked = self._telling(sessions)
+        erasable = ((id, find(self._session_folder(id), wanted)) for id in looked)
         return {id: each for id, each in erasable if each is not None}
 
     def _erase(self, going: Mapping[SessionId, Erasable], reason: str | None, by: By) -> None:
         with ExitStack() as marks:
             for id in going:
                 marks.enter_context(marked(self._session_folder(id)))
-            for id, each in going.items():
+            for id, each in self._telling(going.items()):
                 chain = erase(self._session_folder(id), each, by, reason, self.followers.grown)
                 self._changed(id, chain)
                 self.note_owed(_amended(id, chain, by))
                 self._proposals.pop(id, None)
             self._index.purge(going)
+
+    def _telling(self, sessions: Collection[T]) -> Iterator[T]:
+        """Yield each session that an erasure goes through, and say in `erasing` how far it is."""
+        try:
+            for done, each in enumerate(sessions):
+                self.erasing = Progress(done=done, total=len(sessions))
+                yield each
+        finally:
+            self.erasing = None
 
     def _list_amendments(self) -> None:
         """Note in the ledger to where servers amended sessions that died before they noted it."""

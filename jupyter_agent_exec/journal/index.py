@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import HistoryUnavailable
+from ..models import Progress
 from ..types import SessionId
 from . import tables
 from .ledger import OtherServers
@@ -77,6 +78,8 @@ class Index:
         self._in_memory = False
         self._retry_at = 0.0
         self._rebuilt_since = time.monotonic()
+        self.progress: Progress | None = None
+        """How far a rebuild is; None if the index is complete."""
         self._thread = threading.Thread(target=self._run, name="agent-exec-index", daemon=True)
 
     @property
@@ -177,6 +180,7 @@ class Index:
         self._index_chunks_of(connection, sessions)
 
     def _set_ready(self) -> None:
+        self.progress = None
         with self._condition:
             self._ready.set()
             waiting, self._waiting = self._waiting, []
@@ -230,8 +234,10 @@ class Index:
         """
         left: dict[SessionId, int | None] = dict(grown)
         while left:
-            if self._stopping and not self._ready.is_set():
-                return False
+            if not self._ready.is_set():
+                if self._stopping:
+                    return False
+                self.progress = Progress(done=len(grown) - len(left), total=len(grown))
             batch = {session: left[session] for session in islice(left, _BATCH_SESSIONS)}
             for session, rest in self._index_chunks(connection, batch).items():
                 if rest is None:

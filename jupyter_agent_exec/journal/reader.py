@@ -20,6 +20,7 @@ from ..models import (
     ExecutionsQuery,
     HeadSignature,
     JournalEvent,
+    Progress,
     SearchQuery,
     SearchResults,
     Session,
@@ -101,6 +102,11 @@ class HistoryReader:
     def ready(self) -> bool:
         """Whether the index is complete."""
         return self._index.ready
+
+    @property
+    def indexing(self) -> Progress | None:
+        """How far a rebuild of the index is; None if it is complete."""
+        return self._index.progress
 
     def until_ready(self) -> Future[None]:
         """Return a future that is done when the index is complete, or is stopped."""

@@ -272,6 +272,8 @@ class AgentSessions:
             queued=sum(session.queued for session in sessions),
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
+            indexing=self._journals.indexing,
+            erasing=self._journals.erasing if with_sinks else None,
             sinks=self._journals.followers.status() if with_sinks else [],
             record_people=self._settings.record_people,
         )

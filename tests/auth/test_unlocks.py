@@ -155,5 +155,5 @@ async def test_a_server_without_a_passphrase_asks_nobody(agent: Agent) -> None:
 
 @pytest.mark.parametrize("text", [PASSWORD, "sha1:0e112c3ddfce:a68df677475c2b47b6e8", "argon2:"])
 def test_what_is_no_slow_hash_stops_the_start(text: str) -> None:
-    with pytest.raises(TraitError, match="jupyter agent-exec passphrase"):
+    with pytest.raises(TraitError, match="The setting's help says how to make one"):
         AgentExecApp(decision_passphrase_hash=text)

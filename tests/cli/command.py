@@ -7,22 +7,42 @@ import pty
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from tests.forks import Forks
+from tests.forks import ForkedProcess, Forks
 from tests.real_server import environment
 
 _OPTIONS = ("-W", "error")
 COMMAND = [sys.executable, *_OPTIONS, "-m", "jupyter_agent_exec.cli"]
 
-FORKS = Forks(
-    *(f"jupyter_agent_exec.{name}" for name in ("cli.check", "cli.listings", "cli.run", "client")),
-    options=_OPTIONS,
-    **environment(Path()),
-)
+FORKS = Forks("jupyter_agent_exec.cli.parser", "tqdm", options=_OPTIONS, **environment(Path()))
+
+
+class Started:
+    """A command that runs. It leads a process group, so that a Ctrl-C can be sent to it."""
+
+    def __init__(self, process: ForkedProcess, out: int, errors: int) -> None:
+        self.process = process
+        self.stdout = os.fdopen(out, encoding="utf-8")
+        self.stderr = os.fdopen(errors, encoding="utf-8")
+
+    def communicate(self) -> tuple[str, str]:
+        """Wait until it has ended; return what it wrote to standard output and error."""
+        with self.stdout, self.stderr, ThreadPoolExecutor() as threads:
+            out, errors = threads.map(lambda stream: stream.read(), (self.stdout, self.stderr))
+        self.process.wait(60)
+        return out, errors
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.returncode
+
+    def ctrl_c(self) -> None:
+        os.killpg(self.process.pid, signal.SIGINT)
 
 
 class Cli:
@@ -52,43 +72,28 @@ class Cli:
                 texts.append(stream.read().decode())
         return subprocess.CompletedProcess(command, code, *texts)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*COMMAND, *words],
-            env=self.environ,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            # A process group of its own, so that a Ctrl-C can be sent to it as a terminal does.
-            start_new_session=True,
-        )
+    def start(self, *words: str) -> Started:
+        (out, their_out), (errors, their_errors) = os.pipe(), os.pipe()
+        with open(os.devnull) as nothing:
+            streams = nothing.fileno(), their_out, their_errors
+            process = FORKS.start([*COMMAND, *words], self.environ, self.folder, streams)
+        os.close(their_out)
+        os.close(their_errors)
+        return Started(process, out, errors)
 
 
 def at_terminal(cli: Cli, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
     """Run a command at a terminal; return its exit code and what the terminal shows."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *words],
-        env=cli.environ | environ,
-        cwd=cli.folder,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        if typed:
-            os.write(ours, f"{typed}\n".encode())
-        shown = b""
-        # Linux reports an error when the other end of a terminal is closed.
-        with suppress(OSError):
-            while piece := os.read(ours, 65536):
-                shown += piece
+    streams = theirs, theirs, theirs
+    process = FORKS.start([*COMMAND, *words], cli.environ | environ, cli.folder, streams)
+    os.close(theirs)
+    if typed:
+        os.write(ours, f"{typed}\n".encode())
+    shown = b""
+    # Linux reports an error when the other end of a terminal is closed.
+    with suppress(OSError):
+        while piece := os.read(ours, 65536):
+            shown += piece
     os.close(ours)
-    return process.returncode, shown.decode().replace("\r\n", "\n")
-
-
-def ctrl_c(process: subprocess.Popen[str]) -> None:
-    os.killpg(process.pid, signal.SIGINT)
+    return process.wait(), shown.decode().replace("\r\n", "\n")

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -27,3 +29,22 @@ def cli(server: RealServer, tmp_path: Path) -> Cli:
 def cli_alone(tmp_path: Path) -> Cli:
     """The command, where none runs."""
     return Cli(environment(tmp_path), tmp_path)
+
+
+class Recorded(NamedTuple):
+    """A command that ran code where no server ran, and so started one, which has ended."""
+
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def history(self) -> Path:
+        """The history of the one session."""
+        return self.folder / "data" / "agent_exec"
+
+
+@pytest.fixture(scope="package")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    folder = tmp_path_factory.mktemp("recorded")
+    source = "import os\nprint(os.getcwd())\nos.getppid()"
+    return Recorded(folder, Cli(environment(folder), folder)("run", source))

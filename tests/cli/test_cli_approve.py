@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.text.lookalikes import exact
-from tests.cli.command import Cli, at_terminal
+from tests.cli.command import Cli, Started, at_terminal
 from tests.person import person_at
 from tests.real_server import RealServer, real_server
 
@@ -29,10 +28,9 @@ def cli(asking_server: RealServer, tmp_path: Path) -> Cli:
     return Cli(asking_server.environ, tmp_path)
 
 
-def running(cli: Cli, source: str) -> tuple[subprocess.Popen[str], str]:
+def running(cli: Cli, source: str) -> tuple[Started, str]:
     """Run a source, until it asks; return the process and the execution's id."""
     process = cli.start("run", "--code", source)
-    assert process.stderr is not None
     assert (
         "needs approval: in JupyterLab, or by `jupyter agent-exec approve x_"
         in process.stderr.readline()
@@ -64,23 +62,25 @@ def test_what_is_rejected_is_exit_code_5_and_says_why(cli: Cli) -> None:
     _, said = process.communicate()
     assert process.returncode == 5
     assert "rejected it and says: Never." in said
-    assert cli("pending").stderr == "Nothing asks for approval.\n"
+    assert cli("pending").stderr == "Nothing waits for a decision.\n"
 
 
-def test_an_agent_is_let_run_more_until_that_is_withdrawn(
-    cli: Cli, asking_server: RealServer
-) -> None:
+def test_an_agent_is_let_run_more_until_its_grant_ends(cli: Cli, asking_server: RealServer) -> None:
     with AgentExecClient(asking_server.url, asking_server.token) as client:
         session = client.open_session("claude")
         (asking,) = session.submit_steps(["1"])
         assert cli("approve", asking.id, "--grant", "restart", "--yes").returncode == 0
         assert session.run("2").status == "ok"
         assert "“claude” (granted until restart)" in cli("sessions").stdout
-        done = cli("withdraw", session.id)
+        head, row = cli("grant", "list").stdout.splitlines()
+        assert head.split()[:2] == ["SESSION", "UNTIL"]
+        assert row.split()[:2] == [session.id, "restart"]
+        done = cli("grant", "end", session.id)
         assert done.stdout == f"{session.id}  “claude” has to ask again\n"
         (again,) = session.submit_steps(["3"])
         assert again.status == "awaiting_approval"
-        assert cli("withdraw", session.id).stderr == "There is no grant in this session.\n"
+        assert "There is no grant" in cli("grant", "end", session.id).stdout
+        assert cli("grant", "list", "--json").stdout == "[]\n"
         session.close()
 
 
@@ -117,7 +117,6 @@ def test_a_cell_that_would_change_is_shown_with_what_changes(
     with person_at(asking_server) as person:
         [cell] = person.writes("asked.ipynb", "x = 1\ny = 2")
         process = cli.start("run", "x = 1\ny = 3", "--notebook", "asked.ipynb", "--cell", cell)
-        assert process.stderr is not None
         assert "needs approval" in process.stderr.readline()
         (asking,) = json.loads(cli("pending", "--json").stdout)["executions"]
         shown = cli("pending").stdout
@@ -140,22 +139,6 @@ def test_agents_are_paused_and_go_on(cli: Cli) -> None:
     assert "All agents are paused since " in cli("pause").stdout
     assert "All agents are paused since " in cli("pending").stdout
     assert cli("resume").stdout == "Agents go on.\n"
-
-
-def test_the_policy_is_shown_and_set(cli: Cli) -> None:
-    assert cli("policy").stdout.split() == [
-        "scratch",
-        "always",
-        "notebook",
-        "always",
-        "kernel",
-        "first",
-        "edits",
-        "propose",
-    ]
-    assert "notebook  first\n" in cli("policy", "--notebook", "first").stdout
-    cli("policy", "--notebook", "always")
-    assert cli("policy", "--notebook", "sometimes").returncode == 2
 
 
 @pytest.mark.parametrize(

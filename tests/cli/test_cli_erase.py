@@ -63,12 +63,16 @@ def test_an_open_session_is_to_be_closed_first(cli: Cli, server: RealServer) -> 
     done = cli("erase", session, "--yes")
     assert "close it first" in done.stdout
     assert source_of(server, execution) == "x = 'still here'"
-    cli("close", session)
+    cli("stop", session, "--close")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [([], "Name one thing"), (["x_1", "--agent", "a"], "Name one thing"), (["y_1"], "begins with")],
+    [
+        ([], "Name one thing"),
+        (["x_1", "--agent", "a"], "Name one thing"),
+        (["y_1"], "an id begins with"),
+    ],
 )
 def test_what_makes_no_sense_is_said(cli: Cli, words: list[str], told: str) -> None:
     done = cli("erase", *words)

@@ -15,9 +15,9 @@ from tests.real_server import RealServer
 def worked(server: RealServer) -> tuple[str, str]:
     """The ids of a session and of what it ran."""
     with AgentExecClient(server.url, server.token) as client:
-        session = client.open_session("surveyor")
-        ran = session.run("1 + 1")
-        session.close()
+        with client.open_session("surveyor") as session:
+            ran = session.run("1 + 1")
+            session.run("2 + 2")
         return session.id, ran.id
 
 
@@ -34,19 +34,20 @@ def test_an_execution_is_reviewed_and_that_is_taken_back(cli: Cli, worked: tuple
     assert cli("review", execution, "--clear").stdout == f"{execution}  not reviewed\n"
 
 
-def test_all_that_a_session_ran_is_reviewed(cli: Cli, worked: tuple[str, str]) -> None:
-    session, _ = worked
-    done = cli("review", session, "--approve")
-    assert done.stdout == f"{session}  0 executions without a review\n"
-    done = cli("review", session, "--clear", "--json")
-    assert json.loads(done.stdout)["unreviewed"] == 1
+def test_what_has_no_review_in_a_session_is_reviewed(cli: Cli, worked: tuple[str, str]) -> None:
+    session, first = worked
+    cli("review", first, "--flag")
+    assert len(json.loads(cli("review", session, "--approve", "--json").stdout)) == 1
+    shown = json.loads(cli("show", session, "--json").stdout)["executions"]
+    assert [each["review"]["verdict"] for each in shown] == ["flagged", "approved"]
+    assert cli("review", session, "--clear").stdout.count("  not reviewed\n") == 2
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["x_1"], "--approve"),
-        (["y_1", "--approve"], "An id begins with"),
+        (["y_1", "--approve"], "an id begins with"),
         (["x_1", "--clear", "--comment", "c"], "--clear"),
         (["x_1", "--flag", "--approve"], "not allowed with"),
     ],

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from jupyter_agent_exec.cli import main
-from tests.cli.command import COMMAND, Cli, at_terminal, ctrl_c
-from tests.real_server import Gate
+from jupyter_agent_exec.client import AgentExecClient
+from tests.cli.command import COMMAND, Cli, at_terminal
+from tests.cli.conftest import Recorded
+from tests.real_server import Gate, RealServer, environment
 
 PLOT = """
 import base64
@@ -114,8 +117,8 @@ def test_a_session_that_is_not_kept_is_closed(cli: Cli) -> None:
 def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
     process = cli.start("run", "--json", "--keep", gate.source)
     gate.wait_until_it_runs()
-    ctrl_c(process)
-    out, err = process.communicate(timeout=60)
+    process.ctrl_c()
+    out, err = process.communicate()
     assert process.returncode == 130
     assert "cancelling" in err
     execution = json.loads(out)
@@ -127,8 +130,8 @@ def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
 def test_sigterm_closes_the_session_that_the_command_opened(cli: Cli, gate: Gate) -> None:
     process = cli.start("run", "--agent", "ended", gate.source)
     gate.wait_until_it_runs()
-    process.terminate()
-    process.communicate(timeout=60)
+    process.process.terminate()
+    process.communicate()
     assert process.returncode == 143
     [session] = json.loads(cli("sessions", "--agent", "ended", "--json").stdout)
     assert session["status"] == "closed"
@@ -136,28 +139,33 @@ def test_sigterm_closes_the_session_that_the_command_opened(cli: Cli, gate: Gate
     assert execution["status"] == "interrupted"
 
 
-def test_an_execution_is_cancelled_and_a_session_restarted_and_closed(cli: Cli, gate: Gate) -> None:
-    process = cli.start("run", "--keep", "--agent", "told", "kept = 1\n" + gate.source)
-    gate.wait_until_it_runs()
-    [session] = json.loads(cli("sessions", "--agent", "told", "--json").stdout)
-    [running] = json.loads(cli("show", session["id"], "--json").stdout)["executions"]
-    done = cli("cancel", running["id"])
-    assert (done.returncode, done.stdout.split()[:2]) == (0, [running["id"], "interrupted"])
-    process.communicate(timeout=60)
-    assert process.returncode == 5
-    assert cli("cancel", running["id"]).returncode == 4
-    assert cli("run", "kept", "--session", session["id"], "-q").stdout == "1\n"
-    assert cli("restart", session["id"]).stdout == f"{session['id']}  kernel restarted\n"
-    assert "NameError" in cli("run", "kept", "--session", session["id"]).stderr
-    assert cli("close", session["id"]).stdout == f"{session['id']}  closed\n"
-    assert cli("close", "s_01M7YV88MGSFM8RRD49K1DXZ89").returncode == 4
+def test_what_an_agent_runs_is_stopped_and_its_session_restarted_and_closed(
+    cli: Cli, server: RealServer, gate: Gate
+) -> None:
+    with AgentExecClient(server.url, server.token) as client:
+        session = client.open_session("told")
+        sources = ["kept = 1", gate.source, "kept = 2", "kept = 3"]
+        _, running, *queued = session.submit_steps(sources)
+        gate.wait_until_it_runs()
+        done = cli("stop", queued[0].id)
+        assert (done.returncode, done.stdout.split()[:2]) == (0, [queued[0].id, "cancelled"])
+        assert cli("stop", session.id).stdout == f"{session.id}  stopped\n"
+        ended = [client.wait(each.id).status for each in (running, queued[1])]
+        assert ended == ["interrupted", "cancelled"]
+        assert cli("stop", running.id).returncode == 4
+        assert cli("stop", running.id, "--close").returncode == 2
+        assert session.run("kept").text == "1"
+        told = json.loads(cli("stop", session.id, "--restart", "--json").stdout)
+        assert (told["id"], told["status"]) == (session.id, "open")
+        assert session.run("kept").status == "error"
+        assert cli("stop", session.id, "--close").stdout == f"{session.id}  closed\n"
+    assert cli("stop", "s_01M7YV88MGSFM8RRD49K1DXZ89").returncode == 4
 
 
 def test_a_terminal_shows_in_colour_how_code_ended(cli: Cli) -> None:
     code, shown = at_terminal(cli, "run", "1/0")
     assert code == 1
     assert "\x1b[31merror in " in shown
-    assert "\x1b[32mok in " in at_terminal(cli, "run", "1")[1]
     assert "\x1b" not in at_terminal(cli, "run", "1", NO_COLOR="1")[1]
     assert "\x1b" not in cli("run", "1").stderr
 
@@ -181,9 +189,9 @@ def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         assert done.returncode == 0
         return {word.strip() for word in (cli.folder / "completed").read_text().split("\n")}
 
-    assert completed("jupyter-agent-exec ca") == {"cancel"}
+    assert completed("jupyter-agent-exec sto") == {"stop"}
     assert completed("jupyter-agent-exec run --note") == {"--notebook"}
-    assert {"none", "first", "always"} <= completed("jupyter-agent-exec policy --scratch ")
+    assert {"none", "first", "always"} <= completed("jupyter-agent-exec token create --approval ")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +219,7 @@ def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         (["run", "latin.py"], "not UTF-8"),
         (["run", "1", "--url", "localhost:8888"], "http://host:port"),
         (["sessions", "--limit", "0"], "number from 1"),
-        (["show", "y_1"], "s_"),
+        (["show", "y_1"], "an id begins with s_"),
         (["export", "s_1", "-o", "."], "folder"),
         (["export", "s_1", "-o", "no/such/folder.ipynb"], "no folder"),
         (["export", "s_1", "--journal", "taken/x"], "no folder"),
@@ -248,25 +256,22 @@ def test_the_environment_names_the_server(cli_alone: Cli, cli: Cli) -> None:
     assert done.returncode == 4
 
 
-def test_without_a_server_one_is_started_for_the_command(cli_alone: Cli) -> None:
-    done = cli_alone("run", "import os\nprint(os.getcwd())\nos.getppid()")
-    assert done.returncode == 0
-    assert "Starting one for the time of this command" in done.stderr
-    folder, server_pid = done.stdout.splitlines()
-    assert Path(folder) == cli_alone.folder
+def test_without_a_server_one_is_started_for_the_command(recorded: Recorded) -> None:
+    assert recorded.done.returncode == 0
+    assert "Starting one for the time of this command" in recorded.done.stderr
+    folder, server_pid = recorded.done.stdout.splitlines()
+    assert folder == str(recorded.folder)
     assert not Path(f"/proc/{server_pid}").exists()
-    assert list((cli_alone.folder / "data" / "agent_exec").glob("sessions/*/journal.jsonl"))
-    verified = cli_alone("verify")
+    verified = Cli(environment(recorded.folder), recorded.folder)("verify")
     assert (verified.returncode, verified.stdout[:5]) == (0, "Whole")
 
 
 def test_a_ctrl_c_also_ends_the_server_that_was_started(cli_alone: Cli, gate: Gate) -> None:
     process = cli_alone.start("run", "import os\nprint(os.getppid(), flush=True)\n" + gate.source)
     gate.wait_until_it_runs()
-    assert process.stdout is not None
     server_pid = process.stdout.readline().strip()
-    ctrl_c(process)
-    _, err = process.communicate(timeout=60)
+    process.ctrl_c()
+    _, err = process.communicate()
     assert process.returncode == 130
     assert "cancelling" in err
     assert not Path(f"/proc/{server_pid}").exists()
@@ -279,8 +284,6 @@ def test_a_ctrl_c_also_ends_the_server_that_was_started(cli_alone: Cli, gate: Ga
         ["run", "1", "--keep"],
         ["run", "1", "--notebook", "a.ipynb"],
         ["run", "1", "--kernel", "k"],
-        ["notebooks"],
-        ["cells", "a.ipynb"],
         ["status"],
     ],
 )
@@ -321,16 +324,18 @@ def test_a_server_that_was_started_is_not_found_by_others(cli_alone: Cli, gate: 
     gate.wait_until_it_runs()
     status = cli_alone("status")
     gate.let_it_go_on()
-    process.communicate(timeout=60)
+    process.communicate()
     assert (status.returncode, process.returncode) == (3, 0)
 
 
-def test_the_help_of_each_command_helps(cli_alone: Cli) -> None:
-    done = cli_alone("--help")
-    commands = ("run", "sessions", "show", "search", "notebooks", "cells", "export", "verify")
-    for command in (*commands, "status"):
-        assert command in done.stdout
-        assert cli_alone(command, "--help").returncode == 0
+def test_the_help_of_each_command_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["--help"]) == 0
+    text = capsys.readouterr().out
+    listed = re.findall(r"^    ([a-z]+)  ", text, re.MULTILINE)
+    assert len(listed) == 21
+    for command in listed:
+        assert exit_code([command, "--help"]) == 0
+        assert len(capsys.readouterr().out) > 200
 
 
 def test_what_code_asks_is_asked_at_the_terminal(cli: Cli) -> None:

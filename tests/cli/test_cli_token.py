@@ -16,7 +16,7 @@ from tests.real_server import RealServer
 def test_a_token_is_shown_once_and_runs_code_until_it_is_revoked(
     cli: Cli, server: RealServer
 ) -> None:
-    minted = cli("token", "new", "Analyst", "--per-minute", "5")
+    minted = cli("token", "create", "Analyst", "--per-minute", "5")
     assert minted.returncode == 0, minted.stderr
     secret = minted.stdout.strip()
     id = secret.removeprefix("jaex_").rpartition("_")[0]
@@ -36,14 +36,15 @@ def test_a_token_is_shown_once_and_runs_code_until_it_is_revoked(
     assert refused.returncode == 4
     assert "was revoked; ask the person for another" in refused.stderr
     assert id not in cli("token", "list").stdout
-    (told,) = [t for t in json.loads(cli("token", "list", "--json").stdout) if t["id"] == id]
+    everything = json.loads(cli("token", "list", "--all", "--json").stdout)
+    (told,) = [each for each in everything if each["id"] == id]
     assert told["status"] == "revoked"
 
 
 def test_what_is_asked_for_is_what_is_minted(cli: Cli) -> None:
     words = "--scope exec:notebook:work/* --scope files --expires-in 90m --approval always"
     caps = "--per-minute 1 --at-once 2 --timeout 3 --output-bytes 4000 --kernels 5"
-    minted = json.loads(cli("token", "new", "a", *words.split(), *caps.split(), "--json").stdout)
+    minted = json.loads(cli("token", "create", "a", *words.split(), *caps.split(), "--json").stdout)
     token = minted["token"]
     assert token["scopes"] == ["exec:notebook:work/*", "files"]
     assert token["approval"] == "always"
@@ -53,7 +54,7 @@ def test_what_is_asked_for_is_what_is_minted(cli: Cli) -> None:
 
 @pytest.mark.parametrize("client", ["claude-code", "mcp", "vscode", "mcp-stdio", "python", "curl"])
 def test_what_to_paste_can_be_asked_for(cli: Cli, client: str) -> None:
-    pasted = cli("token", "new", "a", "--config", client)
+    pasted = cli("token", "create", "a", "--config", client)
     assert pasted.returncode == 0, pasted.stderr
     assert "jaex_t_" in pasted.stdout
     assert "jaex_t_" not in pasted.stderr
@@ -62,7 +63,7 @@ def test_what_to_paste_can_be_asked_for(cli: Cli, client: str) -> None:
 
 
 def test_the_python_that_is_to_be_pasted_runs(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    pasted = cli("token", "new", "a", "--config", "python").stdout
+    pasted = cli("token", "create", "a", "--config", "python").stdout
     exec(compile(pasted, "pasted", "exec"), {})
     assert capsys.readouterr().out == "2\n"
 
@@ -70,11 +71,11 @@ def test_the_python_that_is_to_be_pasted_runs(cli: Cli, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["new"], 2, "LABEL"),
-        (["new", "a", "--expires-in", "8"], 2, "not a number with m, h or d"),
-        (["new", "a", "--expires-in", "31d"], 4, "expires_in"),
-        (["new", "a", "--scope", "everything"], 4, "there is no scope 'everything'"),
-        (["new", "a", "--config", "nothing"], 2, "which you may want to revoke"),
+        (["create"], 2, "LABEL"),
+        (["create", "a", "--expires-in", "8"], 2, "not a number with m, h or d"),
+        (["create", "a", "--expires-in", "31d"], 4, "expires_in"),
+        (["create", "a", "--scope", "everything"], 4, "there is no scope 'everything'"),
+        (["create", "a", "--config", "nothing"], 2, "which you may want to revoke"),
         (["revoke", "t_01JD0000000000000000000000"], 4, "no such token"),
     ],
 )

@@ -11,21 +11,13 @@ import pytest
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.journal.blobs import BlobStore
 from jupyter_agent_exec.journal.notebook import journal_notebook
-from tests.cli.command import Cli
-from tests.real_server import environment
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a history of one session, written by a server that has ended."""
-    folder = tmp_path_factory.mktemp("recorded")
-    assert Cli(environment(folder), folder)("run", "print('recorded')").returncode == 0
-    return folder / "data" / "agent_exec"
+from tests.cli.command import Cli, at_terminal
+from tests.cli.conftest import Recorded
 
 
 @pytest.fixture
-def history(recorded: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(recorded, tmp_path / "history"))
+def history(recorded: Recorded, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(recorded.history, tmp_path / "history"))
 
 
 def journal_of(history: Path) -> Path:
@@ -44,6 +36,19 @@ def test_a_whole_history_is_exit_code_0(cli_alone: Cli, history: Path) -> None:
     done = cli_alone("verify", "--history", str(history))
     assert done.returncode == 0
     assert "and every payload is there.\n" in done.stdout, "nothing was erased"
+
+
+def test_the_sessions_that_were_checked_are_shown_on_a_terminal(
+    cli_alone: Cli, history: Path
+) -> None:
+    for number in range(3):
+        shutil.copytree(journal_of(history).parent, history / "sessions" / f"t_{number}")
+    words = ("verify", str(history))
+    code, shown = at_terminal(cli_alone, *words)
+    assert (code, "verify: 100%" in shown, "4/4" in shown) == (5, True, True), shown
+    for more in (["--json"], ["-q"]):
+        assert "verify:" not in at_terminal(cli_alone, *words, *more)[1]
+    assert "verify:" not in cli_alone(*words).stderr
 
 
 def test_an_altered_journal_is_exit_code_1(cli_alone: Cli, history: Path) -> None:

@@ -1,4 +1,4 @@
-"""The examples of client.md, files.md and notebooks.md run, as they stand there."""
+"""The examples of client.md, files.md, notebooks.md and run-again.md run, as they stand there."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def run(server: RealServer, source: str, **environ: str) -> str:
 @pytest.fixture
 def sales(server: RealServer) -> None:
     (server.root_dir / "sales.csv").write_text(SALES)
+
+
+def test_variables_come_back(client: AgentExecClient, capsys: pytest.CaptureFixture[str]) -> None:
+    with client.open_session("analyst") as session:
+        ran = session.run("x = 1")
+    given = {"client": client, "session_id": session.id}
+    exec(example("run-again.md", "session.restore("), given)
+    assert capsys.readouterr().out == f"{ran.id} x = 1\n"
+    given["session"].close()
 
 
 @pytest.mark.usefixtures("sales")

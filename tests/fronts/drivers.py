@@ -172,13 +172,13 @@ class CommandLine:
         return _told(json.loads(self._ask("show", execution_id, "--json")))
 
     def stop(self, execution_id: str) -> None:
-        self._ask("cancel", execution_id)
+        self._ask("stop", execution_id)
 
     def restart(self, session_id: str) -> None:
-        self._ask("restart", session_id)
+        self._ask("stop", session_id, "--restart")
 
     def close(self, session_id: str) -> None:
-        self._ask("close", session_id)
+        self._ask("stop", session_id, "--close")
 
 
 class Mcp:

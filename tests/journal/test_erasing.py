@@ -20,7 +20,7 @@ from jupyter_agent_exec.journal import erasure, tables
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
-from jupyter_agent_exec.models import Erase, SearchQuery
+from jupyter_agent_exec.models import Erase, Progress, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
     InputAsked,
@@ -93,6 +93,16 @@ def files_with(folder: Path, text: str) -> list[str]:
         for path in folder.rglob("*")
         if path.is_file() and text.encode() in path.read_bytes().lower()
     ]
+
+
+def test_how_far_an_erasure_is_can_be_asked(history):
+    for _ in range(3):
+        full_session(history)
+    seen = []
+    history.ended.append(lambda path, chain: seen.append(history.erasing))
+    history.erase(Erase(text=SECRET), PERSON)
+    assert seen == [Progress(done=done, total=3) for done in range(3)]
+    assert history.erasing is None
 
 
 def test_no_byte_of_an_execution_remains_on_disk(history, folder):
@@ -256,7 +266,7 @@ def test_a_payload_that_is_missing_and_was_not_erased_is_still_missed(history, f
 KILLED = """
     import os, shutil, sys
     from pathlib import Path
-    from jupyter_agent_exec.models import Erase
+    from jupyter_agent_exec.models import Erase, Progress
     from tests.journal.recorded import PERSON, new_history
 
     made, copies, session_id = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]

@@ -272,7 +272,7 @@ async def test_a_query_that_cannot_be_understood_is_refused(agent: Agent, untouc
 
 
 @pytest.mark.parametrize("verb", ["close", "interrupt", "restart"])
-async def test_an_action_takes_nothing_but_an_empty_object(
+async def test_an_action_takes_no_field_that_it_does_not_know(
     agent: Agent, untouched: Any, verb: str
 ) -> None:
     async with untouched() as known:

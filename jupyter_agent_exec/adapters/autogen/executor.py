@@ -381,8 +381,8 @@ _BLOCK: Final = re.compile(r"```(?P<language>[^\n]*)\n(?P<code>.*?)\n```(?:\n\n|
 
 NOBODY_ASKED: Final = (
     "Nobody is asked: the approval policy of the Jupyter server lets this agent's code run as it "
-    "is. A person can change that (`jupyter agent-exec policy`), or give the agent a token with "
-    "`--approval always`."
+    "is. A person can change that in JupyterLab, or give the agent a token (`jupyter agent-exec "
+    "token create --approval always`)."
 )
 
 NOTHING_TO_RUN: Final = "There is nothing in it that this executor runs."

@@ -2,20 +2,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from prov.model import ProvActivity, ProvCommunication, ProvDelegation, ProvDocument
-from rocrate.rocrate import ROCrate
 
 from jupyter_agent_exec.cli import exit_codes
-from jupyter_agent_exec.cli.listings import recorded
 from jupyter_agent_exec.client import AgentExecClient, Session
-from jupyter_agent_exec.types import RecordPeople
 from tests.cli.command import COMMAND, Cli, at_terminal
 from tests.real_server import RealServer
 
@@ -43,28 +38,7 @@ def test_status_is_told(cli: Cli, server: RealServer) -> None:
     assert status["history_available"] is True
     done = cli("status")
     assert "history   available" in done.stdout
-    assert "people    what users run themselves is not recorded" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("people", "words"),
-    [
-        ("source", "the source of .*, in kernels that agents are attached to"),
-        ("outputs", "the source and outputs of .*, in kernels that agents are attached to"),
-    ],
-)
-def test_it_tells_whether_people_are_recorded(people: RecordPeople, words: str) -> None:
-    assert re.match(words, recorded(people))
-
-
-def test_the_guide_of_a_session_is_printed(cli: Cli, worked: Session) -> None:
-    done = cli("guide", worked.id)
-    assert done.returncode == 0
-    assert done.stdout.startswith("# Working in a Jupyter kernel\n")
-    assert "It is closed" in done.stdout
-    told = answer(cli, "guide", worked.id)
-    assert told == {"session_id": worked.id, "text": done.stdout}
-    assert cli("guide", "s_none").returncode == exit_codes.REFUSED
+    assert "people    not recorded" in done.stdout
 
 
 def test_sessions_are_listed_newest_first(cli: Cli, worked: Session) -> None:
@@ -137,36 +111,26 @@ def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> No
     assert len(json.loads(piped.stdout)["cells"]) == 3
 
 
-def test_archives_get_a_crate_that_is_verified_where_it_is_and_prov(
-    cli: Cli, worked: Session, server: RealServer
-) -> None:
-    done = cli("export", worked.id, "--format", "ro-crate", "-o", "work")
-    assert done.returncode == 0, done.stderr
-    crate = ROCrate(cli.folder / "work")
-    actions = {each["name"]: each for each in crate.root_dataset["mentions"]}
-    assert list(actions) == ["Execution 1: ok", "Execution 2: error", "Execution 3: ok"]
-    first = actions["Execution 1: ok"]
-    with AgentExecClient(server.url, server.token) as client:
-        executions = list(client.session(worked.id).executions())
-    assert first["startTime"] == executions[0].execution.started_at
-    assert first["object"]["text"] == executions[0].execution.source
-    assert first["agent"]["name"] == worked.info.username
-    assert {each["name"].split()[0] for each in first["instrument"]} == {"CPython", "surveyor"}
-    assert crate.root_dataset["identifier"]["value"] == worked.info.chain.head
-    assert first["result"][0].id == "session.ipynb"
-    nbformat.validate(nbformat.read(cli.folder / "work" / "session.ipynb", as_version=4))
-    assert "ipykernel==" in (cli.folder / "work" / "requirements.txt").read_text()
-    journal = "work/journal.jsonl"
-    for what in ((journal,), ("work/session.ipynb", "--journal", journal)):
-        checked = cli("verify", *what)
-        assert checked.returncode == 0, checked.stdout + checked.stderr
+def test_the_address_of_a_session_is_printed(cli: Cli, worked: Session, server: RealServer) -> None:
+    lab = f"{server.url.rstrip('/')}/lab"
+    done = cli("open", worked.id)
+    assert done.stdout == f"{lab}\n"
+    assert worked.id in done.stderr
+    with (
+        AgentExecClient(server.url, server.token) as client,
+        client.open_session("a", notebook="a b.ipynb", create=True) as session,
+    ):
+        told = answer(cli, "open", session.id)
+    assert told == {"session_id": session.id, "url": f"{lab}/tree/a%20b.ipynb"}
 
-    assert cli("export", worked.id, "--format", "prov").returncode == 0
-    document = ProvDocument.deserialize(cli.folder / f"{worked.id}.prov.json", format="json")
-    activities = list(document.get_records(ProvActivity))
-    assert [str(each.identifier.localpart) for each in activities] == [e.id for e in executions]
-    assert len(list(document.get_records(ProvCommunication))) == 2
-    assert len(list(document.get_records(ProvDelegation))) == 1
+
+def test_an_export_shows_the_bytes_that_it_has_on_a_terminal(cli: Cli, worked: Session) -> None:
+    code, shown = at_terminal(cli, "export", worked.id, "--journal", "out.jsonl")
+    files = (f"{worked.id}.ipynb", "out.jsonl")
+    exported = sum((cli.folder / name).stat().st_size for name in files)
+    assert (code, f"export: {exported / 1000:.1f}kB" in shown) == (0, True), shown
+    for words in (["--json"], ["-q"]):
+        assert "export:" not in at_terminal(cli, "export", worked.id, "-f", *words)[1]
 
 
 def test_no_file_is_overwritten_by_accident(cli: Cli, worked: Session) -> None:
