@@ -112,7 +112,8 @@ def _show(client: AgentExecClient, console: Console, work: str, ended: Event) ->
             if now.total != total or now.done < done:
                 bar.close()
                 total, done = now.total, 0
-                progress = bar.enter_context(console.progress(work, " sessions", total))
+                shown = console.progress(work, " sessions", total, stays=False)
+                progress = bar.enter_context(shown)
             progress(now.done - done)
             done = now.done
 

@@ -124,15 +124,30 @@ class Console:
             self.line(line, None if number else "bold")
 
     @contextmanager
-    def progress(self, what: str, unit: str, total: int | None = None) -> Iterator[Progress]:
-        """Show a progress bar on a terminal, unless the console is quiet or writes JSON."""
+    def progress(
+        self, what: str, unit: str, total: int | None = None, *, stays: bool = True
+    ) -> Iterator[Progress]:
+        """Show a progress bar on a terminal, unless the console is quiet or writes JSON.
+
+        Parameters
+        ----------
+        what
+            The work.
+        unit
+            What is counted; bytes are ``B``.
+        total
+            How much there is to do; None if that is not known.
+        stays
+            Whether the bar stays on the terminal when the work has ended.
+        """
         if not self.shows_progress:
             yield lambda more: None
             return
         from tqdm import tqdm  # type: ignore[import-untyped]  # takes long to import
 
-        is_bytes = unit == "B"
-        with tqdm(desc=what, unit=unit, total=total, unit_scale=is_bytes, file=self.err) as bar:
+        with tqdm(
+            desc=what, unit=unit, total=total, unit_scale=unit == "B", leave=stays, file=self.err
+        ) as bar:
             yield bar.update
 
     def json(self, value: Any) -> None:

@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -85,6 +86,7 @@ class Cli:
 def at_terminal(cli: Cli, *words: str, typed: str = "", **environ: str) -> tuple[int, str]:
     """Run a command at a terminal; return its exit code and what the terminal shows."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
     streams = theirs, theirs, theirs
     process = FORKS.start([*COMMAND, *words], cli.environ | environ, cli.folder, streams)
     os.close(theirs)

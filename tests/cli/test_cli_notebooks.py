@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import Cli
 from tests.person import Person, person_at, runs
-from tests.real_server import Gate, RealServer
+from tests.real_server import Gate, RealServer, until
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_a_session_in_a_notebook_is_shown(cli: Cli, person: Person) -> None:
     person.opens("listed.ipynb")
     execution = answer(cli, "run", "1", "--notebook", "listed.ipynb", "--agent", "me", "--keep")
     session_id = execution["session_id"]
-    shown = cli("show", session_id)
-    assert "runs in listed.ipynb\n" in shown.stdout
-    assert f"  cell {execution['id']} in listed.ipynb through the file\n" in shown.stdout
+    placed = f"  cell {execution['id']} in listed.ipynb through the file\n"
+    until(lambda: placed in cli("show", session_id).stdout)
+    assert "runs in listed.ipynb\n" in cli("show", session_id).stdout
     rows = cli("sessions", "--open").stdout.splitlines()
     (row,) = (row for row in rows if row.startswith(session_id))
     assert row.split()[-2:] == ["“me”", "listed.ipynb"]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command import Cli, at_terminal
 
-LOOKS = 4
+LOOKS = 12
 
 
 class WorkingServer(ThreadingHTTPServer):

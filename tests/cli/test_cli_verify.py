@@ -41,8 +41,9 @@ def test_a_whole_history_is_exit_code_0(cli_alone: Cli, history: Path) -> None:
 def test_the_sessions_that_were_checked_are_shown_on_a_terminal(
     cli_alone: Cli, history: Path
 ) -> None:
+    session = journal_of(history).parent
     for number in range(3):
-        shutil.copytree(journal_of(history).parent, history / "sessions" / f"t_{number}")
+        shutil.copytree(session, session.with_name(f"t_{number}"))
     words = ("verify", str(history))
     code, shown = at_terminal(cli_alone, *words)
     assert (code, "verify: 100%" in shown, "4/4" in shown) == (5, True, True), shown
