@@ -16,10 +16,17 @@ __all__ = ["__version__"]
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
     if sys.platform == "win32":
-        return [{"module": "jupyter_agent_exec.unsupported_system", "name": __name__}]
+        return [{"module": __name__}]
     from .app import AgentExecApp
 
     return [{"module": "jupyter_agent_exec", "app": AgentExecApp}]
+
+
+def _load_jupyter_server_extension(serverapp: Any) -> None:
+    """Add nothing, and say so in the server's log; called on Windows only."""
+    from .errors import UNSUPPORTED_SYSTEM
+
+    serverapp.log.warning(UNSUPPORTED_SYSTEM)
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from jupyter_server.extension.application import ExtensionApp
@@ -11,19 +11,19 @@ from traitlets import TraitError
 from traitlets.config import Config
 
 from ._version import __version__
-from .aca.handlers import ROUTES as DYNAMIC_ROUTES
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
 from .auth.routes import Route, url_specs
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
 from .auth.token_page import ROUTES as PAGE_ROUTES
 from .files.handlers import ROUTES as FILE_ROUTES
+from .leaves import installed
 from .mcp.endpoint import McpHandler
 from .mcp.sign_in_handlers import ROOT_ROUTE, MetadataHandler
 from .mcp.sign_in_handlers import ROUTES as SIGN_IN_ROUTES
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import ChannelHandler
 from .openapi import OpenAPIHandler, document
-from .services import Services
+from .services import Leaf, Services
 from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES
 from .sessions.handlers import ROUTES
@@ -31,8 +31,16 @@ from .sessions.history_handlers import ROUTES as HISTORY_ROUTES
 from .traits import AgentExecTraits, refuse_removed
 from .workarounds import give_back_large_blocks
 
+LEAVES: Final[tuple[type[Leaf], ...]] = tuple(installed("leaves"))
 
-class AgentExecApp(AgentExecTraits, ExtensionApp):
+if TYPE_CHECKING:
+    AllTraits = AgentExecTraits
+else:
+    of_leaves = (leaf.traits for leaf in LEAVES if leaf.traits is not None)
+    AllTraits = type("AllTraits", (AgentExecTraits, *of_leaves), {})
+
+
+class AgentExecApp(AllTraits, ExtensionApp):
     """Lets agents run code in this server's kernels, and keeps a record of it."""
 
     name = "jupyter_agent_exec"
@@ -46,7 +54,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
         *NOTEBOOK_ROUTES,
         *APPROVAL_ROUTES,
         *TOKEN_ROUTES,
-        *DYNAMIC_ROUTES,
+        *(route for leaf in LEAVES for route in leaf.routes),
         ("/openapi.json", OpenAPIHandler),
     )
     """Paths under the namespace, and their handlers; the OpenAPI document describes these."""
@@ -76,7 +84,7 @@ class AgentExecApp(AgentExecTraits, ExtensionApp):
     def initialize_settings(self) -> None:
         """Make the managers. If that fails, the server goes on without the extension."""
         try:
-            services = Services(self, self.serverapp, log=self.log)
+            services = Services(self, self.serverapp, LEAVES, log=self.log)
             services.listen()
         except Exception:
             self.log.critical(

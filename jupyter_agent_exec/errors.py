@@ -58,7 +58,13 @@ Code that fails in a kernel raises none of these errors: its execution has the s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+UNSUPPORTED_SYSTEM: Final = (
+    "The server extension of jupyter-agent-exec does not run on Windows; it needs Linux or macOS. "
+    "The Python client and `jupyter agent-exec` do run here, with a server elsewhere (--url). "
+    "On this computer, run Jupyter in the Windows Subsystem for Linux."
+)
 
 
 class AgentExecError(Exception):

@@ -27,10 +27,10 @@ TAGS: Final = {
     "approvals": ("approvals.handlers", "What users decide before and after code runs."),
     "history": ("sessions.history_handlers", "Search and export the record."),
     "tokens": ("auth.token_handlers", "Agent tokens."),
-    "azure": ("aca.handlers", "The protocol of Azure's dynamic sessions."),
     "server": ("openapi", "This document."),
 }
-"""Each group of routes: the module of its handlers, and a description."""
+"""Each group of routes: the module of its handlers, and a description. Those of a leaf are a group
+with the name of its folder."""
 
 BYTES: Final = "application/octet-stream"
 
@@ -92,7 +92,8 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
 
 def _tag(handler: type[AgentExecHandler]) -> str:
     module = handler.__module__.removeprefix(f"{__package__}.")
-    return {where: tag for tag, (where, _) in TAGS.items()}[module]
+    tags = {where: tag for tag, (where, _) in TAGS.items()}
+    return tags.get(module, module.partition(".")[0])
 
 
 def _simplify(schema: Any) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, ClassVar, cast
 
 from jupyter_core.paths import jupyter_config_path
+from traitlets import HasTraits
 
 from ._version import __version__
-from .aca.manager import DynamicSessions
 from .approvals.manager import Approvals, Reviews
-from .audit.sink_settings import make_sinks
 from .auth.access import AccessControl, TargetAccess
 from .auth.denials import Denials
 from .auth.refusals import Refusal
+from .auth.routes import Route
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
@@ -26,14 +27,13 @@ from .executions.observer import ExecutionObserver
 from .executions.rules import Modes, Rules
 from .executions.shared_decisions import PauseEntry, SharedDecisions
 from .files.manager import SessionFiles
-from .gateway.kernels import server_kernels
-from .journal.heads import PRIVATE_KEY
 from .journal.history import History
 from .journal.ledger import TokenEntries
 from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
+from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
-from .kernels.server_kernels import KernelStarter
+from .kernels.server_kernels import KernelStarter, ServerKernels
 from .kernels.trials.settings import TrialSettings
 from .mcp.call import Managers
 from .mcp.client_documents import fetch_document
@@ -68,9 +68,70 @@ from .sessions.session_history import SessionHistory
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits
 
-if TYPE_CHECKING:
-    from .audit.signer import Signer
-    from .audit.timestamps import Timestamper
+
+class Leaf:
+    """A part of the extension that nothing in it imports, so that it may be missing.
+
+    An entry point of the group `jupyter_agent_exec.leaves` names a subclass. It overrides what it
+    needs.
+
+    Parameters
+    ----------
+    settings
+        The configuration, in which the leaf's own traits are too.
+    log
+        Gets messages for the operator.
+    """
+
+    traits: ClassVar[type[HasTraits] | None] = None
+    """Traits that `AgentExecApp` has for it."""
+    routes: ClassVar[Sequence[Route]] = ()
+    """Paths under the namespace, and their handlers."""
+
+    def __init__(self, settings: Any, log: logging.Logger) -> None:
+        self.settings = settings
+        self.log = log
+
+    def kernels(self, manager: Any) -> ServerKernels | None:
+        """Return the kernels of the server's kernel manager, if this can reach what others cannot.
+
+        Called first.
+        """
+        return None
+
+    def isolation(
+        self,
+        kernels: ServerKernels,
+        starter: KernelStarter,
+        private: Collection[Path],
+        root_dir: Path,
+    ) -> Isolation | None:
+        """Return what isolates scratch kernels, if this can.
+
+        Parameters
+        ----------
+        private
+            Folders that such a kernel must not see.
+        root_dir
+            The folder that the server serves.
+        """
+        return None
+
+    def attach(self, services: Services) -> dict[str, object]:
+        """Connect it with the managers, before the history starts.
+
+        Returns
+        -------
+        dict
+            Objects that its handlers may declare as attributes, by name.
+        """
+        return {}
+
+    def start(self) -> None:
+        """Start its background work, after the managers."""
+
+    async def stop(self) -> None:
+        """Stop what it began, before the managers stop."""
 
 
 class Services:
@@ -82,13 +143,22 @@ class Services:
         The configuration.
     serverapp
         The Jupyter server.
+    leaves
+        What the server has besides.
     """
 
-    def __init__(self, traits: AgentExecTraits, serverapp: Any, *, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        traits: AgentExecTraits,
+        serverapp: Any,
+        leaves: Iterable[type[Leaf]],
+        *,
+        log: logging.Logger,
+    ) -> None:
         self._traits = traits
+        self._leaves = [leaf(traits, log) for leaf in leaves]
         self._serverapp = serverapp
         self._log = log
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._disk = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agent-exec-disk")
         self._token_thread = ThreadPoolExecutor(1, thread_name_prefix="agent-exec-tokens")
@@ -97,7 +167,8 @@ class Services:
             self._folder,
             *map(Path, (serverapp.runtime_dir, serverapp.data_dir, serverapp.config_dir)),
         ]
-        self._settings = traits.settings_of_sessions()
+        self._hidden = [*self._private, *map(Path, jupyter_config_path())]
+        self.settings = traits.settings_of_sessions()
         self._stop_signals = StopSignals(self._stop_server)
         self._activity_log = ActivityLog(log)
         serverapp.event_logger.register_event_schema(EVENTS_SCHEMA)
@@ -106,15 +177,11 @@ class Services:
             self._folder,
             version=__version__,
             log=log,
-            sinks=make_sinks(traits.sinks),
             redactor=traits.redactor(),
             retention=make_rules(traits.retention),
             root_dir=serverapp.root_dir,
             address=lambda: serverapp.custom_display_url or serverapp.connection_url,
-            sinks_changed=self._sinks_changed,
         )
-        self._signer = self._make_signer() if traits.sign_heads else None
-        self._timestamper = self._make_timestamper() if traits.timestamp_authority else None
         self._make_backends()
         self._make_kernels()
         self._make_auth()
@@ -122,24 +189,9 @@ class Services:
         self._make_cells()
         self._make_sessions()
         self._make_managers()
-
-    def _make_signer(self) -> Signer:
-        """Create what signs the heads of the history; a key that was handed in is read now."""
-        from .audit.signer import Signer
-        from .audit.signing_key import SigningKey
-
-        traits = self._traits
-        make = partial(SigningKey.made, self._folder / PRIVATE_KEY)
-        handed_in = SigningKey(Path(traits.signing_key)) if traits.signing_key else None
-        load_key = make if handed_in is None else lambda: handed_in
-        return Signer(self.history, load_key, traits.signing_interval, self._log)
-
-    def _make_timestamper(self) -> Timestamper:
-        """Create what has the heads of the history timestamped."""
-        from .audit.timestamps import Timestamper
-
-        address, interval = self._traits.timestamp_authority, self._traits.timestamp_interval
-        return Timestamper(self.history, address, interval, self._log)
+        self._of_leaves: dict[str, object] = {}
+        for leaf in self._leaves:
+            self._of_leaves |= leaf.attach(self)
 
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
@@ -158,17 +210,18 @@ class Services:
     def _make_kernels(self) -> None:
         """Create the managers that start kernels and attach to the server's kernels."""
         traits, serverapp = self._traits, self._serverapp
-        kernels = server_kernels(serverapp.kernel_manager)
+        own: ServerKernels = serverapp.kernel_manager
+        found = (leaf.kernels(own) for leaf in self._leaves)
+        kernels = next((each for each in found if each is not None), own)
         starter = KernelStarter(serverapp.kernel_manager)
+        root_dir = Path(serverapp.root_dir)
+        isolations = (
+            leaf.isolation(kernels, starter, self._hidden, root_dir) for leaf in self._leaves
+        )
         self._scratch_kernels = ScratchKernels(
             kernels,
             starter,
-            isolation=traits.make_isolation(
-                kernels,
-                starter,
-                [*self._private, *map(Path, jupyter_config_path())],
-                serverapp.root_dir,
-            ),
+            isolation=next((each for each in isolations if each is not None), Isolation()),
             pool_size=traits.warm_kernels,
             start_timeout=traits.kernel_start_timeout,
             idle_timeout=traits.kernel_idle_timeout,
@@ -246,7 +299,7 @@ class Services:
             self.history,
             self._scratch_kernels,
             self._notebook_kernels,
-            self._settings,
+            self.settings,
             targets=TargetAccess(self._jupyter_sessions),
             tokens=self.tokens,
             make_cells=partial(self._writer.cells, replace_edit=self.proposals.replace),
@@ -258,7 +311,7 @@ class Services:
                     previews=traits.previews,
                     memory_bytes=traits.trial_memory_bytes,
                     root=Path(self._serverapp.root_dir),
-                    hidden=[*self._private, *map(Path, jupyter_config_path())],
+                    hidden=self._hidden,
                 ),
                 leftovers=Tasks(self._log),
                 disk=self._disk,
@@ -273,7 +326,7 @@ class Services:
             self._scratch_kernels,
             self._live_kernels,
             factory,
-            self._settings,
+            self.settings,
             self.tokens,
             version=__version__,
             log=self._log,
@@ -293,21 +346,13 @@ class Services:
             self.manager, self.history, self._rules, activity
         )
         self.reviews = Reviews(self.manager.history, activity)
-        self.restores = Restores(self.manager, self._settings, self._log)
+        self.restores = Restores(self.manager, self.settings, self._log)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
             ServerFolders(self._contents, self._jupyter_sessions),
             kept=self._private,
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),
-        )
-        self.dynamic_sessions = DynamicSessions(
-            self.manager,
-            self.files,
-            self.access,
-            self._settings,
-            idle_timeout=traits.aca_idle_timeout,
-            log=self._log,
         )
         self.inspection = KernelInspection(self.manager)
         self.notebooks: NotebookManager = traits.notebook_manager_class(
@@ -332,7 +377,7 @@ class Services:
                 restores=self.restores,
                 access=self.access,
                 kernel_names=self._contents.kernel_names,
-                settings=self._settings,
+                settings=self.settings,
             ),
             traits.mcp_options(self._log),
         )
@@ -348,7 +393,6 @@ class Services:
             "body_limit": traits.max_body_bytes,
             "default_timeout": traits.default_timeout,
             "denials": self.denials,
-            "dynamic_sessions": self.dynamic_sessions,
             "endpoint": self.mcp_endpoint,
             "files": self.files,
             "inspection": self.inspection,
@@ -369,6 +413,7 @@ class Services:
             "tabs": self.tabs,
             "tokens": self.tokens,
             "unlocks": self.unlocks,
+            **self._of_leaves,
         }
 
     async def _moved(self, before: str, path: str) -> None:
@@ -383,13 +428,10 @@ class Services:
 
     def start(self) -> None:
         """Start the background work of the extension."""
-        self._loop = asyncio.get_running_loop()
         self.manager.start()
         self._decisions.start()
-        if self._signer is not None:
-            self._signer.start()
-        if self._timestamper is not None:
-            self._timestamper.start()
+        for leaf in self._leaves:
+            leaf.start()
         self._metrics.start()
         self._stop_signals.start()
 
@@ -403,21 +445,17 @@ class Services:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        self._loop = None
         await self.mcp_endpoint.stop()
         self._contents_events.stop()
         await self.tokens.stop()
         await self._decisions.stop()
         await self.denials.stop()
         await self.files.stop()
-        await self.dynamic_sessions.stop()
+        for leaf in self._leaves:
+            await leaf.stop()
         await self.manager.stop()
         self._disk.shutdown()
         await self._writer.stop()
-        if self._signer is not None:
-            await asyncio.to_thread(self._signer.stop)
-        if self._timestamper is not None:
-            self._timestamper.stop()
         await self.restores.stop()
         self._token_thread.shutdown()
         await self._contents_backend.stop()
@@ -429,11 +467,6 @@ class Services:
     def _stop_server(self, signal_name: str) -> None:
         self._log.critical("Received %s; the server stops", signal_name)
         self._serverapp.stop(from_signal=True)
-
-    def _sinks_changed(self) -> None:
-        """Let pages read again which sinks fail; called in a sink's thread."""
-        if (loop := self._loop) is not None:
-            loop.call_soon_threadsafe(self.activity.publish, "approvals")
 
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()

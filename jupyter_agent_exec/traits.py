@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, cast
 
@@ -25,12 +24,10 @@ from traitlets import (
 from traitlets.config import Config
 
 from .approvals.manager import Approvals
-from .audit.sink_settings import make_sinks
 from .auth.unlocks import is_slow_hash
 from .executions.limits import SessionLimits, Settings
 from .executions.rules import Modes, checked_modes
 from .files.manager import SessionFiles
-from .isolation.isolation import IsolationTraits
 from .journal.retention import make_rules
 from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
@@ -67,8 +64,8 @@ def refuse_removed(config: Config, sections: Iterable[str]) -> None:
             raise TraitError(f"{name}: it was removed. {REMOVED[name]}")
 
 
-class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
-    """All traits of the extension."""
+class AgentExecTraits(McpTraits, RedactionTraits):
+    """The traits of the extension, without those of leaves."""
 
     history_dir = Unicode(
         config=True,
@@ -79,77 +76,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
     @default("history_dir")
     def _default_history_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "agent_exec")
-
-    sinks = List(
-        Dict(),
-        config=True,
-        help="""Places outside the server that get a copy of the record. Each is a dictionary with
-        its `kind` and what that kind needs, such as `{"kind": "folder", "path": "/mnt/audit"}`.
-        See the documentation of sinks. Default: none.""",
-    )
-
-    @validate("sinks")
-    def _check_sinks(self, proposal: Bunch) -> list[dict[str, object]]:
-        try:
-            make_sinks(proposal.value)
-        except ValueError as error:
-            raise TraitError(str(error)) from None
-        return list(proposal.value)
-
-    sign_heads = Bool(
-        False,
-        config=True,
-        help="""Whether to sign the heads of the record's chains, so that it holds against whoever
-        can write the history but does not have the key. Needs the extra `signing`.""",
-    )
-    signing_key = Unicode(
-        config=True,
-        help="""File with the Ed25519 private key that signs, in PEM without a password. Keep it
-        where code in kernels cannot read it. Default: `signing-key.pem` in the history's folder,
-        made when it is needed first.""",
-    )
-    signing_interval = Float(
-        60,
-        min=0.1,
-        config=True,
-        help="""Seconds between two signatures of a chain that grows. A session's journal is also
-        signed when the session ends.""",
-    )
-
-    timestamp_authority = Unicode(
-        config=True,
-        help="""URL of an authority after RFC 3161 that timestamps the heads of the record's chains,
-        such as `https://tsa.example.org`. It gets a hash, nothing of the record. Needs the extra
-        `signing`. Default: none.""",
-    )
-    timestamp_interval = Float(
-        3600,
-        min=0.1,
-        config=True,
-        help="Seconds between two timestamps. Each is of all heads that have changed.",
-    )
-
-    @validate("timestamp_authority")
-    def _check_timestamp_authority(self, proposal: Bunch) -> str:
-        if proposal.value and not proposal.value.startswith(("http://", "https://")):
-            raise TraitError("timestamp_authority: this is not an http:// or https:// URL.")
-        if proposal.value and find_spec("rfc3161_client") is None:
-            raise TraitError(
-                "timestamp_authority: pip install 'jupyter-agent-exec[signing]' first."
-            )
-        return str(proposal.value)
-
-    @validate("sign_heads")
-    def _check_sign_heads(self, proposal: Bunch) -> bool:
-        if proposal.value and find_spec("cryptography") is None:
-            raise TraitError("sign_heads: pip install 'jupyter-agent-exec[signing]' first.")
-        return bool(proposal.value)
-
-    @validate("signing_key")
-    def _check_signing_key(self, proposal: Bunch) -> str:
-        if proposal.value and not Path(proposal.value).is_file():
-            raise TraitError(f"signing_key: there is no file {proposal.value}.")
-        return str(proposal.value)
 
     retention = List(
         Dict(),
@@ -327,13 +253,6 @@ class AgentExecTraits(IsolationTraits, McpTraits, RedactionTraits):
         help="""Seconds after which an unused session is closed, if none of its executions waits or
         runs and it has no scratch kernel; 0: never. A notebook's kernel stays. You can still read
         what the session ran.""",
-    )
-    aca_idle_timeout = Float(
-        3600,
-        min=0,
-        config=True,
-        help="""Seconds after which an unused session of the protocol of Azure's dynamic sessions is
-        closed together with its folder; 0: never.""",
     )
 
     allow_full_access = Bool(

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jupyter_agent_exec.unsupported_system import MESSAGE
+from jupyter_agent_exec.errors import UNSUPPORTED_SYSTEM
 from tests.real_server import PROJECT, TOKEN, RealServer, environment, real_server
 
 LIKE_WINDOWS = (sys.executable, str(PROJECT / "tests" / "like_windows.py"))
@@ -88,7 +88,7 @@ def test_no_server_is_started_and_a_sentence_says_why(server: RealServer) -> Non
     elsewhere = server._replace(url="", token="", environ=environment(server.root_dir / "none"))
     done = run(elsewhere, "jupyter_agent_exec.cli", "run", "1")
     assert done.returncode == 3
-    assert MESSAGE in done.stderr
+    assert UNSUPPORTED_SYSTEM in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -123,5 +123,5 @@ def test_a_jupyter_server_goes_on_without_the_extension_and_says_why(tmp_path: P
             process.terminate()
             process.wait(60)
             process.stdout.close()
-    assert MESSAGE in log.read_text()
+    assert UNSUPPORTED_SYSTEM in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -10,12 +10,14 @@ from urllib.parse import unquote
 from msgspec import Meta
 from tornado import web
 from tornado.httputil import HTTPFile
+from traitlets import Float, HasTraits
 
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..errors import InvalidRequest
 from ..files.handlers import OneFileBase
 from ..models import Request
+from ..services import Leaf, Services
 from ..tasks import settle
 from .manager import Client, DynamicSessions
 from .outcome import CodeExecuted, DynamicFileList, ExecuteCode
@@ -155,10 +157,43 @@ class DynamicFileHandler(DynamicSessionsBase, OneFileBase):
             file.close()
 
 
-ROUTES: list[tuple[str, type[DynamicSessionsBase]]] = [
-    ("/aca/code/execute", DynamicExecuteHandler),
-    ("/aca/files/upload", DynamicUploadHandler),
-    ("/aca/files", DynamicFilesHandler),
-    ("/aca/files/content/{filename}", DynamicFileHandler),
-]
-"""Paths under the namespace, and their handlers."""
+class DynamicSessionsTraits(HasTraits):
+    """The traits of dynamic sessions."""
+
+    aca_idle_timeout = Float(
+        3600,
+        min=0,
+        config=True,
+        help="""Seconds after which an unused session of the protocol of Azure's dynamic sessions is
+        closed together with its folder; 0: never.""",
+    )
+
+
+class DynamicSessionsLeaf(Leaf):
+    """Serves the protocol of Azure's dynamic sessions."""
+
+    traits = DynamicSessionsTraits
+    settings: DynamicSessionsTraits
+    routes = (
+        ("/aca/code/execute", DynamicExecuteHandler),
+        ("/aca/files/upload", DynamicUploadHandler),
+        ("/aca/files", DynamicFilesHandler),
+        ("/aca/files/content/{filename}", DynamicFileHandler),
+    )
+    _sessions: DynamicSessions
+
+    def attach(self, services: Services) -> dict[str, object]:
+        """Make the manager of dynamic sessions."""
+        self._sessions = DynamicSessions(
+            services.manager,
+            services.files,
+            services.access,
+            services.settings,
+            idle_timeout=self.settings.aca_idle_timeout,
+            log=self.log,
+        )
+        return {"dynamic_sessions": self._sessions}
+
+    async def stop(self) -> None:
+        """Stop closing idle sessions."""
+        await self._sessions.stop()

@@ -77,7 +77,8 @@ class Approvals:
     @property
     def failing_sinks(self) -> list[SinkStatus]:
         """The sinks that cannot be reached, or that stop all code now."""
-        return self._history.followers.failing()
+        status = self._history.copies.status()
+        return [each for each in status if each.error is not None or each.is_stopping_code]
 
     def asking(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
         """Return the executions that wait for approval, the longest waiting first.

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..journal.chain import format_line, parse_line
-from ..journal.sink import Batch, Sink, SinkSettings
 from ..storage.durability import make_folder, sync_folder
 from ..types import Digest
+from .sink import Batch, Sink, SinkSettings
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

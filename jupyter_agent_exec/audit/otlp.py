@@ -13,7 +13,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.util.types import AnyValue
 
 from .._version import __version__
-from ..journal.sink import Batch, SentEntry, Sink, SinkSettings
+from .sink import Batch, SentEntry, Sink, SinkSettings
 
 _SCOPE = InstrumentationScope("jupyter_agent_exec", __version__)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import psycopg
 from psycopg import sql
 
-from ..journal.sink import Batch, Sink, SinkSettings
+from .sink import Batch, Sink, SinkSettings
 
 TABLES: Final = """
 CREATE TABLE {schema}.agent_exec_entries (

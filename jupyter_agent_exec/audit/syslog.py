@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..journal.chain import format_line
-from ..journal.sink import Batch, SentEntry, Sink, SinkSettings
+from .sink import Batch, SentEntry, Sink, SinkSettings
 
 _PRIORITY: Final = 13 * 8 + 6
 """Facility log audit, severity informational."""

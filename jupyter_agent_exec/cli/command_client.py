@@ -5,19 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from getpass import GetPassWarning, getpass
 from pathlib import Path
 from threading import Event, Thread
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Final, Literal, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from ..client import AgentExecClient, NoServerFound
+from ..client import AgentExecClient, NoServerFound, ServerUnreachable
 from ..client.errors import ClientError
+from ..client.servers import Server
 from ..errors import AgentExecError, PassphraseRequired, PassphraseWrong
-from ..own_server.launch import own_server
+from ..leaves import installed
 from . import exit_codes
 from .console import Console
 from .usage import UsageError
@@ -66,6 +67,34 @@ def connected(
         AgentExecClient(server.url, server.token) as client,
     ):
         yield client
+
+
+def own_server(
+    root_dir: Path,
+    history_dir: Path | None = None,
+    *,
+    traits: Mapping[str, str] = MappingProxyType({}),
+) -> AbstractContextManager[Server]:
+    """Return a server that runs in a block.
+
+    Parameters
+    ----------
+    root_dir
+        Its root folder.
+    history_dir
+        Folder of its history; the extension's default when None.
+    traits
+        Further configuration, in the format of the command line.
+
+    Raises
+    ------
+    ServerUnreachable
+        The installation cannot start one.
+    """
+    for start in installed("servers"):
+        server: AbstractContextManager[Server] = start(root_dir, history_dir, traits=traits)
+        return server
+    raise ServerUnreachable("A part of the installation is missing, so start a Jupyter server.")
 
 
 @contextmanager

@@ -25,9 +25,9 @@ from ..client import AgentExecClient, Result, ServerUnreachable, UnexpectedAnswe
 from ..client.errors import ClientError
 from ..client.servers import Server, named, running
 from ..errors import AgentExecError, Unauthenticated
-from ..own_server.launch import own_server
 from . import exit_codes
 from .command import command, option
+from .command_client import own_server
 from .console import Colour, Console
 from .usage import UsageError
 

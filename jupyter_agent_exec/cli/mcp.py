@@ -29,9 +29,9 @@ from ..client.connection import AwaitingConnection, BlockingConnection, Request
 from ..client.errors import NoServerFound, ServerUnreachable
 from ..client.requests import API
 from ..client.servers import TOKEN_VARIABLE, Server
-from ..own_server.launch import own_server
 from . import exit_codes
 from .command import command, option
+from .command_client import own_server
 from .console import Console
 from .usage import UsageError
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
-from . import check, decisions, doctor, erase, hub, mcp, run, sessions, tokens
+from ..leaves import installed
+from . import check, decisions, doctor, erase, mcp, run, sessions, tokens
 from .command import Command
 
 _DESCRIPTION = """\
@@ -47,7 +48,6 @@ _COMMANDS: Final = (
     check.verify,
     mcp.mcp,
     doctor.doctor,
-    hub.hub,
 )
 
 
@@ -61,7 +61,7 @@ def make_parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for each in _COMMANDS:
+    for each in (*_COMMANDS, *installed("commands")):
         if isinstance(each, Command):
             each.add_to(commands)
             continue

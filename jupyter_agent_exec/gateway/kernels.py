@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from jupyter_server.gateway.gateway_client import GatewayClient
 from jupyter_server.gateway.managers import GatewayMappingKernelManager
@@ -20,7 +20,8 @@ from tornado import web
 
 from ..errors import KernelUnavailable
 from ..kernels.channels import OpenChannels
-from ..kernels.server_kernels import RemoteKernel, RemoteKernels, ServerKernels
+from ..kernels.server_kernels import RemoteKernel, RemoteKernels
+from ..services import Leaf
 from .channels import GatewayChannels
 
 ANSWER_TIMEOUT: Final = 10.0
@@ -29,12 +30,6 @@ ANSWER_TIMEOUT: Final = 10.0
 
 SHUTDOWN_DELAYS: Final = (0.0, 1.0, 3.0)
 """Seconds before each attempt to end a kernel: a gateway refuses while it restarts a dead one."""
-
-
-def server_kernels(manager: Any) -> ServerKernels:
-    """Return the kernels of the server's own manager, which may have them at a gateway."""
-    is_gateway = isinstance(manager, GatewayMappingKernelManager)
-    return GatewayKernels(manager) if is_gateway else cast(ServerKernels, manager)
 
 
 @contextmanager
@@ -235,3 +230,12 @@ class GatewayKernels(RemoteKernels):
 
     def stop_watching_activity(self, kernel_id: str) -> None:
         """Do nothing: only the gateway reads a kernel's messages of itself."""
+
+
+class GatewayLeaf(Leaf):
+    """Reaches the kernels of a server that has them at a gateway."""
+
+    def kernels(self, manager: Any) -> GatewayKernels | None:
+        """Return the kernels of the server's kernel manager, if they are at a gateway."""
+        is_gateway = isinstance(manager, GatewayMappingKernelManager)
+        return GatewayKernels(manager) if is_gateway else None

@@ -1,7 +1,7 @@
 """A program that enters an isolated environment and starts a kernel there.
 
-It is run as a file, needs only Python's standard library and the file `confinement.py` beside it,
-and has three modes::
+It is run as a file, needs only Python's standard library and the file `confinement.py`, which is
+beside it or in `kernels/`, and has three modes::
 
     enter.py bubblewrap PLAN   ignore interrupts, and become bubblewrap
     enter.py confined PLAN     within bubblewrap: set the limits, and start the kernel
@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from . import confinement
+    from ..kernels import confinement
 else:  # this file is run by its path, also where the package is not
-    sys.path.insert(0, str(Path(__file__).parent))
+    here = Path(__file__).parent
+    sys.path += [str(here), str(here.parent / "kernels")]
     import confinement
 
 check, die_with_parent, libc = confinement.check, confinement.die_with_parent, confinement.libc

@@ -11,7 +11,9 @@ from traitlets import Bunch, Enum, HasTraits, Int, List, TraitError, Unicode, va
 
 from ..errors import InvalidRequest, IsolationUnavailable
 from ..kernels.folder import Folder
+from ..kernels.provisioner import Isolation
 from ..kernels.server_kernels import KernelStarter, ServerKernels
+from ..services import Leaf
 from ..types import IsolationMode
 from .provisioner import IsolatedProvisioner
 from .sandbox import WAYS, IsolationLimits, Sandbox, Way
@@ -19,7 +21,7 @@ from .sandbox import WAYS, IsolationLimits, Sandbox, Way
 _LIMITS = IsolationLimits()
 
 
-class Isolation:
+class KernelIsolation(Isolation):
     """Starts isolated kernels under the server's kernel manager.
 
     Parameters
@@ -56,20 +58,7 @@ class Isolation:
             )
 
     def check_folder(self, folder: Path, kernel_spec: Any) -> None:
-        """Check that a kernel may work in a folder and write to everything in it.
-
-        Parameters
-        ----------
-        folder
-            Its path without links. It is not resolved here, because it may change meanwhile.
-
-        Raises
-        ------
-        InvalidRequest
-            The folder has private files, or files that others run or read.
-        IsolationUnavailable
-            The kernel's program cannot be shown.
-        """
+        """Check that a kernel may work in a folder and write to everything in it."""
         found = self._sandbox.found_in(folder, kernel_spec.argv[0])
         if found is not None:
             raise InvalidRequest(
@@ -81,21 +70,7 @@ class Isolation:
     async def start(
         self, start: Callable[[], Awaitable[str]], folder: Folder, env: Mapping[str, str]
     ) -> str:
-        """Start a kernel that is isolated; return its id.
-
-        Parameters
-        ----------
-        start
-            Makes the server's kernel manager start the kernel.
-        folder
-            Its working folder, held open.
-        env
-            The environment variables that the session sets.
-
-        Raises
-        ------
-        IsolationUnavailable
-        """
+        """Start a kernel that is isolated; return its id."""
         await self._sandbox.way()
         make = partial(self._provisioner, folder, tuple(env))
         kernel_id = await self._starter.start(start, make)
@@ -185,24 +160,32 @@ class IsolationTraits(HasTraits):
                 raise TraitError(f"isolated_readable: {path!r} is not an absolute path.")
         return cast(list[str], proposal.value)
 
-    def make_isolation(
+
+class IsolationLeaf(Leaf):
+    """Isolates scratch kernels from the server."""
+
+    traits = IsolationTraits
+    settings: IsolationTraits
+
+    def isolation(
         self,
         kernels: ServerKernels,
         starter: KernelStarter,
         private: Collection[Path],
-        root_dir: str,
-    ) -> Isolation:
-        """Return the object that isolates kernels, as configured."""
+        root_dir: Path,
+    ) -> KernelIsolation:
+        """Return what isolates kernels, as configured."""
+        settings = self.settings
         sandbox = Sandbox(
             IsolationLimits(
-                memory_bytes=self.isolated_memory_bytes,
-                cpu_seconds=self.isolated_cpu_seconds,
-                processes=self.isolated_processes,
-                disk_bytes=self.isolated_disk_bytes,
+                memory_bytes=settings.isolated_memory_bytes,
+                cpu_seconds=settings.isolated_cpu_seconds,
+                processes=settings.isolated_processes,
+                disk_bytes=settings.isolated_disk_bytes,
             ),
             private=private,
-            root_dir=Path(root_dir),
-            readable=[Path(path) for path in self.isolated_readable],
-            ways=WAYS if self.isolation_way == "auto" else [cast(Way, self.isolation_way)],
+            root_dir=root_dir,
+            readable=[Path(path) for path in settings.isolated_readable],
+            ways=WAYS if settings.isolation_way == "auto" else [cast(Way, settings.isolation_way)],
         )
-        return Isolation(kernels, starter, sandbox, cast(IsolationMode, self.isolation))
+        return KernelIsolation(kernels, starter, sandbox, cast(IsolationMode, settings.isolation))

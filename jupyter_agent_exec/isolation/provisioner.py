@@ -81,6 +81,7 @@ class IsolatedProvisioner(FolderProvisioner):
     """The kernel's paths and resources; None to use the traits above."""
     env_names: Collection[str] = Tuple()  # type: ignore[assignment]
     """Names of environment variables that this kernel gets in addition to the usual ones."""
+    is_isolated = True
     _files: SandboxFiles | None = None
     _ended_by_us = False
 

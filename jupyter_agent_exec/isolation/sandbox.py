@@ -11,14 +11,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from ..errors import IsolationUnavailable
-from ..kernels.folder import Folder, Identity
+from ..kernels import confinement
+from ..kernels.folder import Folder, Identity, folder_for_sockets
 from ..kernels.provisioner import LAUNCHER
 from .process_cgroup import make_cgroup, remove_cgroup
 from .view import HOME, Mount, View
@@ -26,7 +26,7 @@ from .view import HOME, Mount, View
 Way = Literal["bubblewrap", "unshare"]
 
 ENTER = Path(__file__).with_name("enter.py")
-CONFINEMENT = Path(__file__).with_name("confinement.py")
+CONFINEMENT = Path(confinement.__file__)
 INSIDE = "/run/jupyter"
 ENTER_INSIDE = f"{INSIDE}/enter.py"
 """Its path for a program in the sandbox, which does not see our installation."""
@@ -47,9 +47,6 @@ CONNECTION_FILE: Final = "/run/jupyter/kernel.json"
 
 LAUNCHER_INSIDE: Final = "/run/jupyter/launcher.py"
 """Path of the launcher in the sandbox."""
-
-MOST_BYTES: Final = 70
-"""The longest path of a folder for sockets. The address of a socket may have 107 bytes."""
 
 MASKED: Final = (
     *("cmdline", "interrupts", "kallsyms", "kcore", "key-users", "keys", "latency_stats"),
@@ -113,14 +110,6 @@ class Plan:
     limits: IsolationLimits
     cgroup: str | None
     """The control group that it joins, which limits its processes; None for none."""
-
-
-def folder_for_sockets(prefix: str) -> Path:
-    """Make a temporary folder whose path is short enough for sockets."""
-    place = tempfile.gettempdir()
-    if len(os.fsencode(place)) > MOST_BYTES:
-        place = "/tmp"  # noqa: S108
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
 
 
 class SandboxFiles:

@@ -11,18 +11,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ..errors import IsolationUnavailable
+from ..kernels.confinement import SYSTEM
 
 HOME = "/home/agent"
 """The kernel's home folder. It is in memory and ends with the kernel."""
-
-SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
-    *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
-    *("/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone", "/etc/mime.types"),
-    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust"),
-    *("/etc/ca-certificates", "/etc/crypto-policies", "/etc/terminfo", "/etc/magic"),
-)
-"""Programs, and the files that they need. The rest of /etc is not shown: it may hold secrets."""
 
 
 class Mount(NamedTuple):

@@ -47,6 +47,7 @@ from ..types import Digest, SessionId
 from . import query
 from .blobs import BlobStore
 from .chain import FORMAT, GENESIS
+from .copies import Copies
 from .erasure import (
     Erasable,
     check_wanted,
@@ -56,7 +57,6 @@ from .erasure import (
     sole_erasure,
     unfinished,
 )
-from .followers import Followers
 from .ids import check_session_id
 from .index import Index
 from .journal import (
@@ -74,7 +74,6 @@ from .lines import format_of
 from .reader import HistoryReader
 from .recovery import Recovery
 from .retention import Due, RetentionRule, due, removed_in
-from .sink import Sink
 
 T = TypeVar("T")
 
@@ -94,8 +93,6 @@ class History(HistoryReader):
         Version of this package, for the ledger.
     log
         Gets messages for the operator.
-    sinks
-        Places that get a copy of the record.
     redactor
         Replaces secrets in what is recorded; by default, agent tokens.
     retention
@@ -104,8 +101,6 @@ class History(HistoryReader):
         The folder that this server serves.
     address
         Returns the address of this server; other servers on the same history show it to clients.
-    sinks_changed
-        Called in a sink's thread when the sink cannot be reached any more, or again.
     """
 
     def __init__(
@@ -114,12 +109,10 @@ class History(HistoryReader):
         *,
         version: str,
         log: logging.Logger,
-        sinks: Sequence[Sink] = (),
         redactor: Redactor | None = None,
         retention: Sequence[RetentionRule] = (),
         root_dir: str | None = None,
         address: Callable[[], str | None] = lambda: None,
-        sinks_changed: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(folder, Index(folder, log))
         self.erasing: Progress | None = None
@@ -134,11 +127,13 @@ class History(HistoryReader):
         self._recovery = Recovery(folder, self._reserve, log)
         self._ledger: Ledger | None = None
         self._live: dict[SessionId, SessionJournal] = {}
-        self.followers = Followers(folder, sinks, self._own_journals, sinks_changed, log)
-        """Copy the record to the sinks."""
+        self.copies = Copies()
+        """What copies the record. Set it before the start."""
         self.ended: list[Callable[[Path, Chain], None]] = []
         """Each is called with the journal of a session and its end, when this server stops to
         write it, or has amended it."""
+        self.closed: list[Callable[[], None]] = []
+        """Each is called when all files are closed, and may block."""
         self._lock = threading.RLock()
         self._available = False
         self._stopped = False
@@ -155,7 +150,7 @@ class History(HistoryReader):
         except HistoryUnavailable as error:
             self._log.warning("Agents cannot run code: %s", error.message)
         self._index.start()
-        self.followers.start()
+        self.copies.start()
 
     def stop(self) -> None:
         """Close all files. Idempotent.
@@ -175,7 +170,9 @@ class History(HistoryReader):
             if self._ledger is not None:
                 self._ledger.close()
             self._available = False
-        self.followers.stop()
+        self.copies.stop()
+        for call in self.closed:
+            call()
 
     @property
     def available(self) -> bool:
@@ -235,7 +232,7 @@ class History(HistoryReader):
                 return
             try:
                 self._settle(self._begin())
-                self.followers.look_for_dead_servers()
+                self.copies.look_for_dead_servers()
             except (OSError, HistoryUnavailable) as error:
                 self._log.warning("What dead servers left cannot be ended yet: %s", error)
 
@@ -258,7 +255,7 @@ class History(HistoryReader):
             try:
                 opened = replace(opened, ledger=ledger.journal.head)
                 entries, kept = redacted(self.redactor, [opened], tuple(payloads))
-                journal, blobs = _new_journal(folder, entries, kept, self.followers.grown)
+                journal, blobs = _new_journal(folder, entries, kept, self.copies.grown)
                 try:
                     ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
                 except HistoryUnavailable:
@@ -276,7 +273,7 @@ class History(HistoryReader):
                 blobs,
                 self._reserve,
                 redactor=self.redactor,
-                check=self.followers.check,
+                check=self.copies.check,
                 written=self._note,
                 ended=self._ended,
             )
@@ -307,7 +304,7 @@ class History(HistoryReader):
         try:  # without the lock: if the session is being erased from, only this waits
             folder = self.journal_path(session_id).parent
             with unlisted(folder):
-                grown = self.followers.grown
+                grown = self.copies.grown
                 chain = amend_session(folder, entries, payloads, self.redactor, grown)
                 self._note(session_id, True)
                 self._changed(session_id, chain)
@@ -345,7 +342,7 @@ class History(HistoryReader):
         return Erasure(
             dry_run=wanted.dry_run,
             sessions=[_erased_session(each) for each in erasing.values()],
-            remains=[*_REMAINS, *self.followers.erasing()],
+            remains=[*_REMAINS, *self.copies.erasing()],
         )
 
     @property
@@ -387,7 +384,7 @@ class History(HistoryReader):
     def _retire(
         self, going: Sequence[Due], by: By, may_go_on: Callable[[], bool]
     ) -> list[RetiredSession]:
-        if self.followers.exist:
+        if self.copies.erasing():
             self._erase_due(going, by, may_go_on)
         retired: list[RetiredSession] = []
         with ExitStack() as marks:
@@ -395,13 +392,13 @@ class History(HistoryReader):
                 if not may_go_on():
                     break
                 folder = self._session_folder(each.session.id)
-                if not self.followers.have(folder / "journal.jsonl"):
+                if not self.copies.have(folder / "journal.jsonl"):
                     retired.append(_retired(each, "Sinks have to erase it first."))
                     continue
                 marks.enter_context(marked(folder))
                 self._note_removed(folder, each, by)
                 _remove_journal(folder)
-                self.followers.forget(folder / "journal.jsonl")
+                self.copies.forget(folder / "journal.jsonl")
                 self._proposals.pop(each.session.id, None)
                 retired.append(_retired(each, None))
             gone = [each.session_id for each in retired if each.waits is None]
@@ -448,7 +445,7 @@ class History(HistoryReader):
             for id in going:
                 marks.enter_context(marked(self._session_folder(id)))
             for id, each in self._telling(going.items()):
-                chain = erase(self._session_folder(id), each, by, reason, self.followers.grown)
+                chain = erase(self._session_folder(id), each, by, reason, self.copies.grown)
                 self._changed(id, chain)
                 self.note_owed(_amended(id, chain, by))
                 self._proposals.pop(id, None)
@@ -536,8 +533,8 @@ class History(HistoryReader):
                 raise self._unavailable(error) from error
             self._ledger = ledger
             journal = ledger.journal
-            journal.grown = self.followers.grown
-            self.followers.grown(journal.path, journal.size, 1)
+            journal.grown = self.copies.grown
+            self.copies.grown(journal.path, journal.size, 1)
             self._index.own_ledger = journal.path
             self._available = True
             return ledger
@@ -574,7 +571,7 @@ class History(HistoryReader):
         for session_id in ended:
             self._index.grown(session_id)
         if ended:
-            self.followers.rescan()
+            self.copies.rescan()
 
     def heads(self) -> list[tuple[Journal, Chain]]:
         """Return the files that this server writes, its ledger first, and the ends of their chains.
@@ -587,7 +584,7 @@ class History(HistoryReader):
                 journals.insert(0, self._ledger.journal)
             return [(journal, journal.head) for journal in journals]
 
-    def _own_journals(self) -> dict[Path, int]:
+    def own_journals(self) -> dict[Path, int]:
         """Return the journals that this server writes, with the ends of their whole lines."""
         return {journal.path: journal.size for journal, _ in self.heads()}
 

@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ Identity: TypeAlias = tuple[int, int]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Opening a pipe must not block, and a terminal must not become the server's terminal.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+MOST_SOCKET_FOLDER_BYTES: Final = 70
+"""The longest path of a folder for sockets. The address of a socket may have 107 bytes."""
 
 
 class AccessRefused(Exception):
@@ -224,3 +228,11 @@ def _check_file(status: os.stat_result | None, name: str) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not stat.S_ISREG(status.st_mode):
         raise AccessRefused(f"{name!r} is not a file")
+
+
+def folder_for_sockets(prefix: str) -> Path:
+    """Make a temporary folder whose path is short enough for sockets."""
+    place = tempfile.gettempdir()
+    if len(os.fsencode(place)) > MOST_SOCKET_FOLDER_BYTES:
+        place = "/tmp"  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=place))

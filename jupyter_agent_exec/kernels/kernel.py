@@ -16,13 +16,13 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final, Literal
 
 from ..errors import KernelUnavailable, KernelWaitsForItself
-from ..isolation.provisioner import IsolatedProvisioner
 from ..tasks import first_of
 from .channels import KernelDeath
 from .connection import KernelConnection
 from .folder import Folder
 from .inspection import Question, Unanswered
 from .kernel_queue import KernelQueue, Requester
+from .provisioner import FolderProvisioner
 from .server_kernels import RemoteKernel, ServerKernels, is_elsewhere
 
 TURN_TIMEOUT: Final = 2.0
@@ -225,13 +225,14 @@ class KernelLife:
         self.connection = connection
         self.display_name: str = manager.kernel_spec.display_name
         self.is_elsewhere = is_elsewhere(manager)
-        self.is_isolated = isinstance(manager.provisioner, IsolatedProvisioner)
         self._ready = manager.ready
         """The manager makes a new one for each start and each shutdown."""
         self.mark: object = self if isinstance(manager, RemoteKernel) else self._ready
         """Stands for this life, also for who connects later. Nothing tells the lives of a kernel at
         a gateway apart, so there each connection counts as a life."""
         self._process = manager.provisioner
+        self._ours = self._process if isinstance(self._process, FolderProvisioner) else None
+        self.is_isolated = self._ours is not None and self._ours.is_isolated
         self._popen = None if self.is_elsewhere else self._process.process
         """The process of a local kernel. It keeps the exit code after the provisioner's cleanup."""
         self._restarter: Literal["restart", "dead"] | None = None
@@ -306,8 +307,8 @@ class KernelLife:
 
     async def _exit_code(self) -> int | None:
         code: int | None = getattr(self._popen, "returncode", None)
-        if code is not None and isinstance(self._process, IsolatedProvisioner):
-            return self._process.exit_code(code)
+        if code is not None and self._ours is not None:
+            return self._ours.exit_code(code)
         if code is None and self._process is not None and self._process.has_process:
             code = None if self._is_another() else await self._process.poll()
         return code

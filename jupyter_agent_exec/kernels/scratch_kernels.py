@@ -23,7 +23,6 @@ from weakref import WeakSet
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import AgentExecError, InvalidRequest, IsolationUnavailable, KernelUnavailable
-from ..isolation.isolation import Isolation
 from ..tasks import Tasks, call_later_apart, first_of, start_apart
 from ..text.redaction import Redactor
 from ..types import KernelState
@@ -34,7 +33,7 @@ from .folder import Folder, FolderGone
 from .kernel import Kernel, KernelLife, KernelSource
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
-from .provisioner import folder_provisioner
+from .provisioner import Isolation, folder_provisioner
 from .server_kernels import (
     KernelStarter,
     RemoteKernels,

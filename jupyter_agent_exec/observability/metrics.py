@@ -130,7 +130,7 @@ class Metrics:
         RUNNING.set_function(lambda: sum(each.running is not None for each in self._sessions()))
         QUEUED.set_function(lambda: sum(each.queued for each in self._sessions()))
         APPROVALS.set_function(lambda: sum(each.record().asking for each in self._sessions()))
-        for name in self._history.followers.lags():
+        for name in self._history.copies.lags():
             SINK_LAG.labels(name).set_function(partial(self._lag, name))
 
     def start(self) -> None:
@@ -168,7 +168,7 @@ class Metrics:
         return len(ids)
 
     def _lag(self, sink: str) -> float:
-        return self._history.followers.lags()[sink]
+        return self._history.copies.lags()[sink]
 
     def _measured_bytes(self) -> float:
         """Return the bytes as measured last, NaN before that; measure again if it is due."""

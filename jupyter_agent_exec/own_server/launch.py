@@ -18,7 +18,7 @@ import msgspec
 
 from ..client.errors import ServerUnreachable
 from ..client.servers import Server
-from ..unsupported_system import MESSAGE
+from ..errors import UNSUPPORTED_SYSTEM
 
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -64,7 +64,7 @@ def own_server(
         The server did not start. The message contains the end of its log, or names Windows.
     """
     if sys.platform == "win32":
-        raise ServerUnreachable(MESSAGE)
+        raise ServerUnreachable(UNSUPPORTED_SYSTEM)
     creator = os.getpid()
     with tempfile.TemporaryFile() if log_file is None else log_file.open("w+b") as log:
         process = subprocess.Popen(

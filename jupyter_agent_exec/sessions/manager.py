@@ -274,7 +274,7 @@ class AgentSessions:
             search_ready=self._journals.ready,
             indexing=self._journals.indexing,
             erasing=self._journals.erasing if with_sinks else None,
-            sinks=self._journals.followers.status() if with_sinks else [],
+            sinks=self._journals.copies.status() if with_sinks else [],
             record_people=self._settings.record_people,
         )
 

@@ -84,7 +84,7 @@ def send(cluster: PostgreSQL, folder: Path, *days: str) -> list[str]:
             run_at(session, 1, "read_csv('a')", at)
             session.close(replace(closed(), at=at))
             sessions.append(str(id))
-        until(lambda: set(history.followers.lags().values()) == {0})
+        until(lambda: set(history.copies.lags().values()) == {0})
     finally:
         history.stop()
     return sessions

@@ -58,7 +58,7 @@ def erased(folder: Path, sink: dict[str, Any]) -> tuple[str, list[str], Callable
 
 
 def is_up_to_date(history: History) -> bool:
-    return set(history.followers.lags().values()) == {0}
+    return set(history.copies.lags().values()) == {0}
 
 
 def contents(folder: Path) -> bytes:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.audit.followers import Followers, pause_after
+from jupyter_agent_exec.audit.sink import Batch, Sink
 from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.journal import chain
-from jupyter_agent_exec.journal.followers import Followers, pause_after
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.sink import Batch, Sink
 from jupyter_agent_exec.records import Payload, PersonRan, Reviewed
 from tests.journal.recorded import AT, BY, PNG, closed, display, new_history, opened, run, stream
 from tests.real_server import until
@@ -44,7 +44,7 @@ def history(folder: Path, far: Path) -> Iterator[History]:
 
 
 def up_to_date(history: History) -> bool:
-    return set(history.followers.lags().values()) == {0}
+    return set(history.copies.lags().values()) == {0}
 
 
 def arrived(far: Path, journal: str) -> list[chain.ParsedLine]:
@@ -169,16 +169,16 @@ def test_a_sink_that_was_away_gets_everything_later(history, folder, far):
     far.write_text("in the way")
     session = history.open_session(opened())
     run(session, 1, "meanwhile", [])
-    until(lambda: history.followers.status()[0].error)
-    status = history.followers.status()[0]
+    until(lambda: history.copies.status()[0].error)
+    status = history.copies.status()[0]
     assert "NotADirectoryError" in (status.error or "")
     assert status.failing_since
     assert status.entries_behind >= 3
-    assert history.followers.lags()["folder"] > 0
+    assert history.copies.lags()["folder"] > 0
     far.unlink()
     gone.rename(far)
     until(lambda: up_to_date(history))
-    assert history.followers.status()[0].error is None
+    assert history.copies.status()[0].error is None
     path = journal_of(folder, session.session_id)
     assert hashes(arrived(far, session.session_id)) == kept(path)
 
@@ -187,8 +187,8 @@ def test_an_absent_sink_is_no_missing_journal(folder, tmp_path):
     history = new_history(folder, sinks(tmp_path / "not" / "there"))
     try:
         history.open_session(opened())
-        until(lambda: history.followers.status()[0].error)
-        assert history.followers.status()[0].entries_behind >= 2
+        until(lambda: history.copies.status()[0].error)
+        assert history.copies.status()[0].entries_behind >= 2
     finally:
         history.stop()
 
@@ -197,7 +197,7 @@ def test_a_dead_servers_entries_are_copied_by_another(history, folder, far, tmp_
     theirs = new_history(folder)  # it has no sink
     session = theirs.open_session(opened())
     run(session, 1, "theirs", [])
-    history.followers.rescan()
+    history.copies.rescan()
     history.open_session(opened())
     until(lambda: up_to_date(history))
     history.settle()  # it sees that the other lives
@@ -240,7 +240,7 @@ def test_a_write_that_failed_and_was_taken_back_is_not_sent(history, folder, far
     line = chain.next_line(chain.GENESIS, {"n": 9, "at": AT, "type": "reviewed"}, {}, {})[1]
     with path.open("ab") as file:  # as it is between a write and its sync
         file.write(line)
-    history.followers.rescan()
+    history.copies.rescan()
     history.open_session(opened())  # it is behind until the next round, which looks at all first
     until(lambda: up_to_date(history))
     os.truncate(path, whole)

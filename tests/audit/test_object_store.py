@@ -35,13 +35,13 @@ def test_batches_and_images_arrive_and_again_after_a_lost_cursor(sink, tmp_path:
     session = history.open_session(opened())
     for seq in range(1, 4):
         run(session, seq, f"step {seq}", [display({"image/png": PNG})])
-        until(lambda: set(history.followers.lags().values()) == {0})
+        until(lambda: set(history.copies.lags().values()) == {0})
     history.stop()
     before = objects(sink, session.session_id)
     assert any(content.startswith(b"\x89PNG") for content in before.values())
     (folder / "sinks" / "object-store" / session.session_id).unlink()
     history = new_history(folder, make_sinks([{**sink, "content": "outputs"}]))
-    until(lambda: set(history.followers.lags().values()) == {0})
+    until(lambda: set(history.copies.lags().values()) == {0})
     history.stop()
     after = objects(sink, session.session_id)
     assert before.items() <= after.items()  # nothing was replaced
@@ -63,7 +63,7 @@ def test_a_bucket_that_is_not_there_is_told(sink, tmp_path: Path):
     try:
         session = history.open_session(opened())
         session.close(closed())
-        until(lambda: history.followers.status()[0].error)
-        assert "nowhere" in (history.followers.status()[0].error or "")
+        until(lambda: history.copies.status()[0].error)
+        assert "nowhere" in (history.copies.status()[0].error or "")
     finally:
         history.stop()

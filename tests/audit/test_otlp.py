@@ -29,13 +29,13 @@ def test_logs_arrive_in_order_and_what_was_refused_comes_again(
     history = new_history(tmp_path / "history", make_sinks([sink]))
     try:
         session = history.open_session(opened())
-        until(lambda: set(history.followers.lags().values()) == {0})
+        until(lambda: set(history.copies.lags().values()) == {0})
         server.refuses = True
         execution = run(session, 1, "1 + 1", [stream("out")])
-        until(lambda: history.followers.status()[0].error)
+        until(lambda: history.copies.status()[0].error)
         session.close(closed())
         server.refuses = False
-        until(lambda: set(history.followers.lags().values()) == {0})
+        until(lambda: set(history.copies.lags().values()) == {0})
     finally:
         history.stop()
     journal = session.session_id

@@ -35,7 +35,7 @@ def history_into(folder: Path, cluster: PostgreSQL, **options: Any) -> History:
 
 
 def up_to_date(history: History) -> bool:
-    return set(history.followers.lags().values()) == {0}
+    return set(history.copies.lags().values()) == {0}
 
 
 def in_database(cluster: PostgreSQL, journal: str) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ def test_a_database_that_dies_gets_all_when_it_is_back(cluster, folder):
         until(lambda: up_to_date(history))
         cluster.kill()
         run(session, 1, "meanwhile", [])
-        until(lambda: history.followers.status()[0].error)
+        until(lambda: history.copies.status()[0].error)
         cluster.start()
         until(lambda: up_to_date(history))
         assert in_database(cluster, session.session_id) == on_disk(folder, session.session_id)
@@ -129,7 +129,7 @@ def test_two_servers_that_make_the_tables_at_once_both_succeed(cluster, tmp_path
     histories = [history_into(tmp_path / name, cluster, schema="fresh") for name in ("a", "b")]
     try:
         until(lambda: all(up_to_date(history) for history in histories))
-        assert all(history.followers.status()[0].error is None for history in histories)
+        assert all(history.copies.status()[0].error is None for history in histories)
     finally:
         for history in histories:
             history.stop()

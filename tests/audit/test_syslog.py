@@ -35,7 +35,7 @@ def history_into(folder: Path, far: Rsyslog, **options: Any) -> History:
 
 
 def up_to_date(history: History) -> bool:
-    return set(history.followers.lags().values()) == {0}
+    return set(history.copies.lags().values()) == {0}
 
 
 def messages(server: Rsyslog, journal: str) -> list[dict[str, Any]]:
@@ -60,7 +60,7 @@ def test_messages_arrive_in_order_and_a_server_that_dies_gets_the_rest(server, f
         assert server.lines()[0].startswith("110 lab_7 ")
         server.kill()
         run(session, 1, "1", [stream("out")])
-        until(lambda: history.followers.status()[0].error)
+        until(lambda: history.copies.status()[0].error)
         server.start(tls=tls)
         session.close(closed())
         until(lambda: up_to_date(history))
@@ -109,8 +109,8 @@ def test_a_certificate_that_is_not_trusted_gets_nothing(server, folder):
     history = history_into(folder, server)
     try:
         history.open_session(opened())
-        until(lambda: history.followers.status()[0].error)
-        assert "CERTIFICATE_VERIFY_FAILED" in (history.followers.status()[0].error or "")
+        until(lambda: history.copies.status()[0].error)
+        assert "CERTIFICATE_VERIFY_FAILED" in (history.copies.status()[0].error or "")
     finally:
         history.stop()
     assert server.lines() == []

@@ -11,10 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 from ulid import ULID
 
+from jupyter_agent_exec.audit.followers import Followers
+from jupyter_agent_exec.audit.sink import Sink
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.journal import SessionJournal
-from jupyter_agent_exec.journal.sink import Sink
 from jupyter_agent_exec.models import (
     Agent,
     ExecutionKernel,
@@ -149,7 +150,9 @@ def lose_lines(ledger: Path, count: int) -> None:
 
 def new_history(folder: Path, sinks: Sequence[Sink] = (), **options: Any) -> History:
     log = logging.getLogger("test.history")
-    history = History(folder, version="1.2.3", log=log, sinks=sinks, **options)
+    history = History(folder, version="1.2.3", log=log, **options)
+    if sinks:
+        history.copies = Followers(folder, sinks, history.own_journals, lambda: None, log)
     history.start()
     return history
 

@@ -141,13 +141,13 @@ def test_sinks_are_told_before_it_goes_and_the_copy_says_so(folder, tmp_path):
     )
     history = new_history(folder, sinks, retention=make_rules(ALL))
     session_id, _, _ = full_session(history)
-    until(lambda: set(history.followers.lags().values()) == {0})
+    until(lambda: set(history.copies.lags().values()) == {0})
     assert files_with(far, SECRET) != []
     until(lambda: [each.waits for each in retained(history).sessions] in ([None], []))
     assert not (folder / "sessions" / session_id).exists()
     assert files_with(folder, SECRET) == files_with(far, SECRET) == []
     assert not (folder / "sinks" / "folder" / session_id).exists()
-    until(lambda: set(history.followers.lags().values()) == {0})
+    until(lambda: set(history.copies.lags().values()) == {0})
     history.stop()
     report = verify_history(far)
     assert (report.outcome, report.findings) == (Outcome.WHOLE, [])

@@ -32,7 +32,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ...isolation.confinement import die_with_parent
+    from ..confinement import die_with_parent
     from .seal import GPUS, blank_descriptors, descriptors, seal
 
 LOOK_SECONDS = 0.1

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ...isolation.confinement import (
+    from ..confinement import (
         AND,
         ENOSYS,
         EPERM,

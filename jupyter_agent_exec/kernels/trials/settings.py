@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TrialUnavailable
-from ...isolation.confinement import ARCHITECTURES, landlock_abi
-from ...isolation.view import SYSTEM
+from ..confinement import ARCHITECTURES, SYSTEM, landlock_abi
 from ..kernel import Kernel
 
 NO_TRIAL = "The kernel could not be copied"

@@ -20,11 +20,11 @@ from typing import Any, Final
 import msgspec
 
 from ...errors import KernelUnavailable
-from ...isolation.sandbox import folder_for_sockets
 from ...models import Refusal, Seal
 from ...text.redaction import Redaction
 from ..connection import KernelConnection
 from ..execute_request import ExecuteOutcome, ExecuteRequest
+from ..folder import folder_for_sockets
 from ..in_kernel.expression import expression, resident_call
 from ..in_kernel.resident import TARGET
 from ..inspection import Unanswered
@@ -32,7 +32,7 @@ from ..messages import Header, Message, decoded
 from ..variables import differences, value_expressions, variable_expressions, variables_in
 from .settings import TrialSettings
 
-FILES: Final = ("../isolation/confinement.py", "../trials/seal.py", "../trials/copy.py")
+FILES: Final = ("../confinement.py", "../trials/seal.py", "../trials/copy.py")
 
 NOT_THERE: Final = ("AttributeError", "KeyError")
 """Errors of a kernel in which our code is not yet, or no longer."""

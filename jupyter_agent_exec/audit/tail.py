@@ -11,14 +11,14 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
+from ..journal.blobs import BlobStore
+from ..journal.erasure import digests_in, erased_names
+from ..journal.heads import chain_name
+from ..journal.lines import UNREADABLE, RawLine, decode_raw
 from ..models import marked
 from ..records import KINDS, Entry, Mark
 from ..storage.durability import replace_file
 from ..types import Digest
-from .blobs import BlobStore
-from .erasure import digests_in, erased_names
-from .heads import chain_name
-from .lines import UNREADABLE, RawLine, decode_raw
 from .sink import SentEntry, SinkSettings
 
 _BATCH_ENTRIES: Final = 500

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..errors import SinkBehind
+from ..journal.copies import Copies
+from ..journal.ledger import is_held, ledger_paths, sessions_in
 from ..models import SinkStatus
 from ..records import timestamp
 from ..storage.durability import make_folder
-from .ledger import is_held, ledger_paths, sessions_in
 from .sink import Batch, Sink
 from .tail import JournalGone, Tail, seconds
 
@@ -263,7 +264,7 @@ def pause_after(failures: int, *, is_strict: bool) -> float:
     return min(longest, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
 
 
-class Followers:
+class Followers(Copies):
     """The followers of a history, one for each sink. Thread-safe.
 
     Parameters
@@ -319,11 +320,6 @@ class Followers:
         for follower in self._followers:
             follower.rescan()
 
-    @property
-    def exist(self) -> bool:
-        """Whether there are sinks."""
-        return bool(self._followers)
-
     def have(self, path: Path) -> bool:
         """Return whether all sinks have all of a journal."""
         return all(follower.has(path) for follower in self._followers)
@@ -345,10 +341,6 @@ class Followers:
     def status(self) -> list[SinkStatus]:
         """Return how far each sink has come."""
         return [follower.status() for follower in self._followers]
-
-    def failing(self) -> list[SinkStatus]:
-        """Return the sinks that cannot be reached, or that stop all code now."""
-        return [each for each in self.status() if each.error is not None or each.is_stopping_code]
 
     def check(self) -> None:
         """Check that code may run.

@@ -1,6 +1,6 @@
 """What a sink is: a place outside the server that gets a copy of the record.
 
-The implementations are in `sinks/`; `followers.py` feeds them.
+`followers.py` feeds sinks.
 """
 
 from __future__ import annotations

@@ -8,19 +8,18 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import httpx2
 
+from ..cli import exit_codes
+from ..cli.command import command
+from ..cli.console import Console
+from ..cli.usage import UsageError
 from ..client import AgentExecClient, ServerUnreachable, UnexpectedAnswer
 from ..errors import AgentExecError
-from . import exit_codes
-from .command import command
-from .console import Console
-from .usage import UsageError
 
 URL_VARIABLE: Final = "JUPYTERHUB_PUBLIC_HUB_URL"
 TOKEN_VARIABLE: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105
@@ -97,8 +96,9 @@ def hub(arguments: Namespace, console: Console) -> int:
         raise UsageError(
             "JupyterHub starts this, as one of its services; see the hub's page in the docs."
         )
-    service = import_module("jupyter_agent_exec.hub_service.service")
-    service.serve(url, Path(arguments.database))
+    from .service import serve
+
+    serve(url, Path(arguments.database))
     return exit_codes.OK
 
 

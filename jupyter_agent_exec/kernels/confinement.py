@@ -1,6 +1,6 @@
 """What confines a process for good: limits, no privileges, a filter of system calls.
 
-Isolated kernels and trials share it. It needs only Python's standard library, because it runs where
+Trials use it, and isolated kernels. It needs only Python's standard library, because it runs where
 this package is not installed.
 """
 
@@ -29,6 +29,15 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 EPERM, ENOSYS = 1, 38
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
+    *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf"),
+    *("/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone", "/etc/mime.types"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust"),
+    *("/etc/ca-certificates", "/etc/crypto-policies", "/etc/terminfo", "/etc/magic"),
+)
+"""Programs, and the files that they need. The rest of /etc is not shown: it may hold secrets."""
 
 SET_ID = 0o6000
 """The bits of a file's mode with which others run it as its owner or its group."""

@@ -1,0 +1,162 @@
+"""Signs the record and copies it to other places, as configured."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traitlets import Bool, Bunch, Dict, Float, HasTraits, List, TraitError, Unicode, validate
+
+from ..journal.heads import PRIVATE_KEY
+from ..journal.history import History
+from ..services import Leaf, Services
+from .followers import Followers
+from .sink_settings import make_sinks
+
+if TYPE_CHECKING:
+    from .signer import Signer
+    from .timestamps import Timestamper
+
+
+class AuditTraits(HasTraits):
+    """The traits of signatures, timestamps and sinks."""
+
+    sinks = List(
+        Dict(),
+        config=True,
+        help="""Places outside the server that get a copy of the record. Each is a dictionary with
+        its `kind` and what that kind needs, such as `{"kind": "folder", "path": "/mnt/audit"}`.
+        See the documentation of sinks. Default: none.""",
+    )
+
+    @validate("sinks")
+    def _check_sinks(self, proposal: Bunch) -> list[dict[str, object]]:
+        try:
+            make_sinks(proposal.value)
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+        return list(proposal.value)
+
+    sign_heads = Bool(
+        False,
+        config=True,
+        help="""Whether to sign the heads of the record's chains, so that it holds against whoever
+        can write the history but does not have the key. Needs the extra `signing`.""",
+    )
+    signing_key = Unicode(
+        config=True,
+        help="""File with the Ed25519 private key that signs, in PEM without a password. Keep it
+        where code in kernels cannot read it. Default: `signing-key.pem` in the history's folder,
+        made when it is needed first.""",
+    )
+    signing_interval = Float(
+        60,
+        min=0.1,
+        config=True,
+        help="""Seconds between two signatures of a chain that grows. A session's journal is also
+        signed when the session ends.""",
+    )
+
+    timestamp_authority = Unicode(
+        config=True,
+        help="""URL of an authority after RFC 3161 that timestamps the heads of the record's chains,
+        such as `https://tsa.example.org`. It gets a hash, nothing of the record. Needs the extra
+        `signing`. Default: none.""",
+    )
+    timestamp_interval = Float(
+        3600,
+        min=0.1,
+        config=True,
+        help="Seconds between two timestamps. Each is of all heads that have changed.",
+    )
+
+    @validate("timestamp_authority")
+    def _check_timestamp_authority(self, proposal: Bunch) -> str:
+        if proposal.value and not proposal.value.startswith(("http://", "https://")):
+            raise TraitError("timestamp_authority: this is not an http:// or https:// URL.")
+        if proposal.value and find_spec("rfc3161_client") is None:
+            raise TraitError(
+                "timestamp_authority: pip install 'jupyter-agent-exec[signing]' first."
+            )
+        return str(proposal.value)
+
+    @validate("sign_heads")
+    def _check_sign_heads(self, proposal: Bunch) -> bool:
+        if proposal.value and find_spec("cryptography") is None:
+            raise TraitError("sign_heads: pip install 'jupyter-agent-exec[signing]' first.")
+        return bool(proposal.value)
+
+    @validate("signing_key")
+    def _check_signing_key(self, proposal: Bunch) -> str:
+        if proposal.value and not Path(proposal.value).is_file():
+            raise TraitError(f"signing_key: there is no file {proposal.value}.")
+        return str(proposal.value)
+
+
+class AuditLeaf(Leaf):
+    """Signs the record of a server, has it timestamped, and copies it to sinks."""
+
+    traits = AuditTraits
+    settings: AuditTraits
+    _loop: asyncio.AbstractEventLoop | None = None
+    _signer: Signer | None = None
+    _timestamper: Timestamper | None = None
+
+    def attach(self, services: Services) -> dict[str, object]:
+        """Make what follows the history."""
+        history = services.history
+        publish = partial(services.activity.publish, "approvals", None)
+
+        def sinks_changed() -> None:
+            """Let pages read again which sinks fail; called in a sink's thread."""
+            if (loop := self._loop) is not None:
+                loop.call_soon_threadsafe(publish)
+
+        history.copies = Followers(
+            history.folder,
+            make_sinks(self.settings.sinks),
+            history.own_journals,
+            sinks_changed,
+            self.log,
+        )
+        if self.settings.sign_heads:
+            self._signer = self._make_signer(history)
+            history.closed.append(self._signer.stop)
+        if self.settings.timestamp_authority:
+            self._timestamper = self._make_timestamper(history)
+        return {}
+
+    def start(self) -> None:
+        """Begin to sign. The history itself starts what copies it."""
+        self._loop = asyncio.get_running_loop()
+        if self._signer is not None:
+            self._signer.start()
+        if self._timestamper is not None:
+            self._timestamper.start()
+
+    async def stop(self) -> None:
+        """Stop to tell pages of sinks. The signer ends with the history."""
+        self._loop = None
+        if self._timestamper is not None:
+            self._timestamper.stop()
+
+    def _make_signer(self, history: History) -> Signer:
+        """Create what signs the heads of the history; a key that was handed in is read now."""
+        from .signer import Signer
+        from .signing_key import SigningKey
+
+        settings = self.settings
+        make = partial(SigningKey.made, history.folder / PRIVATE_KEY)
+        handed_in = SigningKey(Path(settings.signing_key)) if settings.signing_key else None
+        load_key = make if handed_in is None else lambda: handed_in
+        return Signer(history, load_key, settings.signing_interval, self.log)
+
+    def _make_timestamper(self, history: History) -> Timestamper:
+        """Create what has the heads of the history timestamped."""
+        from .timestamps import Timestamper
+
+        address, interval = self.settings.timestamp_authority, self.settings.timestamp_interval
+        return Timestamper(history, address, interval, self.log)
