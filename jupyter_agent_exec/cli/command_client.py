@@ -75,22 +75,7 @@ def own_server(
     *,
     traits: Mapping[str, str] = MappingProxyType({}),
 ) -> AbstractContextManager[Server]:
-    """Return a server that runs in a block.
-
-    Parameters
-    ----------
-    root_dir
-        Its root folder.
-    history_dir
-        Folder of its history; the extension's default when None.
-    traits
-        Further configuration, in the format of the command line.
-
-    Raises
-    ------
-    ServerUnreachable
-        The installation cannot start one.
-    """
+    """Return a server that runs in a block; ServerUnreachable if nothing here can start one."""
     for start in installed("servers"):
         server: AbstractContextManager[Server] = start(root_dir, history_dir, traits=traits)
         return server
