@@ -5,10 +5,10 @@ import { atWorkPlugin } from './atwork/plugin';
 import { documentsPlugin } from './tab/plugin';
 import { insertPlugin } from './notebooks/insert';
 import { modelPlugin } from './panel/activity';
+import { sessionsPlugin } from './notebooks/opensession';
 import { notebooksPlugin } from './notebooks/plugin';
 import { notificationsPlugin } from './approvals/notifications';
 import { panelPlugin } from './panel/plugin';
-import { sessionsPlugin } from './rerun/plugin';
 
 export * from './tokens';
 

@@ -48,16 +48,14 @@ export const IAgentsAtWork = new Token<IAgentsAtWork>(
 export namespace CommandIDs {
   export const approve = 'agent-exec:approve';
   export const reject = 'agent-exec:reject';
-  export const keep = 'agent-exec:keep';
-  export const discard = 'agent-exec:discard';
+  export const acceptOutputs = 'agent-exec:accept-outputs';
   export const erase = 'agent-exec:erase';
-  export const undo = 'agent-exec:undo';
   export const withdrawGrant = 'agent-exec:withdraw-grant';
   export const pause = 'agent-exec:pause';
   export const resume = 'agent-exec:resume';
-  export const alwaysShowOutputs = 'agent-exec:always-show-outputs';
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
+  export const reviewAll = 'agent-exec:review-all';
   export const goToCell = 'agent-exec:go-to-cell';
   export const goToProposal = 'agent-exec:go-to-proposal';
   export const openPanel = 'agent-exec:open-panel';
@@ -65,7 +63,6 @@ export namespace CommandIDs {
   export const interrupt = 'agent-exec:interrupt';
   export const newToken = 'agent-exec:new-token';
   export const tokens = 'agent-exec:tokens';
-  export const runAgain = 'agent-exec:run-again';
   export const openNotebook = 'agent-exec:open-notebook';
   export const insertAndRun = 'agent-exec:insert-and-run';
   export const insertCells = 'agent-exec:insert-cells';

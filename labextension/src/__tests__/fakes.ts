@@ -4,7 +4,6 @@ import { ApiError } from '../api/errors';
 import { ACTIVITY_SCHEMA_ID } from '../tokens';
 import type {
   EditDecision,
-  IAccessRequest,
   IAgentExecApi,
   IAgentSession,
   IApproval,
@@ -17,14 +16,13 @@ import type {
   IExecution,
   IExecutionList,
   IExecutionRange,
-  IIndexing,
   IJournalEvent,
   IJournalEventList,
   IProposal,
   IProposalList,
-  IRerun,
   IProposedEdit,
   IRecordedImage,
+  IReview,
   ISearchHit,
   ISearchResults,
   ISessionList,
@@ -103,17 +101,6 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     restored: null,
     next_approval: null,
     ...given
-  };
-}
-
-/** What an agent was refused, in words that end with its own. */
-export function accessRequest(path: string): IAccessRequest {
-  return {
-    id: `r_${path}`,
-    token: { id: 't_1', label: 'Analyst' },
-    scope: `exec:notebook:${path}`,
-    text: `Run code: ${path}`,
-    asked_at: '2026-01-02T03:04:05.000Z'
   };
 }
 
@@ -220,13 +207,11 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     chain: { head: 'h', length: 1, signature: null },
     approval: 'none',
     next_approval: 'not_asked',
-    show_outputs: false,
     grant: null,
     proposed: 0,
     asking: 0,
     behind: 0,
     unreviewed: 0,
-    review: null,
     allow_stdin: false,
     preloaded: [],
     ...given
@@ -343,9 +328,7 @@ export class FakeServer implements IAgentExecApi {
   executions: IExecution[] = [];
   journal: IJournalEvent[] = [];
   hits: ISearchHit[] = [];
-  indexing: IIndexing | null = null;
   approvals: IApprovalList = {
-    access_requests: [],
     executions: [],
     proposing: [],
     policy: {
@@ -357,16 +340,13 @@ export class FakeServer implements IAgentExecApi {
     },
     paused: null,
     needs_passphrase: false,
-    sinks: [],
-    people: { what: 'off', everywhere: false }
+    sinks: []
   };
   /** What trials of code that asks show. */
   preview: IPreview = preview({ status: 'none' });
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */
   decided: [string, readonly string[]][] = [];
-  /** How sessions ran again. */
-  reruns: IRerun[] = [];
   failure: Error | null = null;
 
   async listProposals(
@@ -435,8 +415,7 @@ export class FakeServer implements IAgentExecApi {
     const more = at + limit < all.length;
     return {
       sessions,
-      next_after: more ? sessions[sessions.length - 1].id : null,
-      indexing: this.indexing
+      next_after: more ? sessions[sessions.length - 1].id : null
     };
   }
 
@@ -487,11 +466,6 @@ export class FakeServer implements IAgentExecApi {
     return new Blob([url], { type: 'image/png' });
   }
 
-  async request<T>(method: string, path: readonly string[]): Promise<T> {
-    this._asked(`${method} ${path.join('/')}`);
-    return { executions: this.executions } as T;
-  }
-
   async interrupt(sessionId: string): Promise<void> {
     this._asked(`interrupt ${sessionId}`);
   }
@@ -499,17 +473,6 @@ export class FakeServer implements IAgentExecApi {
   async closeSession(id: string): Promise<IAgentSession> {
     this._asked(`close ${id}`);
     return session({ id, status: 'closed' });
-  }
-
-  async runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
-    this._asked(`run again ${sessionId}${isolated ? ' isolated' : ''}`);
-    return this.reruns[0];
-  }
-
-  async getRerun(id: string): Promise<IRerun> {
-    this._asked(`rerun ${id}`);
-    const found = this.reruns.find(each => each.session_id === id);
-    return found ?? this._missing(id);
   }
 
   async listEvents(
@@ -526,11 +489,7 @@ export class FakeServer implements IAgentExecApi {
 
   async search(q: string, limit: number): Promise<ISearchResults> {
     this._asked(`search ${q}`);
-    return {
-      hits: this.hits.slice(0, limit),
-      next_after: null,
-      indexing: this.indexing
-    };
+    return { hits: this.hits.slice(0, limit), next_after: null };
   }
 
   async getApprovals(): Promise<IApprovalList> {
@@ -568,22 +527,17 @@ export class FakeServer implements IAgentExecApi {
     return this._executionNamed(id);
   }
 
-  async allow({ id }: IAccessRequest): Promise<void> {
-    this._asked(`allow ${id}`);
-    this._leave(id);
+  async acceptOutputs(id: string): Promise<IExecution> {
+    this._asked(`accept ${id}`);
+    return this._executionNamed(id);
   }
 
-  async dismiss({ id }: IAccessRequest): Promise<void> {
-    this._asked(`dismiss ${id}`);
-    this._leave(id);
-  }
-
-  private _leave(id: string): void {
-    const { access_requests } = this.approvals;
-    this.approvals = {
-      ...this.approvals,
-      access_requests: access_requests.filter(each => each.id !== id)
-    };
+  async review(
+    id: string,
+    { comment, verdict }: Pick<IReview, 'verdict' | 'comment'>
+  ): Promise<IExecution> {
+    this._asked(`review ${id}: ${verdict} ${comment}`);
+    return this._executionNamed(id);
   }
 
   async withdrawGrant(id: string): Promise<IAgentSession> {

@@ -10,8 +10,7 @@ export const METADATA_KEY = 'agent_exec';
 const PLACED: ReadonlySet<unknown> = new Set<PlacedOutputs>([
   'inert',
   'held',
-  'accepted',
-  'discarded'
+  'accepted'
 ]);
 
 type Fields = Readonly<Record<string, unknown>>;

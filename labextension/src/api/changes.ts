@@ -68,14 +68,6 @@ export interface IAnswered {
   message?: string;
 }
 
-/** The executions whose cells the file had when it was last read or saved. */
-export interface IFileCells {
-  /** How often it was read or saved. */
-  number: number;
-  event: 'read' | 'saved';
-  executions: string[];
-}
-
 /** A notebook that this page has open. */
 export interface IShown {
   panel: string;
@@ -90,9 +82,4 @@ export interface IShown {
   /** Whether the page is about to have a kernel for it. */
   kernel_starting: boolean;
   hash: string | null;
-  file: IFileCells;
-  /** The executions whose cells were deleted since the file was read or saved. */
-  deleted: string[];
-  /** The cells that the server changed or added, and that were deleted since then. */
-  deleted_cells: string[];
 }

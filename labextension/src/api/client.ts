@@ -6,7 +6,6 @@ import { followStream } from './stream';
 import { API_NAMESPACE } from '../wire';
 import type {
   EditDecision,
-  IAccessRequest,
   IAgentSession,
   IApprovalList,
   GrantSpan,
@@ -18,7 +17,7 @@ import type {
   IJournalEventList,
   IPreview,
   IProposalList,
-  IRerun,
+  IReview,
   ISearchResults,
   ISessionList,
   ITextRange,
@@ -61,32 +60,12 @@ export class AgentExecApi {
     return this._clockOffset;
   }
 
-  /**
-   * Send a request to a route, and give what it answers.
-   *
-   * @param data - The body, or with GET the query.
-   */
-  async request<T>(
-    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
-    path: readonly string[],
-    data: object = {},
-    signal?: AbortSignal
-  ): Promise<T> {
-    const isRead = method === 'GET';
-    const response = await this._respond(path, isRead ? (data as Query) : {}, {
-      method,
-      body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data),
-      signal
-    });
-    return (response.status === 204 ? undefined : await response.json()) as T;
-  }
-
   listSessions(
     after: string | null,
     limit: number,
     filter: { status?: IAgentSession['status'] } = {}
   ): Promise<ISessionList> {
-    return this.request('GET', ['sessions'], {
+    return this._request('GET', ['sessions'], {
       after,
       limit,
       ...filter
@@ -94,7 +73,7 @@ export class AgentExecApi {
   }
 
   getSession(id: string): Promise<IAgentSession> {
-    return this.request('GET', ['sessions', id]);
+    return this._request('GET', ['sessions', id]);
   }
 
   listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
@@ -107,16 +86,16 @@ export class AgentExecApi {
       limit,
       outputs: brief ? 'brief' : undefined
     };
-    return this.request('GET', ['sessions', id, 'executions'], query);
+    return this._request('GET', ['sessions', id, 'executions'], query);
   }
 
   /** @param inert - Whether to answer with an inert copy of its outputs. */
   getExecution(id: string, inert?: boolean): Promise<IExecution> {
-    return this.request('GET', ['executions', id], { inert });
+    return this._request('GET', ['executions', id], { inert });
   }
 
   getText(id: string, offset: number, limit: number): Promise<ITextRange> {
-    return this.request('GET', ['executions', id, 'text'], {
+    return this._request('GET', ['executions', id, 'text'], {
       offset,
       limit
     });
@@ -139,24 +118,11 @@ export class AgentExecApi {
   }
 
   async interrupt(sessionId: string): Promise<void> {
-    await this.request('POST', ['sessions', sessionId, 'interrupt']);
+    await this._request('POST', ['sessions', sessionId, 'interrupt']);
   }
 
   closeSession(id: string): Promise<IAgentSession> {
-    return this.request('POST', ['sessions', id, 'close']);
-  }
-
-  /** Run a session's code again in a session of its own, and compare. */
-  runAgain(sessionId: string, isolated: boolean): Promise<IRerun> {
-    return this.request('POST', ['reruns'], {
-      session_id: sessionId,
-      isolated
-    });
-  }
-
-  /** How code that runs again compares, so far. */
-  getRerun(id: string): Promise<IRerun> {
-    return this.request('GET', ['reruns', id]);
+    return this._request('POST', ['sessions', id, 'close']);
   }
 
   /** The edits that agents propose: open ones of a notebook, or all of a session. */
@@ -164,7 +130,7 @@ export class AgentExecApi {
     path: string | null,
     session_id?: string
   ): Promise<IProposalList> {
-    return this.request('GET', ['proposals'], { path, session_id });
+    return this._request('GET', ['proposals'], { path, session_id });
   }
 
   /** Keep or reject proposed edits, or undo that. */
@@ -173,7 +139,7 @@ export class AgentExecApi {
     sessionId: string,
     ids: readonly string[]
   ): Promise<IProposalList> {
-    return this.request('POST', ['sessions', sessionId, 'proposals', what], {
+    return this._request('POST', ['sessions', sessionId, 'proposals', what], {
       ids
     });
   }
@@ -184,7 +150,7 @@ export class AgentExecApi {
     after: number | null,
     limit: number
   ): Promise<IJournalEventList> {
-    return this.request('GET', ['sessions', id, 'events'], {
+    return this._request('GET', ['sessions', id, 'events'], {
       after,
       limit
     });
@@ -192,16 +158,16 @@ export class AgentExecApi {
 
   /** The newest cells with words in source, output or error. */
   search(q: string, limit: number): Promise<ISearchResults> {
-    return this.request('GET', ['search'], { q, limit });
+    return this._request('GET', ['search'], { q, limit });
   }
 
   getApprovals(): Promise<IApprovalList> {
-    return this.request('GET', ['approvals']);
+    return this._request('GET', ['approvals']);
   }
 
   /** What a trial of an execution that needs approval showed. */
   getPreview(id: string): Promise<IPreview> {
-    return this.request('GET', ['executions', id, 'preview']);
+    return this._request('GET', ['executions', id, 'preview']);
   }
 
   /** Let it run; `grant` lets its agent run more, `source` runs instead. */
@@ -212,11 +178,11 @@ export class AgentExecApi {
     grant?: GrantSpan
   ): Promise<IExecution> {
     const body = { source_sha256: sha256, source, grant };
-    return this.request('POST', ['executions', id, 'approve'], body);
+    return this._request('POST', ['executions', id, 'approve'], body);
   }
 
   reject(id: string, reason: string | null): Promise<IExecution> {
-    return this.request('POST', ['executions', id, 'reject'], { reason });
+    return this._request('POST', ['executions', id, 'reject'], { reason });
   }
 
   /**
@@ -226,46 +192,48 @@ export class AgentExecApi {
    */
   giveInput(id: string, value: string, askedAt: string): Promise<IExecution> {
     const body = { value, asked_at: askedAt };
-    return this.request('POST', ['executions', id, 'input'], body);
+    return this._request('POST', ['executions', id, 'input'], body);
   }
 
-  /** Give a token what its agent asks for. */
-  async allow({ scope, token }: IAccessRequest): Promise<void> {
-    const body = { scopes: [scope] };
-    await this.request('POST', ['tokens', token.id, 'scopes'], body);
+  /** Put an execution's original outputs into its cell, and trust the cell. */
+  acceptOutputs(id: string): Promise<IExecution> {
+    return this._request('POST', ['executions', id, 'accept']);
   }
 
-  /** Take a request for access from the list, for good. */
-  async dismiss({ id }: IAccessRequest): Promise<void> {
-    await this.request('DELETE', ['access-requests', id]);
+  /** Say what a user thinks of an execution. */
+  review(
+    id: string,
+    said: Pick<IReview, 'verdict' | 'comment'>
+  ): Promise<IExecution> {
+    return this._request('PUT', ['executions', id, 'review'], said);
   }
 
   /** Let a session's agent ask again before it runs code in that kernel. */
   withdrawGrant(sessionId: string): Promise<IAgentSession> {
     const path = ['sessions', sessionId, 'grant'];
-    return this.request('DELETE', path);
+    return this._request('DELETE', path);
   }
 
   setPolicy(
     policy: Partial<Omit<IApprovalPolicy, 'forced'>>
   ): Promise<IApprovalList> {
-    return this.request('PUT', ['approvals', 'policy'], policy);
+    return this._request('PUT', ['approvals', 'policy'], policy);
   }
 
   setPaused(paused: boolean): Promise<IApprovalList> {
-    return this.request('PUT', ['approvals', 'pause'], { paused });
+    return this._request('PUT', ['approvals', 'pause'], { paused });
   }
 
   /** Erase from the record, or say what would go. */
   erase(wanted: Partial<IErase>): Promise<IErasure> {
-    return this.request('POST', ['erasures'], wanted);
+    return this._request('POST', ['erasures'], wanted);
   }
 
   /** Show the server's passphrase; decisions are taken for some minutes then. */
   async unlock(passphrase: string): Promise<void> {
     const body = { passphrase };
     this.#unlock = (
-      await this.request<IUnlocked>('POST', ['unlock'], body)
+      await this._request<IUnlocked>('POST', ['unlock'], body)
     ).unlock;
   }
 
@@ -288,6 +256,26 @@ export class AgentExecApi {
         }
       );
     return followStream(open, signal);
+  }
+
+  /**
+   * Send a request to a route, and give what it answers.
+   *
+   * @param data - The body, or with GET the query.
+   */
+  private async _request<T>(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: readonly string[],
+    data: object = {},
+    signal?: AbortSignal
+  ): Promise<T> {
+    const isRead = method === 'GET';
+    const response = await this._respond(path, isRead ? (data as Query) : {}, {
+      method,
+      body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data),
+      signal
+    });
+    return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
   private async _respond(

@@ -13,7 +13,6 @@ import type { Lookalikes } from '../ui/sourcetext';
 import { CommandIDs } from '../tokens';
 import type {
   Execute,
-  IAccessRequest,
   IActivityModel,
   IAgentSession,
   IApprovalsModel,
@@ -22,14 +21,8 @@ import type {
 import { GUARD } from './approvalactions';
 import { pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
-import { reporter } from '../ui/commands';
 import { Words } from '../ui/message';
-import {
-  firstLine,
-  peopleText,
-  plainName,
-  shortText
-} from '../ui/notebookwording';
+import { firstLine, plainName, shortText } from '../ui/notebookwording';
 import { showAsking, showProposed } from './showasking';
 import {
   credentialWord,
@@ -54,7 +47,6 @@ export class WaitingList extends ReactWidget {
           <>
             <Paused {...this._props} />
             <Sinks {...this._props} />
-            <People {...this._props} />
             <UseSignal signal={this._props.approvals.edited}>
               {() => (
                 <UseSignal signal={this._props.model.changed}>
@@ -141,15 +133,8 @@ function Sinks({ approvals, trans }: IProps): JSX.Element {
   );
 }
 
-/** Whether the user's own code is recorded. */
-function People({ approvals, trans }: IProps): JSX.Element | null {
-  const { people } = approvals;
-  const text = people && peopleText(people, trans);
-  return text ? <div className="jp-AgentExecAsking-people">{text}</div> : null;
-}
-
 function Waiting(props: IProps): JSX.Element {
-  const { accessRequests, asking, proposing } = props.approvals;
+  const { asking, proposing } = props.approvals;
   const text = waitsText(props.approvals, props.trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
@@ -160,9 +145,7 @@ function Waiting(props: IProps): JSX.Element {
       node.current?.focus();
     }
   });
-  const isGuarded = useGuard(
-    [...asking, ...accessRequests].map(({ id }) => id).join()
-  );
+  const isGuarded = useGuard(asking.map(({ id }) => id).join());
   return (
     <div ref={node} tabIndex={-1}>
       {text && (
@@ -182,14 +165,6 @@ function Waiting(props: IProps): JSX.Element {
             ))}
             {proposing.map(each => (
               <Proposal key={each.id} {...props} session={each} />
-            ))}
-            {accessRequests.map(each => (
-              <Access
-                key={each.id}
-                {...props}
-                request={each}
-                isGuarded={isGuarded}
-              />
             ))}
           </ul>
         </>
@@ -300,31 +275,6 @@ function Proposal(props: IProps & { session: IAgentSession }): JSX.Element {
         />
       </button>
       {answers(what)(trans.__('Open'), open)}
-    </li>
-  );
-}
-
-/** What an agent was refused; all of it is shown, as it ends with its words. */
-function Access(
-  props: IProps & { request: IAccessRequest; isGuarded: boolean }
-): JSX.Element {
-  const { approvals, isGuarded, request, trans } = props;
-  const what = `jp-agent-exec-access-${request.id}`;
-  const answer = answers(what, isGuarded);
-  const decide = (decision: 'allow' | 'dismiss') => () =>
-    void approvals.decideAccess(request, decision).catch(reporter(trans));
-  return (
-    <li className="jp-AgentExecAsking-line">
-      <span id={what} className="jp-AgentExecAsking-access">
-        <Words
-          words={[
-            shortText(credentialWord(request.token, trans)),
-            plainName(request.text)
-          ]}
-        />
-      </span>
-      {answer(trans.__('Allow'), decide('allow'))}
-      {answer(trans.__('Dismiss'), decide('dismiss'))}
     </li>
   );
 }

@@ -8,14 +8,12 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import {
-  CommandIDs,
   IActivityModel,
   IApprovalsModel,
   isProposed,
   TRANSLATION_DOMAIN
 } from '../tokens';
 import { askedText, proposingText } from '../atwork/atworkwording';
-import { credentialWord, plainName, shortText } from '../ui/wording';
 import { showAsking, showProposed } from './showasking';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
@@ -61,17 +59,6 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         text: proposingText(session, trans),
         path: session.path,
         show: () => showProposed(session, execute)
-      })),
-      // One of a token: its agent chooses how many it asks for.
-      ...approvals.accessRequests.map(({ text, token }) => ({
-        id: token.id,
-        text: trans.__(
-          '%1 asks for access: %2',
-          shortText(credentialWord(token, trans)),
-          shortText(plainName(text))
-        ),
-        path: null,
-        show: () => void execute(CommandIDs.openPanel, {})
       }))
     ];
     /** Whether it is in the notebook in front. */

@@ -1,4 +1,4 @@
-/** Shows which agents are at work, stops them and closes their sessions; shows that users are recorded. */
+/** Shows which agents are at work, stops them and closes their sessions. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -23,13 +23,12 @@ import {
 } from '../tokens';
 import type { IAgent } from '../tokens';
 import { createRunning } from './running';
-import { AtWorkItem, RecordedItem } from './statusitems';
+import { AtWorkItem } from './statusitems';
 import { stoppedText, stopText } from './atworkwording';
 import { labelled, reporter, takes, watchSelected } from '../ui/commands';
 
-/** The status bar items' ids, and their place: after the kernels. */
+/** The status bar item's id, and its place: after the kernels. */
 const ITEM = 'jupyter-agent-exec:at-work';
-const RECORDED = 'jupyter-agent-exec:recorded';
 const RANK = 5;
 
 /** What can be stopped. */
@@ -172,7 +171,7 @@ function createModel(
 export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   id: 'jupyter-agent-exec:at-work',
   description:
-    'Shows in the status bar what waits for you and the agents at work, which it stops, and whether your code is recorded. Lists open sessions in "Running Terminals and Kernels".',
+    'Shows in the status bar what waits for you and the agents at work, which it stops. Lists open sessions in "Running Terminals and Kernels".',
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel, IApprovalsModel],
@@ -201,13 +200,6 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
       rank: RANK,
       isActive: () => item.isActive,
       activeStateChanged: item.activeChanged
-    });
-    statusBar?.registerStatusItem(RECORDED, {
-      item: new RecordedItem(approvals, trans, execute),
-      align: 'left',
-      rank: RANK,
-      isActive: () => approvals.people?.everywhere ?? false,
-      activeStateChanged: approvals.changed
     });
     return atWork;
   }

@@ -1,4 +1,4 @@
-/** The status bar's items: what waits, how many agents are at work, and that the user is recorded. */
+/** The status bar's item: what waits, and how many agents are at work. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
@@ -8,7 +8,6 @@ import type { Execute, IAgentsAtWork, IApprovalsModel } from '../tokens';
 import { atWorkTitle } from './atworkwording';
 import { element } from '../ui/elements';
 import { activityIcon, statusIcons } from '../ui/icons';
-import { peopleText } from '../ui/notebookwording';
 import { waitsText } from '../ui/wording';
 
 /** A button that leads to what waits, or to what runs. */
@@ -70,30 +69,4 @@ export class AtWorkItem extends Widget {
   private readonly _button = element('button', 'jp-AgentExecAtWork-button');
   private readonly _icon = element('span', 'jp-AgentExec-icon');
   private readonly _text = element('span', '');
-}
-
-/** That what the user runs is recorded everywhere: a button that leads to the panel. */
-export class RecordedItem extends Widget {
-  constructor(
-    private readonly _approvals: IApprovalsModel,
-    private readonly _trans: TranslationBundle,
-    execute: Execute
-  ) {
-    super();
-    this._button.type = 'button';
-    this._button.textContent = _trans.__('Your code is recorded');
-    this._button.addEventListener('click', () => {
-      void execute(CommandIDs.openPanel, {});
-    });
-    this.node.append(this._button);
-    _approvals.changed.connect(this._onChanged, this);
-    this._onChanged();
-  }
-
-  private _onChanged(): void {
-    const { people } = this._approvals;
-    this._button.title = people ? peopleText(people, this._trans) : '';
-  }
-
-  private readonly _button = element('button', 'jp-AgentExecAtWork-button');
 }

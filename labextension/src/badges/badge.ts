@@ -175,18 +175,14 @@ export class Badge extends Widget {
   }
 
   /** Show what became of the outputs; a person's own are not ours to tell. */
-  private _renderOutputs(edited: boolean, runAgain: boolean): void {
+  private _renderOutputs(runAgain: boolean): void {
     const { trans } = this._options;
     const { held, outputs } = this._record;
     this._held.hidden = runAgain || outputs === 'inert';
-    this._held.textContent = {
-      inert: '',
-      held: heldText(held, trans),
-      accepted: trans.__('Kept'),
-      discarded: trans.__('Outputs discarded')
-    }[outputs];
+    this._held.textContent =
+      outputs === 'held' ? heldText(held, trans) : trans.__('Outputs accepted');
     this._held.title = this._held.textContent;
-    this._actions.render(this._record, { edited, runAgain });
+    this._actions.render(this._record, runAgain);
   }
 
   /** Show what people think of the execution. */
@@ -239,7 +235,7 @@ export class Badge extends Widget {
     const edited = isEdited(this._record, sharedModel.getSource());
     const runAgain = isRunAgain(this._record, executionCount);
     this._cell.toggleClass(AGENT_CELL, !runAgain);
-    this._renderOutputs(edited, runAgain);
+    this._renderOutputs(runAgain);
     const changed = changedText(this._record, edited, runAgain, trans);
     this._edited.hidden = changed === '';
     this._editedWord.textContent = changed;
@@ -330,7 +326,7 @@ export interface IBadgeActions extends Widget {
   /** Whether the Tab key stops at those that are not always seen. */
   tabStop: boolean;
   /** Offer what makes sense for a record. */
-  render(record: ICellRecord, state: BadgeActions.IState): void;
+  render(record: ICellRecord, runAgain: boolean): void;
 }
 
 /** What waits or runs. */

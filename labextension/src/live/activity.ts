@@ -4,12 +4,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
-import type {
-  IActivityEvent,
-  IAgentSession,
-  IIndexing,
-  ISessionList
-} from '../wire';
+import type { IActivityEvent, IAgentSession, ISessionList } from '../wire';
 import { Listening } from './listening';
 import type { LoadState } from './observable';
 import { SessionModel } from './session';
@@ -58,11 +53,6 @@ export class ActivityModel extends Listening {
 
   get hasMore(): boolean {
     return this._nextAfter !== null;
-  }
-
-  /** How far the server has rebuilt its index; null if all is listed. */
-  get indexing(): IIndexing | null {
-    return this._indexing;
   }
 
   get selected(): SessionModel | null {
@@ -186,7 +176,6 @@ export class ActivityModel extends Listening {
       }
       this._sessions = page.sessions;
       this._nextAfter = page.next_after;
-      this._indexing = page.indexing;
       this._state = { phase: 'ready' };
       // No event tells that a kernel is idle.
       const isBusy = page.sessions.some(
@@ -259,7 +248,6 @@ export class ActivityModel extends Listening {
   private readonly _restored: Promise<string | null>;
   private _chosen = false;
   private _heard = false;
-  private _indexing: IIndexing | null = null;
   private _isActive = false;
   private _nextAfter: string | null = null;
   /** Counts what makes an answer that is under way too old. */

@@ -6,7 +6,6 @@ import type { IAgentExecApi } from '../api/client';
 import type { Events } from '../api/events';
 import type {
   GrantSpan,
-  IAccessRequest,
   IActivityEvent,
   IAgentSession,
   IApprovalList,
@@ -56,11 +55,6 @@ export class ApprovalsModel extends Listening {
     return this._proposing;
   }
 
-  /** What agents were refused and a user may give them, the oldest first. */
-  get accessRequests(): readonly IAccessRequest[] {
-    return this._accessRequests;
-  }
-
   /** Null until the server has told. */
   get policy(): IApprovalPolicy | null {
     return this._policy;
@@ -78,11 +72,6 @@ export class ApprovalsModel extends Listening {
   /** Whether a decision takes the server's passphrase. */
   get needsPassphrase(): boolean {
     return this._needsPassphrase;
-  }
-
-  /** Whether users' own code is recorded; null until the server has told. */
-  get people(): IApprovalList['people'] | null {
-    return this._people;
   }
 
   /** What the user is about to approve instead; undefined if nothing else. */
@@ -146,18 +135,6 @@ export class ApprovalsModel extends Listening {
     return this._decide(id, this._api.reject(id, reason));
   }
 
-  /** Give a token what its agent asks for, or take the request away for good. */
-  async decideAccess(
-    request: IAccessRequest,
-    what: 'allow' | 'dismiss'
-  ): Promise<void> {
-    try {
-      await this._api[what](request);
-    } finally {
-      await this.read(); // also if somebody else has decided
-    }
-  }
-
   /** Let a session's agent ask again before it runs code in that kernel. */
   async withdraw(sessionId: string): Promise<void> {
     await this._api.withdrawGrant(sessionId);
@@ -209,7 +186,7 @@ export class ApprovalsModel extends Listening {
     if (execution_id && status) {
       this._progressed.emit(execution_id);
     }
-    if (['approvals', 'proposals', 'tokens'].includes(action)) {
+    if (action === 'approvals' || action === 'proposals') {
       this.request();
     } else if (execution_id && status === 'awaiting_approval') {
       this._gone.delete(execution_id);
@@ -264,19 +241,16 @@ export class ApprovalsModel extends Listening {
   }
 
   private _take(told: IApprovalList): void {
-    const { executions, needs_passphrase, paused, people, policy, sinks } =
-      told;
+    const { executions, sinks } = told;
     if (this.isDisposed) {
       return;
     }
     const known = new Set(this._asking.map(({ id }) => id));
     this._asking = executions.filter(({ id }) => !this._gone.has(id));
-    this._paused = paused;
-    this._needsPassphrase = needs_passphrase;
-    this._people = people;
-    this._policy = policy;
+    this._paused = told.paused;
+    this._needsPassphrase = told.needs_passphrase;
+    this._policy = told.policy;
     this._proposing = told.proposing;
-    this._accessRequests = told.access_requests;
     this._sinks = sinks;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
@@ -295,7 +269,6 @@ export class ApprovalsModel extends Listening {
     this.emitChanged();
   }
 
-  private _accessRequests: readonly IAccessRequest[] = [];
   private _asking: readonly IExecution[] = [];
   /** Whether the server is back, and its events may not be. */
   private _awaitsEvents = false;
@@ -306,7 +279,6 @@ export class ApprovalsModel extends Listening {
   private _later: ReturnType<typeof setTimeout> | undefined;
   private _paused: IApprovalList['paused'] = null;
   private _needsPassphrase = false;
-  private _people: IApprovalList['people'] | null = null;
   private _policy: IApprovalPolicy | null = null;
   private _proposing: readonly IAgentSession[] = [];
   private _retry = 0;

@@ -9,8 +9,7 @@ import type {
   IExecution,
   IExecutionList,
   IJournalEvent,
-  IProposedEdit,
-  IRerun
+  IProposedEdit
 } from '../wire';
 import { Coalescer } from './coalescer';
 import { ExecutionModel } from './execution';
@@ -27,9 +26,6 @@ const REST = 150;
 
 /** The types of entries about proposed edits. */
 const EDITS = /^edits_/;
-
-/** The types of entries about code that runs again: the beginning, and each cell. */
-const RERUN = /^(rerun_begun|cell_rerun)$/;
 
 /** Keeps what is known of a session in step with the server. */
 export class SessionModel extends Observable {
@@ -61,11 +57,6 @@ export class SessionModel extends Observable {
   /** The edits of its notebook that its agent has proposed, and what became of them. */
   get edits(): readonly IProposedEdit[] {
     return this._edits;
-  }
-
-  /** How its cells compare with those that they repeat; null if they repeat none. */
-  get comparison(): IRerun | null {
-    return this._comparison;
   }
 
   /** Whether the session may have executions before those known. */
@@ -138,8 +129,7 @@ export class SessionModel extends Observable {
     if (event.execution_id) {
       this._touched.add(event.execution_id);
     }
-    // A review of the session is one of all its cells.
-    this.requestSync(event.action === 'session');
+    this.requestSync();
   }
 
   /**
@@ -195,11 +185,9 @@ export class SessionModel extends Observable {
       this._tellRevealed();
       await this._events.read(events => {
         this._hasNewEdits ||= events.some(({ type }) => EDITS.test(type));
-        this._repeated += events.filter(({ type }) => RERUN.test(type)).length;
         this.emitChanged();
       });
       await this._readEdits();
-      await this._readComparison();
     } catch (error) {
       this._syncAll = true;
       this._setState({ phase: 'error', error });
@@ -213,17 +201,6 @@ export class SessionModel extends Observable {
       const { proposals } = await this._api.listProposals(null, this.id);
       this._edits = proposals.flatMap(({ edits }) => edits);
       this._hasNewEdits = false;
-      this.emitChanged();
-    }
-  }
-
-  /** Read how cells compare, if more of them do, or none will any more. */
-  private async _readComparison(): Promise<void> {
-    const { cells, status } = this._comparison ?? {};
-    const isBehind = this._repeated > (cells ? cells.length + 1 : 0);
-    const isOver = status === 'running' && this._session?.status === 'closed';
-    if (isBehind || isOver) {
-      this._comparison = await this._api.getRerun(this.id);
       this.emitChanged();
     }
   }
@@ -341,7 +318,6 @@ export class SessionModel extends Observable {
   }
 
   private readonly _byId = new Map<string, ExecutionModel>();
-  private _comparison: IRerun | null = null;
   private _edits: readonly IProposedEdit[] = [];
   private readonly _events: SessionEvents;
   private _executions: readonly ExecutionModel[] = [];
@@ -349,8 +325,6 @@ export class SessionModel extends Observable {
   private _hasEarlier = false;
   private _hasNewEdits = false;
   private _isActive = false;
-  /** The entries about code that runs again. */
-  private _repeated = 0;
   private _session: IAgentSession | null;
   /** The execution that is looked for. */
   private _sought: string | null = null;

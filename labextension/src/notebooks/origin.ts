@@ -7,8 +7,8 @@ import type { IAgent, IExecution } from '../wire';
 /**
  * The key of a copy's metadata.
  *
- * Not the key of an agent's own cells: of a copy there is nothing to accept,
- * discard or review, and nothing that an agent writes goes into it.
+ * Not the key of an agent's own cells: of a copy there is nothing to accept or
+ * review, and nothing that an agent writes goes into it.
  */
 export const ORIGIN_KEY = 'agent_exec_origin';
 

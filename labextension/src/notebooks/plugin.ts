@@ -16,6 +16,7 @@ import {
   IApprovalsModel,
   TRANSLATION_DOMAIN
 } from '../tokens';
+import { addAcceptOutputs } from '../badges/acceptance';
 import { NotebookBadges } from '../badges/badges';
 import { Clock } from '../ui/clock';
 import { menuOpener } from '../ui/menu';
@@ -90,6 +91,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
       execute: commands.execute.bind(commands),
       openMenu: menuOpener(commands)
     };
+    addAcceptOutputs(commands, model.api, options.trans);
     const show = (panel: NotebookPanel) => {
       const badges = new NotebookBadges(panel.content, options);
       panel.disposed.connect(() => badges.dispose());

@@ -1,9 +1,8 @@
-/** Provides the model of agent activity, and what decides about it. */
+/** Provides the model of agent activity, and the commands that review it. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AgentExecApi } from '../api/client';
@@ -11,7 +10,6 @@ import { ActivityModel } from '../live/activity';
 import { IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import { guardLinks } from '../ui/links';
 import { reporter } from '../ui/commands';
-import { addDecisions } from '../badges/decisions';
 import { addReviewCommands } from '../review/commands';
 
 /** Where the chosen session is kept for the next time. */
@@ -33,15 +31,14 @@ async function restoreSession(state: IStateDB | null): Promise<string | null> {
 export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
   id: 'jupyter-agent-exec:model',
   description:
-    'Provides the model of agent activity on this server, and commands that review, accept or discard it.',
+    'Provides the model of agent activity on this server, and commands that review it.',
   autoStart: true,
   provides: IActivityModel,
-  optional: [IStateDB, ITranslator, ICommandPalette],
+  optional: [IStateDB, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     state: IStateDB | null,
-    translator: ITranslator | null,
-    palette: ICommandPalette | null
+    translator: ITranslator | null
   ): IActivityModel => {
     const { serverSettings, events } = app.serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -70,7 +67,6 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
       });
     });
     addReviewCommands(app, model, trans);
-    addDecisions(app, model, trans, palette);
     return model;
   }
 };

@@ -57,7 +57,7 @@ export class CellActions extends Widget implements IBadgeActions {
       ...(trial ? [{ command: CommandIDs.insertAndRun, args: one }] : []),
       { command: CommandIDs.insertCells, args: one },
       null,
-      ...reviewItems(one, review, this._options.trans)
+      ...reviewItems(id, review, this._options.trans)
     ];
   }
 

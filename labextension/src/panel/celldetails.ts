@@ -6,7 +6,6 @@ import { CommandIDs, isFinal, isProposed } from '../tokens';
 import type { IDocument, IExecution, IExecutionModel } from '../tokens';
 import { ApprovalSlot } from '../approvals/approvalslot';
 import { outcomeText } from '../approvals/approvalwording';
-import { CellComparison } from './comparison';
 import { createChanges } from '../ui/changes';
 import { Details, Fold } from '../ui/details';
 import { element, linkButton } from '../ui/elements';
@@ -47,7 +46,6 @@ export function addDetails(
   );
   changes.addClass('jp-AgentExecChanges');
   below.addWidget(changes);
-  below.addWidget(new CellComparison(id, options));
   below.addWidget(
     new Details(session, () => {
       const text = afterText(session.eventsAfter(seq), trans);
@@ -83,13 +81,6 @@ function createPlace(
   { execute, trans }: Options
 ): HTMLElement | null {
   const { cell_id, path, status } = placed;
-  if (status === 'discarded') {
-    const text = trans.__('Its cell was removed from the notebook.');
-    const item = element('div', '', `${text} `);
-    const undo = () => void execute(CommandIDs.undo, { execution_id: id });
-    item.append(linkButton(trans.__('Undo'), undo));
-    return item;
-  }
   const text = documentText(placed, trans);
   if (status === 'not_written') {
     return element('div', '', text);

@@ -9,7 +9,6 @@ import type {
 import { element, linkButton } from '../ui/elements';
 import { createGrant } from '../access/grant';
 import { cellName, closedText } from '../ui/wording';
-import { createComparison } from './comparison';
 import { Details } from '../ui/details';
 import { createEdits } from './edits';
 import { createFacts } from './facts';
@@ -77,7 +76,6 @@ class SessionView extends Panel {
     grant.addClass('jp-AgentExecGrant');
     this.addWidget(grant);
     this.addWidget(createEdits(props));
-    this.addWidget(createComparison(_options));
     this.addWidget(
       new ImageStrip({
         ..._options,

@@ -12,8 +12,6 @@ import { CommandIDs } from '../tokens';
 import type { IApprovalsModel } from '../tokens';
 import { activityIcon } from '../ui/icons';
 import { menuButton } from '../ui/menu';
-import type { MenuItem } from '../ui/menu';
-import { reviewItems } from '../review/reviewwording';
 import { waitsText } from '../ui/wording';
 import { CellsSection } from './cells';
 import { FindBar } from './find';
@@ -101,10 +99,7 @@ export class ActivityPanel extends SidePanel {
     this.title.caption = text ? `${name}: ${text}` : name;
     // The sidebar knows its tabs by this id.
     const { id } = this;
-    const { accessRequests, asking, proposing } = approvals;
-    const count = String(
-      asking.length + proposing.length + accessRequests.length
-    );
+    const count = String(approvals.asking.length + approvals.proposing.length);
     this.title.dataset = text ? { id, 'agent-exec-asking': count } : { id };
   }
 
@@ -194,27 +189,13 @@ export class ActivityPanel extends SidePanel {
   private _createMore(): Widget {
     const { openMenu, trans } = this._options;
     const label = trans.__('More actions');
-    const items = (): readonly MenuItem[] => [
-      { command: CommandIDs.keep, args: {} },
-      { command: CommandIDs.alwaysShowOutputs, args: {} },
-      { command: CommandIDs.discard, args: {} },
-      null,
-      ...this._reviewItems(),
-      null,
-      { command: CommandIDs.runAgain, args: {} },
+    const items = () => [
+      { command: CommandIDs.reviewAll, args: {} },
       { command: CommandIDs.erase, args: {} }
     ];
     const item = new Widget();
     item.node.append(menuButton(label, items, openMenu));
     return item;
-  }
-
-  private _reviewItems(): readonly MenuItem[] {
-    const { model, trans } = this._options;
-    const { id: session_id, session } = model.selected ?? {};
-    return session_id === undefined
-      ? []
-      : reviewItems({ session_id }, session?.review ?? null, trans);
   }
 
   private readonly _find: FindBar;

@@ -1,18 +1,13 @@
 /** What a user looks for in the history, and the cells that match. */
 import { Debouncer } from '@lumino/polling';
-import type {
-  IActivityModel,
-  IIndexing,
-  ISearchHit,
-  ISearchResults
-} from '../tokens';
+import type { IActivityModel, ISearchHit, ISearchResults } from '../tokens';
 import { Observable } from '../live/observable';
 import type { LoadState } from '../live/observable';
 
 /** The most matches that are shown. */
 export const MOST_HITS = 100;
 
-const NOTHING: ISearchResults = { hits: [], next_after: null, indexing: null };
+const NOTHING: ISearchResults = { hits: [], next_after: null };
 
 /** Milliseconds in which what is typed is one search. */
 const TYPING = 250;
@@ -52,11 +47,6 @@ export class SearchModel extends Observable {
 
   get hits(): readonly ISearchHit[] {
     return this._hits;
-  }
-
-  /** How far the server has rebuilt its index; null if all was searched. */
-  get indexing(): IIndexing | null {
-    return this._indexing;
   }
 
   /** Whether older cells match too. */
@@ -101,7 +91,6 @@ export class SearchModel extends Observable {
   private _take(page: ISearchResults): void {
     this._hits = page.hits;
     this._hasMore = page.next_after !== null;
-    this._indexing = page.indexing;
     this._state = { phase: 'ready' };
     this.emitChanged();
   }
@@ -109,7 +98,6 @@ export class SearchModel extends Observable {
   private readonly _typing: Debouncer;
   private _hasMore = false;
   private _hits: readonly ISearchHit[] = [];
-  private _indexing: IIndexing | null = null;
   private _q = '';
   private _round = 0;
   private _state: LoadState = { phase: 'ready' };

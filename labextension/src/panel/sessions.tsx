@@ -11,7 +11,6 @@ import {
   besideTitle,
   credentialWord,
   describeError,
-  indexingText,
   momentText,
   sessionWord,
   shortText,
@@ -50,16 +49,10 @@ export class SessionList extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { contentRef, model, search, trans } = this._options;
-    const { indexing } = search.isSearching ? search : model;
+    const { contentRef, search } = this._options;
     const List = search.isSearching ? SearchResults : Sessions;
     return (
       <div ref={contentRef}>
-        {indexing && (
-          <div className="jp-AgentExec-indexing" role="status">
-            {indexingText(indexing, trans)}
-          </div>
-        )}
         <List {...this._options} />
       </div>
     );

@@ -4,37 +4,17 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
-import { CommandIDs } from '../tokens';
-import type { IActivityModel, IReview } from '../tokens';
+import { CommandIDs, isFinal } from '../tokens';
+import type { IActivityModel, IExecutionList, IReview } from '../tokens';
 import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
-import { labelled, reporter, takes } from '../ui/commands';
+import { labelled, reporter, sessionCommand, takes } from '../ui/commands';
 import { addErase } from './erase';
 
 type Args = ReadonlyPartialJSONObject;
 
-/** What is reviewed, and what was said of just that. */
-interface ISubject {
-  review: IReview | null;
-  save: (said: Pick<IReview, 'verdict' | 'comment'>) => Promise<unknown>;
-}
-
-async function subjectOf(
-  { api, selected }: IActivityModel,
-  { execution_id, session_id = selected?.id }: Args
-): Promise<ISubject | null> {
-  const isCell = typeof execution_id === 'string';
-  const id = isCell ? execution_id : session_id;
-  if (typeof id !== 'string') {
-    return null;
-  }
-  const { review } = await (isCell ? api.getExecution(id) : api.getSession(id));
-  const path = [isCell ? 'executions' : 'sessions', id, 'review'];
-  return {
-    review: isCell && review?.whole_session ? null : review,
-    save: said => api.request('PUT', path, said)
-  };
-}
+/** Executions read at once. */
+const PAGE = 200;
 
 /** Ask for a comment; null if it was not given after all. */
 async function askComment(
@@ -63,26 +43,43 @@ async function askComment(
 }
 
 /** Save a review; what is not given stays as it is. */
-async function review(model: IActivityModel, args: Args): Promise<void> {
-  const subject = await subjectOf(model, args);
-  const { comment = subject?.review?.comment ?? null } = args;
-  const { verdict = subject?.review?.verdict ?? null } = args;
-  await subject?.save({ verdict, comment } as IReview);
+async function review({ api }: IActivityModel, args: Args): Promise<void> {
+  const id = String(args.execution_id);
+  const before = (await api.getExecution(id)).review;
+  const { comment = before?.comment ?? null } = args;
+  const { verdict = before?.verdict ?? null } = args;
+  await api.review(id, { comment, verdict } as IReview);
+}
+
+/** Mark all that has run so far in a session, and that nobody has reviewed. */
+async function reviewAll({ api }: IActivityModel, id: string): Promise<void> {
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: IExecutionList = await api.listExecutions(id, {
+      after,
+      brief: true,
+      limit: PAGE
+    });
+    for (const execution of page.executions) {
+      if (isFinal(execution.status) && !execution.review) {
+        await api.review(execution.id, { verdict: 'approved', comment: null });
+      }
+    }
+    after = page.next_after;
+  }
 }
 
 async function comment(
-  model: IActivityModel,
-  args: Args,
+  { api }: IActivityModel,
+  { execution_id }: Args,
   trans: TranslationBundle
 ): Promise<void> {
-  const subject = await subjectOf(model, args);
-  const said =
-    subject && (await askComment(subject.review?.comment ?? '', trans));
-  if (subject && said !== null) {
-    await subject.save({
-      verdict: subject.review?.verdict ?? null,
-      comment: said || null
-    });
+  const id = String(execution_id);
+  const { review } = await api.getExecution(id);
+  const said = await askComment(review?.comment ?? '', trans);
+  if (said !== null) {
+    const verdict = review?.verdict ?? null;
+    await api.review(id, { verdict, comment: said || null });
   }
 }
 
@@ -97,19 +94,17 @@ export function addReviewCommands(
   commands.addCommand(CommandIDs.review, {
     label: labelled(trans.__('Mark reviewed')),
     isToggled: ({ isGiven }) => isGiven === true,
-    describedBy: takes(
-      'session_id',
-      'execution_id',
-      'verdict',
-      'comment',
-      'label'
-    ),
+    describedBy: takes('execution_id!', 'verdict', 'comment', 'label'),
     execute: args => review(model, args).catch(report)
   });
+  commands.addCommand(CommandIDs.reviewAll, {
+    ...sessionCommand(model, trans, id => reviewAll(model, id)),
+    label: trans.__('Mark all reviewed')
+  });
   commands.addCommand(CommandIDs.comment, {
-    label: labelled(trans.__('Comment…')),
+    label: trans.__('Comment…'),
     icon: commentIcon,
-    describedBy: takes('session_id', 'execution_id', 'label'),
+    describedBy: takes('execution_id!'),
     execute: args => comment(model, args, trans).catch(report)
   });
   addErase(app, model, trans);

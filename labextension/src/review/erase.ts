@@ -2,13 +2,12 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
 import type { IActivityModel, IErasure } from '../tokens';
 import { element } from '../ui/elements';
 import { cannotErase, erasureLines } from './erasurewording';
-import { reporter, takes, watchSelected } from '../ui/commands';
+import { sessionCommand, watchSelected } from '../ui/commands';
 
 /** Show what goes; return whether the person wants that. */
 async function confirm(
@@ -35,33 +34,22 @@ async function confirm(
   return no === null && button.accept;
 }
 
-async function erase(
-  { commands }: JupyterFrontEnd,
-  { api, selected }: IActivityModel,
-  { session_id = selected?.id }: ReadonlyPartialJSONObject,
-  trans: TranslationBundle
-): Promise<void> {
-  const wanted = { session_id: String(session_id) };
-  if (await confirm(await api.erase({ ...wanted, dry_run: true }), trans)) {
-    await api.erase(wanted);
-    await commands.execute(CommandIDs.refresh);
-  }
-}
-
 /** Add the command. */
 export function addErase(
-  app: JupyterFrontEnd,
+  { commands }: JupyterFrontEnd,
   model: IActivityModel,
   trans: TranslationBundle
 ): void {
-  app.commands.addCommand(CommandIDs.erase, {
-    label: trans.__('Erase From the Record…'),
-    describedBy: takes('session_id'),
-    isEnabled: ({ session_id }) =>
-      typeof session_id === 'string' || model.selected !== null,
-    execute: args => erase(app, model, args, trans).catch(reporter(trans))
+  const { api } = model;
+  commands.addCommand(CommandIDs.erase, {
+    ...sessionCommand(model, trans, async session_id => {
+      const erasure = await api.erase({ session_id, dry_run: true });
+      if (await confirm(erasure, trans)) {
+        await api.erase({ session_id });
+        await commands.execute(CommandIDs.refresh);
+      }
+    }),
+    label: trans.__('Erase From the Record…')
   });
-  watchSelected(model, () =>
-    app.commands.notifyCommandChanged(CommandIDs.erase)
-  );
+  watchSelected(model, () => commands.notifyCommandChanged(CommandIDs.erase));
 }

@@ -56,12 +56,11 @@ export class Reviews extends Listening {
   }
 
   protected onEvent(event: IActivityEvent, complete: boolean): void {
-    const { action, execution_id, session_id, status } = event;
+    const { action, execution_id, status } = event;
     const over = status === undefined || isFinal(status as Status);
-    this._known.forEach((known, id) => {
+    this._known.forEach((_, id) => {
       if (
         !complete ||
-        (action === 'session' && known.sessionId === session_id) ||
         (action === 'execution' && id === execution_id && over)
       ) {
         this._want(id);

@@ -1,4 +1,4 @@
-/** What users think of cells and sessions. */
+/** What users think of cells. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandIDs } from '../tokens';
 import type { IReview, Verdict } from '../tokens';
@@ -7,17 +7,15 @@ import { plainName, userText } from '../ui/wording';
 
 /** What somebody thinks, and who: "Reviewed by Ada". */
 export function reviewText(
-  { by, verdict, whole_session }: IReview,
+  { by, verdict }: IReview,
   trans: TranslationBundle
 ): string {
   const name = userText(by, trans);
-  const text =
-    verdict === 'approved'
-      ? trans.__('Reviewed by %1', name)
-      : verdict === 'flagged'
-        ? trans.__('Flagged by %1', name)
-        : trans.__('Commented on by %1', name);
-  return whole_session ? trans.__('%1 (whole session)', text) : text;
+  return verdict === 'approved'
+    ? trans.__('Reviewed by %1', name)
+    : verdict === 'flagged'
+      ? trans.__('Flagged by %1', name)
+      : trans.__('Commented on by %1', name);
 }
 
 /** A comment in its lines; nothing in it is hidden or turns other text. */
@@ -30,18 +28,16 @@ export function commentText({ comment }: IReview): string {
 
 /** What a menu offers to do; a verdict that was given is a state, and choosing it removes it. */
 export function reviewItems(
-  subject: { execution_id: string } | { session_id: string },
+  execution_id: string,
   review: IReview | null,
   trans: TranslationBundle
 ): MenuItem[] {
-  const isSession = 'session_id' in subject;
-  const own = review?.whole_session && !isSession ? null : review;
   const item = (verdict: Verdict, act: string, state: string): MenuItem => {
-    const isGiven = own?.verdict === verdict;
+    const isGiven = review?.verdict === verdict;
     return {
       command: CommandIDs.review,
       args: {
-        ...subject,
+        execution_id,
         verdict: isGiven ? null : verdict,
         isGiven,
         label: isGiven ? state : act
@@ -49,19 +45,8 @@ export function reviewItems(
     };
   };
   return [
-    item(
-      'approved',
-      isSession ? trans.__('Mark all reviewed') : trans.__('Mark reviewed'),
-      trans.__('Reviewed')
-    ),
-    item(
-      'flagged',
-      isSession ? trans.__('Flag all') : trans.__('Flag'),
-      trans.__('Flagged')
-    ),
-    {
-      command: CommandIDs.comment,
-      args: { ...subject, label: trans.__('Comment…') }
-    }
+    item('approved', trans.__('Mark reviewed'), trans.__('Reviewed')),
+    item('flagged', trans.__('Flag'), trans.__('Flagged')),
+    { command: CommandIDs.comment, args: { execution_id } }
   ];
 }

@@ -8,7 +8,6 @@ import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { AgentsCells } from './agentscells';
 import { applyChanges, Moved, readNotebook } from './apply';
 import { METADATA_KEY } from '../api/cellrecord';
 import { PersonsRuns } from './personsruns';
@@ -52,7 +51,6 @@ export class OpenDocument implements IDisposable {
   ) {
     const { model } = context;
     this._isDirty = this._hasPersonsEdits = model.dirty;
-    this._cells = new AgentsCells(model);
     context.pathChanged.connect(this._emitChanged, this);
     context.fileChanged.connect(this._emitChanged, this);
     context.saveState.connect(this._onSaveState, this);
@@ -111,10 +109,7 @@ export class OpenDocument implements IDisposable {
       unused_seconds: this._unused / 1000,
       kernel_id: sessionContext.session?.kernel?.id ?? null,
       kernel_starting: sessionContext.kernelDisplayStatus === 'initializing',
-      hash: contentsModel?.hash ?? null,
-      file: this._cells.file,
-      deleted: this._cells.deleted,
-      deleted_cells: this._cells.deletedCells
+      hash: contentsModel?.hash ?? null
     };
   }
 
@@ -209,7 +204,6 @@ export class OpenDocument implements IDisposable {
     } finally {
       this._isApplying = false;
     }
-    this._cells.take(changes);
     this._changedInSave ||= this._isSaving;
     this._noteAgentsEdits();
     return { status: 'ok' };
@@ -299,7 +293,7 @@ export class OpenDocument implements IDisposable {
    */
   private _onCellsChanged(
     _: unknown,
-    { newValues, type }: { newValues: ICellModel[]; type: string }
+    { newValues }: { newValues: ICellModel[] }
   ): void {
     const { sharedModel } = this.context.model;
     const { redoing, undoing } = (sharedModel as YNotebook).undoManager;
@@ -307,15 +301,6 @@ export class OpenDocument implements IDisposable {
       if (cell.getMetadata(METADATA_KEY)) {
         (cell as ICodeCellModel).executionState = 'idle';
       }
-    }
-    if (type === 'remove' || undoing || redoing) {
-      // After a file was read, which replaces all cells, nothing is dirty.
-      void Promise.resolve().then(() => {
-        if (!this._isDisposed) {
-          this._cells.compare();
-          this._changed.emit();
-        }
-      });
     }
   }
 
@@ -327,10 +312,6 @@ export class OpenDocument implements IDisposable {
       return;
     }
     this._saves.end();
-    if (state === 'completed' && !this._changedInSave && !this._editedInSave) {
-      this._cells.note('saved');
-      this._changed.emit();
-    }
     if (this._changedInSave) {
       // JupyterLab takes all for saved, also what came during the save.
       this._isApplying = !this._editedInSave;
@@ -363,7 +344,6 @@ export class OpenDocument implements IDisposable {
     this._changed.emit();
   }
 
-  private readonly _cells: AgentsCells;
   private readonly _panels = new Map<DocumentPanel, SteadyView>();
   private readonly _runs = new PersonsRuns();
   private readonly _saves = new Saves();

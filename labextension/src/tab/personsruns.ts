@@ -2,9 +2,6 @@
 import type { ICellModel } from '@jupyterlab/cells';
 import type { PartialJSONValue } from '@lumino/coreutils';
 
-/** What a person decides about outputs; that is done whatever ran since. */
-const DECIDED: ReadonlySet<unknown> = new Set(['accepted', 'discarded']);
-
 /**
  * Remembers which executions were in cells when a person ran them.
  *
@@ -32,8 +29,8 @@ export class PersonsRuns {
   private readonly _ids = new Map<string, Set<string>>();
 }
 
-/** The execution that writes to a cell by itself, if the metadata name one. */
+/** The execution that writes to a cell by itself; a person's acceptance is done whatever ran since. */
 function executionId(agentExec: PartialJSONValue | undefined): string | null {
   const { execution_id: id, outputs } = Object(agentExec);
-  return typeof id === 'string' && !DECIDED.has(outputs) ? id : null;
+  return typeof id === 'string' && outputs !== 'accepted' ? id : null;
 }

@@ -18,7 +18,6 @@ export function reporter(trans: TranslationBundle): (error: unknown) => void {
 
 /** The arguments that commands take, as JSON schemas; of strings, what they are. */
 const ARGUMENTS = {
-  always: { type: 'boolean' },
   cell_id: 'ID of a cell in the notebook',
   chosen: {
     type: 'boolean',

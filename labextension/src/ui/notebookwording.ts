@@ -3,7 +3,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { isFinal } from '../tokens';
 import type {
   IAgentAtWork,
-  IApprovalList,
   ICellRecord,
   IDocument,
   IWaitingFor,
@@ -80,16 +79,6 @@ export function heldText(
   return trans.__('%1 hidden', what);
 }
 
-/** What the button is called that shows what is held back. */
-export function showText(
-  held: readonly string[],
-  trans: TranslationBundle
-): string {
-  return held.every(each => each === 'text/html')
-    ? trans.__('Show with styles and scripts')
-    : trans.__('Show');
-}
-
 /** What a person has done to a cell, before or since it ran. */
 export function changedText(
   { started_at, was_edited }: ICellRecord,
@@ -143,23 +132,6 @@ export function attachedText(
   const { current } = attached;
   const elapsed = current?.started_at && elapsedText(current.started_at, now);
   return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
-}
-
-/** What is recorded of what people run on the whole server; empty if not there. */
-export function peopleText(
-  { everywhere, what }: IApprovalList['people'],
-  trans: TranslationBundle
-): string {
-  if (!everywhere || what === 'off') {
-    return '';
-  }
-  return what === 'source'
-    ? trans.__(
-        'The history records the source of the code that you run, in all kernels of this server.'
-      )
-    : trans.__(
-        'The history records the source and outputs of the code that you run, in all kernels of this server.'
-      );
 }
 
 /** What is recorded of what people run in a kernel with an agent. */

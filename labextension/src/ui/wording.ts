@@ -6,7 +6,6 @@ import type {
   IAgent,
   IAgentSession,
   IExecution,
-  IIndexing,
   IJournalEvent,
   ILeftOut,
   IRecordedImage,
@@ -62,18 +61,6 @@ export function userText(name: string, trans: TranslationBundle): string {
     : shortText(personName(name)) || trans.__('the user');
 }
 
-/** How far the server has rebuilt its index. */
-export function indexingText(
-  { done, total }: IIndexing,
-  trans: TranslationBundle
-): string {
-  return trans.__(
-    'The index is being rebuilt: %1 of %2 sessions so far; results may be missing.',
-    done.toLocaleString(),
-    total.toLocaleString()
-  );
-}
-
 /** The word for a status. */
 export function statusWord(status: Status, trans: TranslationBundle): string {
   switch (status) {
@@ -109,11 +96,7 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
 
 /** What waits for a decision; empty if nothing does. */
 export function waitsText(
-  {
-    accessRequests,
-    asking,
-    proposing
-  }: Record<'accessRequests' | 'asking' | 'proposing', readonly unknown[]>,
+  { asking, proposing }: Record<'asking' | 'proposing', readonly unknown[]>,
   trans: TranslationBundle
 ): string {
   return [
@@ -124,13 +107,7 @@ export function waitsText(
         asking.length
       ),
     proposing.length > 0 &&
-      trans._n('%1 proposal', '%1 proposals', proposing.length),
-    accessRequests.length > 0 &&
-      trans._n(
-        '%1 request for access',
-        '%1 requests for access',
-        accessRequests.length
-      )
+      trans._n('%1 proposal', '%1 proposals', proposing.length)
   ]
     .filter(Boolean)
     .join(' · ');

@@ -5,14 +5,6 @@
 import type * as nbformat from '@jupyterlab/nbformat';
 
 export type Schemas = {
-  /** A scope for lack of which an agent was refused, and that a user may give its token. */
-  AccessRequest: {
-    id: string;
-    token: Schemas['TokenRef'];
-    scope: string;
-    text: string;
-    asked_at: string;
-  };
   /**
    * The agent's description of itself.
    *
@@ -56,18 +48,10 @@ export type Schemas = {
   Approvals: {
     executions: Schemas['Execution'][];
     proposing: Schemas['Session'][];
-    access_requests: Schemas['AccessRequest'][];
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
     sinks: Schemas['SinkStatus'][];
-    /**
-     * @default {
-     * "what": "off",
-     * "everywhere": false
-     * }
-     */
-    people: Schemas['PeopleRecorded'];
   };
   /** Approve an execution that waits for approval. */
   Approve: {
@@ -109,14 +93,8 @@ export type Schemas = {
     path: string;
     cell_id: string | null;
     via: ('collaboration' | 'contents' | 'tab') | null;
-    status:
-      | 'discarded'
-      | 'not_written'
-      | 'proposed'
-      | 'unsaved'
-      | 'writing'
-      | 'written';
-    outputs: 'accepted' | 'discarded' | 'held' | 'inert';
+    status: 'not_written' | 'proposed' | 'unsaved' | 'writing' | 'written';
+    outputs: 'accepted' | 'held' | 'inert';
     reason: string | null;
     placement: 'end' | Schemas['Placement'] | null;
     follows: string[];
@@ -278,11 +256,6 @@ export type Schemas = {
     url: string | null;
     output: number;
   };
-  /** Progress of a rebuild of the history's index. The newest sessions are indexed first. */
-  Indexing: {
-    done: number;
-    total: number;
-  };
   /** An input request of running code. */
   Input: {
     prompt: string;
@@ -354,11 +327,6 @@ export type Schemas = {
   Pause: {
     by: string;
     at: string;
-  };
-  /** Whether the record also has the code that users run themselves. */
-  PeopleRecorded: {
-    what: 'off' | 'outputs' | 'source';
-    everywhere: boolean;
   };
   /** The place of an execution's cell in the notebook: one of `after`, `before` and `cell`. */
   Placement: {
@@ -443,36 +411,6 @@ export type Schemas = {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
     what: string | null;
   };
-  /** A session in which code runs again, and how its outputs compare with those before. */
-  Rerun: {
-    session_id: string;
-    of: string | null;
-    status: 'ended' | 'finished' | 'running';
-    cells: Schemas['RerunCell'][];
-    total: number;
-    inputs: Schemas['RerunInput'][];
-  };
-  /** A cell that ran again. */
-  RerunCell: {
-    cell_id: string;
-    verdict: 'differs' | 'failed' | 'not_comparable' | 'same' | 'skipped';
-    of: string | null;
-    execution_id: string | null;
-    reason: string | null;
-    differences: Schemas['RerunDifference'][];
-  };
-  /** One way in which a cell's outputs differ from those before. */
-  RerunDifference: {
-    what: string;
-    diff: string;
-  };
-  /** A file that was uploaded to the session whose code runs again. */
-  RerunInput: {
-    path: string;
-    verdict: 'changed' | 'missing' | 'same' | 'unknown';
-    sha256: string;
-    now: string | null;
-  };
   /** The variables of an earlier kernel, by name. */
   RestoredVariables: {
     back: string[];
@@ -484,7 +422,6 @@ export type Schemas = {
     comment: string | null;
     by: string;
     at: string;
-    whole_session: boolean;
   };
   /** A kernel of the session's own. */
   ScratchTarget: {
@@ -532,7 +469,6 @@ export type Schemas = {
   SearchResults: {
     hits: Schemas['SearchHit'][];
     next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
   };
   /** An agent session. */
   Session: {
@@ -562,12 +498,10 @@ export type Schemas = {
       | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
       | null;
     grant: Schemas['Grant'] | null;
-    show_outputs: boolean;
     asking: number;
     behind: number;
     proposed: number;
     unreviewed: number;
-    review: Schemas['Review'] | null;
     token: Schemas['TokenRef'] | null;
     allow_stdin: boolean;
     preloaded: string[];
@@ -583,7 +517,6 @@ export type Schemas = {
   SessionList: {
     sessions: Schemas['Session'][];
     next_after: string | null;
-    indexing: Schemas['Indexing'] | null;
   };
   /** How far the copy of the record in a sink has come. */
   SinkStatus: {

@@ -197,14 +197,14 @@ describe('AgentExecApi', () => {
     });
   });
 
-  it('runs a session again, follows that, and closes it', async () => {
+  it('accepts outputs, reviews, and closes a session', async () => {
     const { api, asked } = server();
-    await api.runAgain('s_1', true);
-    await api.getRerun('s_2');
+    await api.acceptOutputs('x_1');
+    await api.review('x_1', { verdict: 'flagged', comment: null });
     await api.closeSession('s_2');
     expect(asked.map(({ url, init }) => [url, init?.method])).toEqual([
-      ['reruns', 'POST'],
-      ['reruns/s_2', 'GET'],
+      ['executions/x_1/accept', 'POST'],
+      ['executions/x_1/review', 'PUT'],
       ['sessions/s_2/close', 'POST']
     ]);
   });

@@ -4,13 +4,7 @@ import { AgentsAtWork } from '../../live/atwork';
 import { ApprovalsModel } from '../../live/approvals';
 import { CommandIDs } from '../../tokens';
 import { AtWorkItem } from '../../atwork/statusitems';
-import {
-  accessRequest,
-  execution,
-  FakeServer,
-  session,
-  settle
-} from '../fakes';
+import { execution, FakeServer, session, settle } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 
@@ -65,12 +59,6 @@ describe('AtWorkItem', () => {
     await settle(1000);
     expect(item.isActive).toBe(false);
     expect(changed).toHaveBeenCalledTimes(6);
-
-    const access_requests = [accessRequest('a.ipynb')];
-    server.approvals = { ...server.approvals, access_requests };
-    server.emit(6, { action: 'approvals' });
-    await settle(1000);
-    expect(button.textContent).toBe('1 request for access');
     atWork.dispose();
     approvals.dispose();
   });

@@ -126,14 +126,6 @@ describe('ActivityModel', () => {
     expect(model.hasMore).toBe(false);
   });
 
-  it('knows whether the server rebuilds its index', async () => {
-    const { server, model } = await open(numbered(1));
-    expect(model.indexing).toBeNull();
-    server.indexing = { done: 120, total: 3000 };
-    await model.refresh();
-    expect(model.indexing).toEqual({ done: 120, total: 3000 });
-  });
-
   it('knows the chosen session better than an old page of the list', async () => {
     const { server, model } = await open(numbered(SESSIONS_PAGE + 5));
     await model.loadMore();

@@ -2,13 +2,7 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../../api/errors';
 import { ApprovalsModel } from '../../live/approvals';
 import type { IExecution } from '../../tokens';
-import {
-  accessRequest,
-  execution,
-  FakeServer,
-  session,
-  settle
-} from '../fakes';
+import { execution, FakeServer, session, settle } from '../fakes';
 
 function asking(given: Partial<IExecution> = {}): IExecution {
   return execution({ status: 'awaiting_approval', ...given });
@@ -89,38 +83,6 @@ describe('ApprovalsModel', () => {
     expect(server.calls).toHaveLength(3);
   });
 
-  it('keeps requests for access until they are decided', async () => {
-    const { model, server } = await open();
-    const requests = ['a.ipynb', 'b.ipynb', 'c.ipynb'].map(accessRequest);
-    server.approvals = { ...server.approvals, access_requests: requests };
-    server.emit(2, { action: 'approvals', session_id: undefined });
-    await settle();
-    expect(model.accessRequests).toEqual(requests);
-    server.forget();
-    await model.decideAccess(requests[0], 'allow');
-    await model.decideAccess(requests[1], 'dismiss');
-    expect(server.calls).toEqual([
-      'allow r_a.ipynb',
-      'approvals',
-      'dismiss r_b.ipynb',
-      'approvals'
-    ]);
-    expect(model.accessRequests).toEqual(requests.slice(2));
-    // Its token was revoked elsewhere.
-    server.approvals = { ...server.approvals, access_requests: [] };
-    server.emit(3, { action: 'tokens', session_id: undefined });
-    await settle();
-    expect(model.accessRequests).toEqual([]);
-  });
-
-  it('reads again what waits if a request for access waits no more', async () => {
-    const { model, server } = await open();
-    const request = accessRequest('a.ipynb');
-    server.allow = () => Promise.reject(new ApiError('refused', 'gone'));
-    await expect(model.decideAccess(request, 'allow')).rejects.toThrow('gone');
-    expect(server.calls).toEqual(['approvals']);
-  });
-
   it('keeps the copies of the record that fail', async () => {
     const sink = {
       name: 'audit',
@@ -137,15 +99,6 @@ describe('ApprovalsModel', () => {
     server.emit(2, { action: 'approvals', session_id: undefined });
     await settle();
     expect(model.sinks).toEqual([sink]);
-  });
-
-  it('knows whether people are recorded', async () => {
-    const { model, server } = await open();
-    expect(model.people).toEqual({ what: 'off', everywhere: false });
-    server.approvals.people = { what: 'source', everywhere: true };
-    server.emit(2, { action: 'approvals', session_id: undefined });
-    await settle();
-    expect(model.people?.everywhere).toBe(true);
   });
 
   it('looks again when an event was missed', async () => {

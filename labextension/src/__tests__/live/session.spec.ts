@@ -1,12 +1,6 @@
 import { PAGE, SessionModel } from '../../live/session';
 import { EVENTS_PAGE } from '../../live/sessionevents';
-import type {
-  IActivityEvent,
-  IExecution,
-  IJournalEvent,
-  IRerun,
-  IRerunCell
-} from '../../tokens';
+import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
 import {
   execution,
   FakeServer,
@@ -98,59 +92,6 @@ describe('SessionModel', () => {
     expect(list).toHaveBeenLastCalledWith(null, 's_1');
   });
 
-  it('reads how code that runs again compares, until its session is closed', async () => {
-    const { server, model } = await open([]);
-    const read = jest.spyOn(server, 'getRerun');
-    const rerun: IRerun = {
-      session_id: 's_1',
-      of: 's_0',
-      status: 'running',
-      cells: [],
-      total: 2,
-      inputs: []
-    };
-    const look = async () => {
-      model.requestSync();
-      await settle();
-    };
-    await look();
-    expect(read).not.toHaveBeenCalled();
-    expect(model.comparison).toBeNull();
-    server.reruns = [rerun];
-    server.journal = [{ ...journalEvent(1, 0), type: 'rerun_begun' }];
-    await look();
-    await look();
-    expect(model.comparison).toEqual(rerun);
-    expect(read).toHaveBeenCalledTimes(1);
-
-    // The entry can be read before the comparison has it.
-    server.journal.push({ ...journalEvent(2, 1), type: 'cell_rerun' });
-    await look();
-    expect(model.comparison?.cells).toEqual([]);
-    const same: IRerunCell = {
-      cell_id: 'c_1',
-      verdict: 'same',
-      of: 'x_1',
-      execution_id: 'x_2',
-      reason: null,
-      differences: []
-    };
-    server.reruns = [{ ...rerun, cells: [same] }];
-    await look();
-    await look();
-    expect(model.comparison?.cells).toEqual([same]);
-    expect(read).toHaveBeenCalledTimes(3);
-
-    model.setSession(session({ status: 'closed' }));
-    await look();
-    expect(model.comparison?.status).toBe('running');
-    server.reruns = [{ ...rerun, cells: [same], status: 'ended' }];
-    await look();
-    await look();
-    expect(model.comparison?.status).toBe('ended');
-    expect(read).toHaveBeenCalledTimes(5);
-  });
-
   it('fetches nothing while nobody looks', async () => {
     const { server, model } = await open(numbered(1), false);
     model.onEvent(event());
@@ -177,24 +118,6 @@ describe('SessionModel', () => {
   it('knows that there is nothing before the first', async () => {
     const { model } = await open(numbered(3));
     expect(model.hasEarlier).toBe(false);
-  });
-
-  it('shows at once what is said of the whole session', async () => {
-    const { server, model } = await open(numbered(3));
-    const review = {
-      verdict: 'approved' as const,
-      comment: null,
-      by: 'Ada',
-      at: '2026-01-02T03:04:05.000Z',
-      whole_session: true
-    };
-    server.put(...[1, 2, 3].map(seq => execution({ seq, review })));
-    model.onEvent(event());
-    await settle();
-    expect(model.find('x_2')?.execution.review).toBeNull();
-    model.onEvent(event({ action: 'session' }));
-    await settle();
-    expect(model.find('x_2')?.execution.review).toEqual(review);
   });
 
   it('knows the entries between cells', async () => {

@@ -22,7 +22,7 @@ function holdAnswers(server: FakeServer) {
   const held: ((hits: ISearchHit[]) => void)[] = [];
   server.search = () =>
     new Promise<ISearchResults>(resolve => {
-      held.push(hits => resolve({ hits, next_after: null, indexing: null }));
+      held.push(hits => resolve({ hits, next_after: null }));
     });
   return held;
 }
@@ -44,17 +44,6 @@ describe('SearchModel', () => {
     expect(server.calls).toEqual(['search mean']);
     expect(model.state.phase).toBe('ready');
     expect(model.hits).toEqual(server.hits);
-  });
-
-  it('knows whether the server rebuilds its index', async () => {
-    const { server, model, look } = open();
-    server.indexing = { done: 120, total: 3000 };
-    look({ q: 'mean' });
-    await settle();
-    expect(model.indexing).toEqual({ done: 120, total: 3000 });
-    server.indexing = null;
-    await model.refresh();
-    expect(model.indexing).toBeNull();
   });
 
   it('drops the answer to an earlier search, however late it comes', async () => {
@@ -115,7 +104,7 @@ describe('SearchModel', () => {
   it('knows whether older cells match too', async () => {
     const { server, model, look } = open();
     const search = jest.spyOn(server, 'search');
-    const page = { hits: [hit()], next_after: 'x', indexing: null };
+    const page = { hits: [hit()], next_after: 'x' };
     search.mockResolvedValueOnce(page);
     look({ q: 'a' });
     await settle();

@@ -8,8 +8,7 @@ const APPROVED: IReview = {
   verdict: 'approved',
   comment: null,
   by: 'Ada',
-  at: '2026-01-02T03:04:05.000Z',
-  whole_session: false
+  at: '2026-01-02T03:04:05.000Z'
 };
 
 function record(seq: number | null, given: object = {}): ICellRecord {
@@ -86,24 +85,20 @@ describe('Reviews', () => {
     server.emit(2, { execution_id: 'x_3', status: 'running' });
     server.emit(3, { execution_id: 'x_9', status: 'ok' });
     server.emit(4, { action: 'kernel' });
-    server.emit(5, { action: 'session', session_id: 's_2' });
     await settle();
     expect(server.calls).toEqual([]);
-    server.emit(6, { execution_id: 'x_3', status: 'ok' });
+    server.emit(5, { execution_id: 'x_3', status: 'ok' });
     await settle();
     expect(server.calls).toEqual(['s_1 after 2']);
     expect(reviews.get('x_3')).toEqual(APPROVED);
   });
 
-  it.each([
-    ['when a session is reviewed', 2, { action: 'session' }],
-    ['when an event was missed', 7, { action: 'kernel' }]
-  ])('reads all again %s', async (_, serial, event) => {
+  it('reads all again when an event was missed', async () => {
     [1, 2].forEach(seq => reviews.look(record(seq)));
     server.emit(1);
     await settle();
     server.forget();
-    server.emit(serial, event);
+    server.emit(7, { action: 'kernel' });
     await settle();
     expect(server.calls).toEqual(['s_1 after 0']);
   });

@@ -12,24 +12,14 @@ const APPROVED: IReview = {
   verdict: 'approved',
   comment: 'As I thought',
   by: 'Ada',
-  at: '2026-01-02T03:04:05.000Z',
-  whole_session: false
+  at: '2026-01-02T03:04:05.000Z'
 };
 
 describe('reviewText', () => {
   it.each([
     [{}, 'Reviewed by Ada'],
-    [{ whole_session: true }, 'Reviewed by Ada (whole session)'],
     [{ verdict: 'flagged' as const }, 'Flagged by Ada'],
-    [
-      { verdict: 'flagged' as const, whole_session: true },
-      'Flagged by Ada (whole session)'
-    ],
-    [{ verdict: null }, 'Commented on by Ada'],
-    [
-      { verdict: null, whole_session: true },
-      'Commented on by Ada (whole session)'
-    ]
+    [{ verdict: null }, 'Commented on by Ada']
   ])('says %j as %s', (given, said) => {
     expect(reviewText({ ...APPROVED, ...given }, trans)).toBe(said);
   });
@@ -61,39 +51,25 @@ describe('commentText', () => {
 });
 
 describe('reviewItems', () => {
-  const args = (...given: Parameters<typeof reviewItems>) =>
-    reviewItems(...given).map(item => item?.args);
+  const args = (review: IReview | null) =>
+    reviewItems('x_1', review, trans).map(item => item?.args);
 
   it('offers to take back the verdict that was given', () => {
     const one = { execution_id: 'x_1' };
-    expect(args(one, APPROVED, trans)).toEqual([
+    expect(args(APPROVED)).toEqual([
       { ...one, verdict: null, isGiven: true, label: 'Reviewed' },
       { ...one, verdict: 'flagged', isGiven: false, label: 'Flag' },
-      { ...one, label: 'Comment…' }
+      one
     ]);
   });
 
   it('names what it does, and not what is so', () => {
-    const labels = (...given: Parameters<typeof reviewItems>) =>
-      args(...given).map(each => each?.label);
-    expect(labels({ execution_id: 'x_1' }, null, trans)).toEqual([
+    const labels = (review: IReview | null) =>
+      args(review).flatMap(each => each?.label ?? []);
+    expect(labels(null)).toEqual(['Mark reviewed', 'Flag']);
+    expect(labels({ ...APPROVED, verdict: 'flagged' })).toEqual([
       'Mark reviewed',
-      'Flag',
-      'Comment…'
+      'Flagged'
     ]);
-    const flagged = { ...APPROVED, verdict: 'flagged' as const };
-    expect(labels({ session_id: 's_1' }, flagged, trans)).toEqual([
-      'Mark all reviewed',
-      'Flagged',
-      'Comment…'
-    ]);
-  });
-
-  it('takes what is so with the session for no verdict of its own', () => {
-    const review = { ...APPROVED, whole_session: true };
-    const [cell] = args({ execution_id: 'x_1' }, review, trans);
-    expect(cell).toMatchObject({ verdict: 'approved', isGiven: false });
-    const [session] = args({ session_id: 's_1' }, review, trans);
-    expect(session).toMatchObject({ verdict: null, isGiven: true });
   });
 });

@@ -85,10 +85,7 @@ describe('OpenDocument', () => {
         unused_seconds: 2,
         kernel_id: 'k',
         kernel_starting: false,
-        hash: '1',
-        file: { number: 1, event: 'read', executions: [] },
-        deleted: [],
-        deleted_cells: []
+        hash: '1'
       });
       context.contentsModel = null;
       context.sessionContext.session = null;
@@ -109,70 +106,6 @@ describe('OpenDocument', () => {
       sharedModel.deleteCell(cells.length - 1);
       sharedModel.undo();
       expect(state()).toBe('idle');
-    });
-
-    it('tells cells that were deleted from cells that the file never had', async () => {
-      await apply([...put('x_1'), ...put('x_2')]);
-      expect(opened.shown()).toMatchObject({
-        deleted: [],
-        file: { number: 1, event: 'read', executions: [] }
-      });
-      const { sharedModel } = context.model;
-      sharedModel.deleteCell(sharedModel.cells.length - 1);
-      await pass(0);
-      expect(opened.shown().deleted).toEqual(['x_2']);
-      await context.save();
-      expect(opened.shown()).toMatchObject({
-        deleted: [],
-        file: { number: 2, event: 'saved', executions: ['x_1'] }
-      });
-      // The file is read again, by a person or for the server.
-      context.model.fromJSON({
-        ...context.model.toJSON(),
-        cells: []
-      } as never);
-      await pass(0);
-      expect(opened.shown()).toMatchObject({
-        deleted: [],
-        file: { number: 3, event: 'read', executions: [] }
-      });
-      sharedModel.deleteCell(0);
-      opened.dispose();
-      await pass(0);
-    });
-
-    it('tells which cells that an agent changed a person deleted', async () => {
-      const { sharedModel } = context.model;
-      sharedModel.insertCells(
-        0,
-        ['p', 'q', 'r'].map(id => ({ ...TEXT, id }))
-      );
-      const source = (cell_id: string): Change => ({
-        op: 'set_source',
-        cell_id,
-        source: 'new'
-      });
-      await apply([PUT, source('p'), source('q'), source('r')]);
-      await apply([{ op: 'delete', cell_id: 'q' }]);
-      sharedModel.clearUndoHistory();
-      const remove = (id: string) =>
-        sharedModel.deleteCell(
-          sharedModel.cells.findIndex(cell => cell.getId() === id)
-        );
-      const deleted = () => opened.shown().deleted_cells.sort();
-      remove('p');
-      remove('n');
-      await pass(0);
-      expect(deleted()).toEqual(['n', 'p']);
-      const changed = jest.fn();
-      opened.changed.connect(changed);
-      sharedModel.undo();
-      await pass(0);
-      expect(deleted()).toEqual([]);
-      expect(changed).toHaveBeenCalled();
-      remove('r');
-      await context.save();
-      expect(deleted()).toEqual([]);
     });
 
     it('says when it changes', () => {

@@ -17,7 +17,6 @@ import {
   heldText,
   ownerText,
   plainName,
-  peopleText,
   recordPeopleText,
   shortText,
   waitingText
@@ -214,16 +213,6 @@ describe('recordPeopleText', () => {
     expect(recordPeopleText('off', trans)).toBe('');
     expect(recordPeopleText('source', trans)).toMatch(/the source of the code/);
     expect(recordPeopleText('outputs', trans)).toMatch(/and outputs/);
-  });
-
-  it.each([
-    ['source', true, /the source of the code .* all kernels of this server/],
-    ['source', false, /^$/],
-    ['outputs', true, /source and outputs .* all kernels of this server/],
-    ['outputs', false, /^$/],
-    ['off', false, /^$/]
-  ] as const)('tells of %s, everywhere: %s', (what, everywhere, sentence) => {
-    expect(peopleText({ what, everywhere }, trans)).toMatch(sentence);
   });
 });
 

@@ -18,7 +18,6 @@ import {
   describeError,
   durationText,
   executionNotes,
-  indexingText,
   momentText,
   afterText,
   titleText,
@@ -41,14 +40,6 @@ describe('statusWord', () => {
 
   it('says a status that it does not know as it is', () => {
     expect(statusWord('paused' as Status, trans)).toBe('paused');
-  });
-});
-
-describe('indexingText', () => {
-  it('says how many sessions are indexed', () => {
-    expect(indexingText({ done: 120, total: 3000 }, trans)).toBe(
-      'The index is being rebuilt: 120 of 3,000 sessions so far; results may be missing.'
-    );
   });
 });
 

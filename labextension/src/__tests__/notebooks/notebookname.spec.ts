@@ -1,4 +1,4 @@
-import { freeName, notebookName } from '../../rerun/notebookname';
+import { freeName, notebookName } from '../../notebooks/notebookname';
 import { session } from '../fakes';
 
 describe('notebookName', () => {

@@ -1,14 +1,13 @@
-/** Saves a session as a notebook, and runs it again. */
+/** Saves a session as a notebook of your own, and opens that. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, InputDialog } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 import { freeName, notebookName } from './notebookname';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
@@ -33,31 +32,10 @@ async function saveNotebook(
   return path;
 }
 
-/** Run a session's code again, if the person wants it, and show how it compares. */
-async function runAgain(
-  { commands }: JupyterFrontEnd,
-  { api, selected }: IActivityModel,
-  id: string,
-  trans: TranslationBundle
-): Promise<void> {
-  const { comparison = null } = selected?.id === id ? selected : {};
-  // What runs again is what ran first.
-  const of = comparison?.of ?? id;
-  const { button, value } = await InputDialog.getBoolean({
-    title: trans.__('Run all cells again in a new kernel?'),
-    label: trans.__('Isolate the kernel'),
-    okLabel: trans.__('Run Again')
-  });
-  if (button.accept) {
-    const { session_id } = await api.runAgain(of, value === true);
-    await commands.execute(CommandIDs.openPanel, { session_id });
-  }
-}
-
-/** The commands about all of a session. */
+/** The command that opens a session as a notebook. */
 export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:sessions',
-  description: 'Opens agent sessions as notebooks, and runs them again.',
+  description: 'Opens agent sessions as notebooks.',
   autoStart: true,
   requires: [IActivityModel],
   optional: [ITranslator, ICommandPalette, IDefaultFileBrowser],
@@ -80,13 +58,9 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Open Agent Session as Notebook'),
       icon: notebookIcon
     });
-    commands.addCommand(CommandIDs.runAgain, {
-      ...sessionCommand(model, trans, id => runAgain(app, model, id, trans)),
-      label: trans.__('Run Agent Session Again and Compare…')
-    });
-    for (const command of [CommandIDs.openNotebook, CommandIDs.runAgain]) {
-      watchSelected(model, () => commands.notifyCommandChanged(command));
-    }
+    watchSelected(model, () =>
+      commands.notifyCommandChanged(CommandIDs.openNotebook)
+    );
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.openNotebook, category });
   }
