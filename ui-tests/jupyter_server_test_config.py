@@ -46,9 +46,6 @@ if "AGENT_EXEC_UI_TOKEN" in os.environ:  # as it is where nothing is configured
 if "AGENT_EXEC_UI_PASSPHRASE" in os.environ:
     c.AgentExecApp.approval = {"scratch": "always"}
     c.AgentExecApp.decision_passphrase_hash = passwd(os.environ["AGENT_EXEC_UI_PASSPHRASE"])
-if "AGENT_EXEC_UI_RECORD_PEOPLE" in os.environ:
-    c.AgentExecApp.record_people = os.environ["AGENT_EXEC_UI_RECORD_PEOPLE"]
-    c.AgentExecApp.record_people_in = "all"
 if "AGENT_EXEC_UI_APPROVAL_TIMEOUT" in os.environ:
     c.AgentExecApp.approval_timeout = float(os.environ["AGENT_EXEC_UI_APPROVAL_TIMEOUT"])
 # Small, so that a test can reach it.

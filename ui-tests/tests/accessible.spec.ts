@@ -258,7 +258,7 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await expectFocus(page);
 });
 
-test('cells are kept, discarded and brought back with keys alone', async ({
+test('outputs are accepted and cells are copied with keys alone', async ({
   page,
   panel,
   desk
@@ -268,31 +268,14 @@ test('cells are kept, discarded and brought back with keys alone', async ({
   const sources = async () =>
     (await notebook.cells()).map(({ source }) => source);
   const agent = await desk.attach();
-  await agent.run('print("theirs")');
-  const both = ['x = 1', 'print("theirs")'];
-  await expect.poll(sources).toEqual(both);
+  await agent.run(DRAW);
+  await expect.poll(sources).toHaveLength(2);
   const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
-  /** Press a button of the agent's cell. */
-  const press = async (name: string) => {
-    await shown(page, 1).focus();
-    await tabTo(page, badge.getByRole('button', { name, exact: true }));
-    await keyboard.press('Enter');
-  };
-  await press('Keep');
-  await expect(badge).toContainText('Kept');
-  await press('Undo');
-  await expect(badge).not.toContainText('Kept');
-  await press('Discard');
-  await expect.poll(sources).toEqual(['x = 1']);
-  const done = page.locator('.Toastify__toast', {
-    hasText: '1 cell discarded'
-  });
-  await expect(done).toBeInViewport({ ratio: 1 });
-  await expectFocus(page);
-  await tabTo(page, done.getByRole('button', { name: 'Undo' }));
+  await shown(page, 1).focus();
+  await tabTo(page, badge.getByRole('button', { name: 'Accept outputs' }));
   await keyboard.press('Enter');
-  await expect.poll(sources).toEqual(both);
-  await expect(done).toHaveCount(0);
+  await expect(badge).toContainText('Outputs accepted');
+  await expect(shown(page, 1)).toBeFocused();
 
   // From the panel, below the cell that is active in the notebook.
   await keyboard.press('Control+Alt+Shift+,');

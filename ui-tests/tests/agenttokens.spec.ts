@@ -2,7 +2,7 @@
 import { expect } from '@jupyterlab/galata';
 import { request as requests } from '@playwright/test';
 import type { Page } from '@playwright/test';
-import { expectAccessible, violations } from './axe';
+import { violations } from './axe';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { tabTo, test } from './panel';
 
@@ -91,67 +91,4 @@ test('a token is given by keyboard, shown once, and revoked', async ({
   expect(await works()).toBe(401);
   await agent.dispose();
   await list.close();
-});
-
-test('what an agent was refused is allowed with one click, or dismissed for good', async ({
-  page,
-  panel,
-  request,
-  baseURL,
-  tmpPath
-}) => {
-  const api = `${baseURL}/api/agent-exec`;
-  const path = `${tmpPath}/costs.ipynb`;
-  await new Files(request, baseURL!).write(path, [codeCell('mine', 'x = 1')]);
-  const minted = await request.post(`${api}/tokens`, {
-    data: { label: '<b>Ada</b>', scopes: ['exec:scratch'], expires_in: 600 }
-  });
-  const { secret, token } = await minted.json();
-  const agent = await requests.newContext({
-    extraHTTPHeaders: { Authorization: `Bearer ${secret}` }
-  });
-  const opens = async (notebook: string) => {
-    const target = { kind: 'notebook', path: notebook };
-    const data = { agent: { name: 'analyst' }, target };
-    const answered = await agent.post(`${api}/sessions`, { data });
-    return answered.status();
-  };
-  const waits = page
-    .locator('#jp-main-statusbar')
-    .getByRole('button', { name: /for access/ });
-  const toast = page
-    .locator('.Toastify__toast')
-    .filter({ hasText: '<b>Ada</b> asks for access: Run code: ' });
-  const line = (notebook: string) =>
-    panel.region
-      .getByRole('listitem')
-      .filter({ hasText: `Run code: ${notebook}` });
-
-  expect(await opens(path)).toBe(403);
-  await expect(waits).toHaveText('1 request for access');
-  const other = `${tmpPath}/${'long '.repeat(20)}.ipynb`;
-  expect(await opens(other)).toBe(403);
-  await expect(waits).toHaveText('2 requests for access');
-  await expect(toast).toHaveCount(1);
-  await toast.getByRole('button', { name: 'Show' }).click();
-  await expect(line(path)).toContainText('<b>Ada</b>');
-  await expect(line(other)).toContainText('long .ipynb');
-  await expect(toast).toHaveCount(0);
-  await expectAccessible(page);
-
-  await line(path).getByRole('button', { name: 'Allow' }).click();
-  await expect(line(path)).toHaveCount(0);
-  expect(await opens(path)).toBe(201);
-  const dismiss = line(other).getByRole('button', { name: 'Dismiss' });
-  await expect(dismiss).toBeEnabled(); // the list has just changed
-  await dismiss.press('Enter');
-  await expect(waits).toHaveCount(0);
-  expect(await opens(other)).toBe(404);
-  expect(await opens(`${tmpPath}/more.ipynb`)).toBe(404);
-  await expect(line(`${tmpPath}/more.ipynb`)).toHaveCount(1);
-  await expect(line(other)).toHaveCount(0);
-
-  await request.delete(`${api}/tokens/${token.id}`);
-  await expect(waits).toHaveCount(0);
-  await agent.dispose();
 });

@@ -243,7 +243,7 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
   ]);
   const badge = opened.badge(0);
   await expect(badge.getByText('JavaScript hidden')).toBeVisible();
-  await expect(badge.getByText('Show', { exact: true })).toBeVisible();
+  await expect(badge.getByText('Accept outputs')).toBeVisible();
   await expect(badge.getByText('again since')).toBeHidden();
   for (let n = 0; n < 2; n++) {
     await opened.command('notebook:run-cell', 0);
@@ -253,8 +253,7 @@ it('a cell that a person ran again is theirs', async ({ opened }) => {
     const each = opened.badge(index);
     await expect(each.getByText('Run again since')).toBeVisible();
     await expect(each.getByText(' hidden')).toBeHidden();
-    await expect(each.getByText('Show', { exact: true })).toBeHidden();
-    await expect(each.getByText('Discard', { exact: true })).toBeHidden();
+    await expect(each.getByText('Accept outputs')).toBeHidden();
   }
 });
 
@@ -358,15 +357,14 @@ it('the keyboard goes through the active cell’s badge and back', async ({
     codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' })),
     codeCell('other', 'z = 2', record('z = 2'))
   ]);
-  const show = opened
+  const accept = opened
     .badge(0)
-    .getByRole('button', { name: 'Show with styles and scripts' });
+    .getByRole('button', { name: 'Accept outputs' });
   await opened.command('notebook:enter-command-mode', 0);
-  await expect(show).toHaveAttribute('tabindex', '0');
+  await expect(accept).toHaveAttribute('tabindex', '0');
   await opened.cell(0).focus();
   await page.keyboard.press('Tab');
-  await expect(show).toBeFocused();
-  await page.keyboard.press('Tab');
+  await expect(accept).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   const more = opened.badge(0).getByRole('button', { name: /^More/ });
@@ -377,11 +375,8 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   );
   await page.keyboard.press('Enter');
   await expect(
-    page.getByRole('menuitem', { name: 'Keep All Cells' })
-  ).toBeVisible();
-  await expect(
     page.locator('.jp-AgentExecMenu [data-type="command"]')
-  ).toHaveCount(6);
+  ).toHaveCount(4);
   await menuOpened(page);
   await page.keyboard.press('Escape');
   await expect(more).toBeFocused();
@@ -396,11 +391,11 @@ it('a refused decision is told in the server’s words', async ({
   await opened.show('unknown.ipynb', [
     codeCell('held', 'y = 2', record('y = 2', { outputs: 'held' }))
   ]);
-  await opened.badge(0).getByRole('button', { name: 'Show' }).first().click();
+  await opened.badge(0).getByRole('button', { name: 'Accept outputs' }).click();
   await expect(page.getByText('There is no such execution.')).toBeVisible();
 });
 
-it('held outputs are named and shown, and that is undone', async ({
+it('held outputs are named, and shown once they are accepted', async ({
   page,
   opened,
   attach
@@ -418,14 +413,11 @@ it('held outputs are named and shown, and that is undone', async ({
   await expect(badge).toContainText('JavaScript hidden');
   const fired = () => page.evaluate(() => 'fired' in window);
   expect(await fired()).toBe(false);
-  const show = badge.getByRole('button', { name: 'Show', exact: true });
-  const undo = badge.getByRole('button', { name: 'Undo' });
-  await show.click();
-  await expect(badge).toContainText('Kept');
-  await expect(show).toBeHidden();
+  const accept = badge.getByRole('button', { name: 'Accept outputs' });
+  await accept.click();
+  await expect(badge).toContainText('Outputs accepted');
+  await expect(accept).toBeHidden();
   await expect.poll(fired).toBe(true);
-  await undo.click();
-  await expect(badge).toContainText('JavaScript hidden');
   await expect(opened.cell(1)).toContainText('text');
 });
 
@@ -440,7 +432,7 @@ it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => 
   await opened.command('notebook:copy-cell', 1);
   await opened.command('notebook:paste-cell-below', 1);
   const copy = opened.badge(2);
-  await copy.getByRole('button', { name: 'Show', exact: true }).click();
+  await copy.getByRole('button', { name: 'Accept outputs' }).click();
   await expect(page.getByText('This cell is a copy.')).toBeVisible();
   expect(await page.evaluate(() => 'copied' in window)).toBe(false);
 });

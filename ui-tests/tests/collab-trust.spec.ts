@@ -38,12 +38,10 @@ test('what is held is held for two people; what one accepts is active for both, 
     await expect(shown(each.page, 1)).toContainText('Javascript object');
     expect(await ran(each.page)).not.toContain('accepted');
   }
-  await shown(other, 1)
-    .getByRole('button', { name: 'Show', exact: true })
-    .click();
+  await shown(other, 1).getByRole('button', { name: 'Accept outputs' }).click();
   for (const each of both) {
     await expect.poll(() => ran(each.page)).toContain('accepted');
-    await expect(shown(each.page, 1)).toContainText('Kept');
+    await expect(shown(each.page, 1)).toContainText('Outputs accepted');
   }
   await context.close();
   await notebook.save();

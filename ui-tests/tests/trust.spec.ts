@@ -3,10 +3,10 @@ import { expect } from '@jupyterlab/galata';
 import type { Page } from '@playwright/test';
 import { codeCell } from './notebook';
 import {
+  accept,
   canary,
   closeNotebook,
   dataFrameStyles,
-  decide,
   decisions,
   outputs,
   python,
@@ -313,34 +313,14 @@ test('what a person accepts is active, in that cell only, and stays so', async (
   const agent = await desk.attach();
   const { session_id } = await desk.run(agent, active('first'));
   await desk.run(agent, active('second'));
-  await desk.run(agent, active('third'));
   const badge = shown(page, 1).getByRole('group', { name: /^Agent / });
-  const button = (name: string) =>
-    badge.getByRole('button', { name, exact: true });
-  await button('Show').click();
+  await badge.getByRole('button', { name: 'Accept outputs' }).click();
   await expect.poll(() => ran(page)).toEqual(['first']);
   await notebook.save();
   notebook = await desk.reopen();
   await expect.poll(() => ran(page)).toEqual(['first']);
-  expect(await trusted(notebook)).toEqual([true, true, true, true]);
-  await button('Undo').click();
-  await expect(badge).toContainText('JavaScript hidden');
-  await notebook.save();
-  notebook = await desk.reopen();
-  await expect(badge).toContainText('JavaScript hidden');
-  expect(await ran(page)).toEqual([]);
-  await button('Show').click();
-  await expect.poll(() => ran(page)).toEqual(['first']);
-  await decide(request, baseURL!, `sessions/${session_id}`, 'accept');
-  await expect.poll(() => ran(page)).toEqual(['first', 'second', 'third']);
-  await notebook.save();
-  notebook = await desk.reopen();
-  await expect.poll(() => ran(page)).toEqual(['first', 'second', 'third']);
+  expect(await trusted(notebook)).toEqual([true, true, true]);
   expect(await decisions(request, baseURL!, session_id)).toEqual([
-    'outputs_accepted',
-    'outputs_restored',
-    'outputs_accepted',
-    'outputs_accepted',
     'outputs_accepted'
   ]);
 });
@@ -357,19 +337,13 @@ test('what is accepted in a closed notebook is active when it is opened', async 
   await closeNotebook(notebook);
   const agent = await desk.attach();
   const accepted = await desk.run(agent, active('accepted'));
-  const discarded = await desk.run(agent, active('discarded'));
   await desk.run(agent, active('held'));
   expect(accepted.via).toBe('contents');
   await agent.close();
-  const about = (id: string, what: 'accept' | 'discard') =>
-    decide(request, baseURL!, `executions/${id}`, what);
-  await about(accepted.id, 'accept');
-  await about(discarded.id, 'accept');
-  await about(discarded.id, 'discard');
+  await accept(request, baseURL!, accepted.id);
   notebook = await desk.reopen();
   await expect.poll(() => ran(page)).toEqual(['accepted', 'mine']);
-  expect(await trusted(notebook)).toEqual([true, true, true, true]);
-  await expect(outputs(page, 2)).toHaveCount(0);
+  expect(await trusted(notebook)).toEqual([true, true, true]);
 });
 
 /** A chart as Altair puts it out, without the library. */
@@ -381,7 +355,7 @@ display({"text/plain": "alt.Chart(...)", "application/vnd.vegalite.v5+json": {
     "encoding": {"x": {"field": "a"}, "y": {"field": "b", "type": "quantitative"}},
 }}, raw=True)`;
 
-test('a widget of an agent works once it is accepted', async ({
+test('a widget and a chart of an agent work once they are accepted', async ({
   desk,
   page
 }) => {
@@ -402,27 +376,16 @@ ipywidgets.VBox([slider, told])`;
   await badge.hover();
   await expect(badge).toContainText(' hidden');
   await expect(shown(page, 1).locator('.jupyter-widgets')).toHaveCount(0);
-  await badge.getByRole('button', { name: 'Show', exact: true }).click();
+  const accept = async (index: number) => {
+    const name = 'Accept outputs';
+    await shown(page, index).getByRole('button', { name }).click();
+  };
+  await accept(1);
   const readout = shown(page, 1).locator('.widget-readout');
-  await page.evaluate(
-    args =>
-      void window.jupyterapp.commands.execute(
-        'agent-exec:always-show-outputs',
-        args
-      ),
-    { session_id: ran.session_id, always: true }
-  );
-  await page.getByRole('button', { name: 'Always show', exact: true }).click();
   await expect(readout).toHaveText('3');
-  await desk.run(agent, 'ipywidgets.IntSlider(value=9)');
-  await expect(shown(page, 2).locator('.widget-readout')).toHaveText('9');
-  const markdown =
-    'from IPython.display import Markdown\nMarkdown("# A title\\n\\n$x_1$")';
-  await desk.run(agent, markdown);
-  await expect(shown(page, 3).getByRole('heading')).toHaveText(/^A title/);
-  await expect(shown(page, 3).locator('mjx-container')).toBeVisible();
   await desk.run(agent, VEGA);
-  await expect(shown(page, 4).locator('.vega-embed canvas')).toBeVisible();
+  await accept(2);
+  await expect(shown(page, 2).locator('.vega-embed canvas')).toBeVisible();
   await shown(page, 1).locator('.noUi-handle').press('ArrowRight');
   await expect(shown(page, 1)).toContainText('moved to 4');
   await runAsPerson(notebook, 0);

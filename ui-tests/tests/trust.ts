@@ -115,17 +115,15 @@ export async function closeNotebook({ page }: OpenNotebook): Promise<void> {
   await page.evaluate(() => window.jupyterapp.shell.currentWidget?.dispose());
 }
 
-/** Decide about outputs as the person, over HTTP. */
-export async function decide(
+/** Accept an execution's outputs as the person, over HTTP. */
+export async function accept(
   request: APIRequestContext,
   baseURL: string,
-  resource: string,
-  what: 'accept' | 'discard'
+  id: string
 ) {
-  const url = `${baseURL}/${API}/${resource}/${what}`;
-  const response = await request.post(url, { data: {}, timeout: 60_000 });
+  const url = `${baseURL}/${API}/executions/${id}/accept`;
+  const response = await request.post(url, { data: {} });
   expect(response.status(), await response.text()).toBe(200);
-  return response.json();
 }
 
 /** For each code cell, whether the server trusts it when it reads the file. */

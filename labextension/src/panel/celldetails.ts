@@ -9,7 +9,7 @@ import { outcomeText } from '../approvals/approvalwording';
 import { createChanges } from '../ui/changes';
 import { Details, Fold } from '../ui/details';
 import { element, linkButton } from '../ui/elements';
-import { documentText } from '../ui/notebookwording';
+import { notWrittenText } from '../ui/notebookwording';
 import { SourceEditor } from '../ui/sourceeditor';
 import { commentText } from '../review/reviewwording';
 import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
@@ -81,9 +81,8 @@ function createPlace(
   { execute, trans }: Options
 ): HTMLElement | null {
   const { cell_id, path, status } = placed;
-  const text = documentText(placed, trans);
   if (status === 'not_written') {
-    return element('div', '', text);
+    return element('div', '', notWrittenText(placed, trans));
   }
   const isOpen = status === 'proposed';
   if (!cell_id && !isOpen) {
@@ -93,7 +92,7 @@ function createPlace(
   const button = linkButton(trans.__('Go to the cell'), () => {
     void execute(command, { path, cell_id, execution_id: id });
   });
-  button.title = [plainName(path), text].filter(Boolean).join('\n');
+  button.title = plainName(path);
   return button;
 }
 

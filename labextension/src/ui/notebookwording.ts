@@ -153,17 +153,11 @@ export function recordPeopleText(
   }
 }
 
-/** What is not as it should be with a cell in the notebook. */
-export function documentText(
-  { path, reason, status }: IDocument,
+/** That an execution has no cell in the notebook, and why. */
+export function notWrittenText(
+  { path, reason }: Pick<IDocument, 'path' | 'reason'>,
   trans: TranslationBundle
 ): string {
-  if (status === 'unsaved') {
-    return trans.__('In an open tab, not saved yet');
-  }
-  if (status !== 'not_written') {
-    return '';
-  }
   const text = trans.__('No cell written to %1', plainName(path));
   return reason ? `${text}: ${plainName(reason)}` : text;
 }

@@ -2,7 +2,6 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type {
   IAgentAtWork,
   ICellRecord,
-  IDocument,
   IExecution,
   IWaitingFor
 } from '../../tokens';
@@ -10,11 +9,11 @@ import {
   attachedText,
   cellDuration,
   changedText,
-  documentText,
   doingText,
   elapsedText,
   firstLine,
   heldText,
+  notWrittenText,
   ownerText,
   plainName,
   recordPeopleText,
@@ -216,23 +215,12 @@ describe('recordPeopleText', () => {
   });
 });
 
-describe('documentText', () => {
+describe('notWrittenText', () => {
   it.each([
-    [{ status: 'not_written', reason: 'It is read-only.' }, /read-only/],
-    [{ status: 'not_written' }, /^No cell written to a\.ipynb$/]
-  ] as [Partial<IDocument>, RegExp][])('says of %j', (given, sentence) => {
-    const document: IDocument = {
-      path: 'a.ipynb',
-      cell_id: 'c',
-      via: null,
-      status: 'written',
-      outputs: 'inert',
-      reason: null,
-      placement: null,
-      follows: [],
-      ...given
-    };
-    expect(documentText(document, trans)).toMatch(sentence);
+    ['It is read-only.', 'No cell written to a.ipynb: It is read-only.'],
+    [null, 'No cell written to a.ipynb']
+  ])('gives the reason %p', (reason, sentence) => {
+    expect(notWrittenText({ path: 'a.ipynb', reason }, trans)).toBe(sentence);
   });
 });
 
