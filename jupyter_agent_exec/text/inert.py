@@ -187,7 +187,7 @@ def _says_nothing(kept: dict[str, Any]) -> bool:
 def _held_note(held: Sequence[str]) -> dict[str, Any]:
     kinds = dict.fromkeys(kind_of(what) for what in held)
     named = ", ".join(kinds)
-    return {"text/plain": f"[{named} hidden until you show the outputs]"}
+    return {"text/plain": f"[{named} hidden until you accept the outputs]"}
 
 
 _KINDS: Final = (

@@ -274,7 +274,7 @@ def test_lines_of_a_text_may_be_a_list() -> None:
 )
 def test_what_is_active_or_unknown_is_held_and_named(mimetype: str) -> None:
     copy, held = of_data({mimetype: "alert(1)"}, {mimetype: {"isolated": True}})
-    said = f"[{kind_of(mimetype)} hidden until you show the outputs]"
+    said = f"[{kind_of(mimetype)} hidden until you accept the outputs]"
     assert copy["data"] == {"text/plain": said}
     assert copy["metadata"] == {}
     assert held == [mimetype]
@@ -294,7 +294,9 @@ def test_html_that_shows_nothing_without_its_script_is_held() -> None:
     copy, held = of_data(
         {"application/vnd.plotly.v1+json": {}, "text/html": "<div id=a></div><script>p()</script>"}
     )
-    assert copy["data"] == {"text/plain": "[Plotly chart, HTML hidden until you show the outputs]"}
+    assert copy["data"] == {
+        "text/plain": "[Plotly chart, HTML hidden until you accept the outputs]"
+    }
     assert held
 
 
@@ -403,7 +405,7 @@ def test_fields_that_are_not_of_the_format_are_dropped() -> None:
 
 def test_an_output_of_an_unknown_kind_is_held() -> None:
     (copy,), held = inert([{"output_type": "update", "data": {"text/html": "x"}}])
-    assert copy["data"]["text/plain"] == "[Output hidden until you show the outputs]"
+    assert copy["data"]["text/plain"] == "[Output hidden until you accept the outputs]"
     assert held
 
 
