@@ -27,29 +27,25 @@ from ..errors import (
 from ..mcp.endpoint import MAX_BODY_BYTES
 from .grants import Grant
 from .handlers import ServiceHandler
-from .user_servers import GONE, NOT_RUNNING, STOPS, Progress, ServerUnavailable, problem_of
+from .user_servers import (
+    GONE,
+    NOT_RUNNING,
+    STOPS,
+    Progress,
+    ServerUnavailable,
+    pieces,
+    problem_of,
+    read,
+)
 
 SEND_TIMEOUT: Final = 60.0
 """Seconds within which the client must accept each piece."""
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
-FORWARDED: Final = (
-    "accept",
-    "content-type",
-    "last-event-id",
-    "user-agent",
-)
+FORWARDED: Final = ("accept", "content-type", "last-event-id", "user-agent")
 """Headers of a request that the person's server gets, besides those of MCP."""
-NOT_ANSWERED: Final = (
-    "connection",
-    "content-encoding",
-    "content-length",
-    "date",
-    "server",
-    "set-cookie",
-    "transfer-encoding",
-)
-"""Headers of a response that the client does not get: of the connection, or not for it."""
+ANSWERED: Final = ("cache-control", "content-type", "retry-after", "x-accel-buffering")
+"""Headers of a response that the client gets, besides those of MCP."""
 FAILED: Final = -32000
 """JSON-RPC's code for errors of a server's own."""
 START_SHARE: Final = 1e-6
@@ -159,12 +155,9 @@ class McpHandler(ServiceHandler):
     async def _forward(self, grant: Grant, credential: str) -> None:
         url = f"{self.servers.url(grant.username, grant.server_name)}/mcp"
         headers = {
-            name: value
-            for name, value in self.request.headers.items()
-            if name.lower() in FORWARDED or name.lower().startswith("mcp-")
+            name: value for name, value in self.request.headers.items() if _is_of(name, FORWARDED)
         } | {
             "Authorization": f"Bearer {credential}",
-            "Accept-Encoding": "identity",
             "Host": self.request.host,
         }
         method = self.request.method or ""
@@ -193,31 +186,32 @@ class McpHandler(ServiceHandler):
     async def _pass(self, response: httpx2.Response, grant: Grant) -> None:
         """Pass a response on."""
         kind = _kind(response)
+        content = None
         if response.status_code >= HTTPStatus.MULTIPLE_CHOICES:
-            await _read(response)
-            problem = problem_of(response)
+            content = await read(response)
+            problem = problem_of(content)
             if response.status_code == HTTPStatus.UNAUTHORIZED and problem is not None:
                 await self.grants.end(grant.token.id)
                 raise TokenRefused(problem.message)
             if kind != JSON or response.status_code == NOT_RUNNING:
                 raise ServerUnavailable(f"{GONE} (HTTP {response.status_code})")
         if self._is_streaming and kind != EVENT_STREAM:
-            await self._finish_message(msgspec.json.decode(await _read(response)))
+            await self._finish_message(msgspec.json.decode(content or await read(response)))
             return
         if not self._is_streaming:
             self.set_status(response.status_code)
             self.clear_header("Content-Type")
             for name, value in response.headers.items():
-                if name.lower() not in NOT_ANSWERED:
+                if _is_of(name, ANSWERED):
                     self.set_header(name, value)
             if kind == EVENT_STREAM:
                 self._is_streaming = True
                 await self.flush()
-        try:
-            async for piece in response.aiter_bytes():
+        if content is not None:
+            await deliver(self, content, SEND_TIMEOUT)
+        else:
+            async for piece in pieces(response):
                 await deliver(self, piece, SEND_TIMEOUT)
-        except httpx2.HTTPError as error:
-            raise ServerUnavailable(GONE) from error
         await self.finish()
 
     async def _tell(self, told: Progress) -> None:
@@ -269,8 +263,5 @@ def _kind(response: httpx2.Response) -> str:
     return str(response.headers.get("Content-Type", "")).partition(";")[0]
 
 
-async def _read(response: httpx2.Response) -> bytes:
-    try:
-        return await response.aread()
-    except httpx2.HTTPError as error:
-        raise ServerUnavailable(GONE) from error
+def _is_of(name: str, names: tuple[str, ...]) -> bool:
+    return name.lower() in names or name.lower().startswith("mcp-")

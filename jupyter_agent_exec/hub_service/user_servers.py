@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import httpx2
@@ -24,6 +24,8 @@ READ_TIMEOUT: Final = 60.0
 """Seconds. While a server starts, the hub sends something every few seconds."""
 NOT_RUNNING: Final = HTTPStatus.FAILED_DEPENDENCY
 """How the hub answers in the place of a server that does not run."""
+MAX_ANSWER_BYTES: Final = 8 * 2**20
+"""An answer that is read whole has at most this: the MCP endpoint's answers are below 1 MiB."""
 
 GONE: Final = (
     "Your Jupyter server stopped, or cannot be reached. Your next call starts it again if it does "
@@ -47,6 +49,18 @@ class PassphraseNeeded(Forbidden):
     """The person's server asks for its passphrase, or for another one."""
 
     code = "passphrase_required"
+
+
+class Answer(NamedTuple):
+    """An answer that was read whole."""
+
+    status_code: int
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status_code < 300
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -84,6 +98,7 @@ class UserServers:
         self._own = {"Authorization": f"token {api_token}"}
         self._http = httpx2.AsyncClient(
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # none of anybody's
+            headers={"Accept-Encoding": "identity"},
             trust_env=False,
             timeout=httpx2.Timeout(READ_TIMEOUT, pool=None),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
@@ -128,6 +143,7 @@ class UserServers:
             async with self._http.stream("GET", f"{url}/progress", headers=self._own) as answered:
                 if not answered.is_success:
                     raise ServerUnavailable(f"Your server is not started. {_why(started)}")
+                _check_encoding(answered)
                 async for event in httpx2.EventSource(answered):
                     told = msgspec.json.decode(event.data, type=Progress)
                     if told.failed:
@@ -171,7 +187,7 @@ class UserServers:
         answered = await self._ask("POST", f"{url}/tokens", headers, asked)
         if answered.status_code == HTTPStatus.CREATED:
             return msgspec.json.decode(answered.content, type=MintedToken)
-        problem = problem_of(answered)
+        problem = problem_of(answered.content)
         if problem is None:
             raise ServerUnavailable(
                 f"Your server gives no agent token ({answered.status_code}). Does it run, and is "
@@ -211,23 +227,64 @@ class UserServers:
 
     async def _ask(
         self, method: str, url: str, headers: dict[str, str], body: msgspec.Struct | None = None
-    ) -> httpx2.Response:
+    ) -> Answer:
         content = None if body is None else msgspec.json.encode(body)
         try:
-            return await self._http.request(method, url, headers=headers, content=content)
+            async with self._http.stream(method, url, headers=headers, content=content) as answered:
+                return Answer(answered.status_code, await read(answered))
         except httpx2.HTTPError as error:
             raise ServerUnavailable("The hub does not answer; try again in a minute.") from error
 
 
-def problem_of(answered: httpx2.Response) -> Problem | None:
+async def read(answered: httpx2.Response) -> bytes:
+    """Read a whole answer, which a person's server may make as large as it likes.
+
+    Raises
+    ------
+    ServerUnavailable
+        It is larger than `MAX_ANSWER_BYTES`, compressed, or the connection broke.
+    """
+    content = bytearray()
+    async for piece in pieces(answered):
+        content += piece
+        if len(content) > MAX_ANSWER_BYTES:
+            raise ServerUnavailable(
+                f"Your Jupyter server's answer has more than {MAX_ANSWER_BYTES:,} bytes."
+            )
+    return bytes(content)
+
+
+async def pieces(answered: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield an answer as it arrives. The next piece is read when the last one was taken.
+
+    Raises
+    ------
+    ServerUnavailable
+        It is compressed, or the connection broke.
+    """
+    _check_encoding(answered)
+    try:
+        async for piece in answered.aiter_raw():
+            yield piece
+    except httpx2.HTTPError as error:
+        raise ServerUnavailable(GONE) from error
+
+
+def _check_encoding(answered: httpx2.Response) -> None:
+    """Refuse an answer that could be a thousand times as large as what arrives of it."""
+    if answered.headers.get("Content-Encoding", "identity") != "identity":
+        raise ServerUnavailable("Your Jupyter server's answer is compressed, without being asked.")
+
+
+def problem_of(content: bytes) -> Problem | None:
     """Return what an answer of our own routes says is wrong; None if it is not theirs."""
     try:
-        return msgspec.json.decode(answered.content, type=Problem)
+        return msgspec.json.decode(content, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def _why(answered: httpx2.Response) -> str:
+def _why(answered: Answer) -> str:
     """Return what the hub or a server says about a refusal."""
     try:
         said = json.loads(answered.content)["message"]
