@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import nbformat
 import pytest
 
@@ -16,6 +17,7 @@ from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.records import KINDS
 from tests.asking import Agent
 from tests.journal.recorded import PERSON, new_history
+from tests.journal.test_notebook import SCHEMA
 
 WRITTEN = Path(__file__).parent / "history_0_1"
 JOURNALS = sorted(WRITTEN.glob("sessions/*/journal.jsonl"))
@@ -98,6 +100,7 @@ async def test_each_session_exports_with_what_went_as_plain_entries(agent: Agent
     for session_id in SESSIONS:
         exported = (await agent.get(f"sessions/{session_id}/notebook")).json
         nbformat.validate(exported)
+        jsonschema.Draft202012Validator(SCHEMA).validate(exported)
         events = {event["n"]: event for event in exported["metadata"]["agent_exec"]["events"]}
         for entry in unknown(session_id):
             assert events[entry["n"]].items() >= entry.items()
@@ -117,5 +120,5 @@ def test_what_it_holds_can_be_erased(history_dir: Path) -> None:
     for journal in history_dir.glob("sessions/*/journal.jsonl"):
         opened, *others = journal.read_text().splitlines()
         if json.loads(opened)["entry"]["agent"]["name"] == "analyst":
-            assert not any('"payloads"' in line for line in others)
+            assert not any(',"payloads":{' in line for line in others)
     assert verify_history(history_dir).outcome is Outcome.WHOLE
