@@ -18,11 +18,10 @@ from .sink_settings import make_sinks
 
 if TYPE_CHECKING:
     from .signer import Signer
-    from .timestamps import Timestamper
 
 
 class AuditTraits(HasTraits):
-    """The traits of signatures, timestamps and sinks."""
+    """The traits of signatures and sinks."""
 
     sinks = List(
         Dict(),
@@ -60,29 +59,6 @@ class AuditTraits(HasTraits):
         signed when the session ends.""",
     )
 
-    timestamp_authority = Unicode(
-        config=True,
-        help="""URL of an authority after RFC 3161 that timestamps the heads of the record's chains,
-        such as `https://tsa.example.org`. It gets a hash, nothing of the record. Needs the extra
-        `signing`. Default: none.""",
-    )
-    timestamp_interval = Float(
-        3600,
-        min=0.1,
-        config=True,
-        help="Seconds between two timestamps. Each is of all heads that have changed.",
-    )
-
-    @validate("timestamp_authority")
-    def _check_timestamp_authority(self, proposal: Bunch) -> str:
-        if proposal.value and not proposal.value.startswith(("http://", "https://")):
-            raise TraitError("timestamp_authority: this is not an http:// or https:// URL.")
-        if proposal.value and find_spec("rfc3161_client") is None:
-            raise TraitError(
-                "timestamp_authority: pip install 'jupyter-agent-exec[signing]' first."
-            )
-        return str(proposal.value)
-
     @validate("sign_heads")
     def _check_sign_heads(self, proposal: Bunch) -> bool:
         if proposal.value and find_spec("cryptography") is None:
@@ -97,18 +73,17 @@ class AuditTraits(HasTraits):
 
 
 class AuditLeaf(Leaf):
-    """Signs the record of a server, has it timestamped, and copies it to sinks."""
+    """Signs the record of a server, and copies it to sinks."""
 
     traits = AuditTraits
     settings: AuditTraits
     _loop: asyncio.AbstractEventLoop | None = None
     _signer: Signer | None = None
-    _timestamper: Timestamper | None = None
 
     def attach(self, services: Services) -> dict[str, object]:
         """Make what follows the history."""
         history = services.history
-        publish = partial(services.activity.publish, "approvals", None)
+        publish = partial(services.activity.publish, "approvals")
 
         def sinks_changed() -> None:
             """Let pages read again which sinks fail; called in a sink's thread."""
@@ -125,8 +100,6 @@ class AuditLeaf(Leaf):
         if self.settings.sign_heads:
             self._signer = self._make_signer(history)
             history.closed.append(self._signer.stop)
-        if self.settings.timestamp_authority:
-            self._timestamper = self._make_timestamper(history)
         return {}
 
     def start(self) -> None:
@@ -134,14 +107,10 @@ class AuditLeaf(Leaf):
         self._loop = asyncio.get_running_loop()
         if self._signer is not None:
             self._signer.start()
-        if self._timestamper is not None:
-            self._timestamper.start()
 
     async def stop(self) -> None:
         """Stop to tell pages of sinks. The signer ends with the history."""
         self._loop = None
-        if self._timestamper is not None:
-            self._timestamper.stop()
 
     def _make_signer(self, history: History) -> Signer:
         """Create what signs the heads of the history; a key that was handed in is read now."""
@@ -153,10 +122,3 @@ class AuditLeaf(Leaf):
         handed_in = SigningKey(Path(settings.signing_key)) if settings.signing_key else None
         load_key = make if handed_in is None else lambda: handed_in
         return Signer(history, load_key, settings.signing_interval, self.log)
-
-    def _make_timestamper(self, history: History) -> Timestamper:
-        """Create what has the heads of the history timestamped."""
-        from .timestamps import Timestamper
-
-        address, interval = self.settings.timestamp_authority, self.settings.timestamp_interval
-        return Timestamper(history, address, interval, self.log)

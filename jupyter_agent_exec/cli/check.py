@@ -11,7 +11,7 @@ from pathlib import Path
 from jupyter_core.paths import jupyter_data_dir
 
 from ..journal.heads import key_id
-from ..journal.proofs import Claim, Held, export_claim, hold, hold_export, timestamped
+from ..journal.proofs import Held, export_claim, hold, hold_export
 from ..journal.verify import (
     Outcome,
     Report,
@@ -54,15 +54,13 @@ examples:
 
 
 def _options(parser: ArgumentParser) -> None:
-    what = "a history's folder, a session's id, a journal or ledger, or an exported notebook; "
-    option(parser, "[WHAT]", what + "by default the history")
+    what = "the folder of a history or of a sink, a session's id, a journal or ledger, or an "
+    option(parser, "[WHAT]", what + "exported notebook; by default the history")
     option(parser, "--history DIR", "the history's folder (agent_exec in Jupyter's data)")
     journal = "the journal of an exported notebook, if it is not in the history"
     option(parser, "--journal FILE", journal)
     head = "a chain head that you kept elsewhere; proves that nothing is cut off"
     option(parser, "--head HASH", head)
-    authority = "the certificates, in PEM, of the timestamp authorities that you trust"
-    option(parser, "--authority FILE", authority)
     key = "the public key that must have signed it: a PEM file or the key's SHA-256; from "
     key += "elsewhere, not from the history; more than once for several"
     option(parser, "--key KEY", key, repeated=True)
@@ -117,13 +115,13 @@ def _key(word: str) -> str:
 def _checked(
     arguments: Namespace, head: str | None, keys: list[str], console: Console
 ) -> tuple[Report, Held]:
-    """Check what the arguments name."""
+    """Check what the arguments name, and say against whom it holds."""
     try:
         path = Path(arguments.what or "")
         if path.suffix == ".ipynb" and path.is_file():
             return _checked_notebook(arguments, path, head, keys)
         report = _checked_history(arguments, head, console)
-        return report, _held(arguments, report, keys, [])
+        return report, hold(report, keys=keys)
     except ImportError as error:
         raise UsageError(
             "There are signatures, and what checks them is not installed: "
@@ -161,19 +159,7 @@ def _checked_notebook(
     report.findings.extend(each for each in known.findings if each not in report.findings)
     report.journals, report.entries, report.chains = known.journals, known.entries, known.chains
     claim = export_claim(path, report)
-    return report, _held(arguments, report, keys, [] if claim is None else [claim])
-
-
-def _held(arguments: Namespace, report: Report, keys: list[str], claims: list[Claim]) -> Held:
-    """Say against whom the chains of a report hold, with what the arguments name."""
-    certificates = Path(arguments.authority).read_bytes() if arguments.authority else None
-    if certificates is not None and b"BEGIN CERTIFICATE" not in certificates:
-        raise UsageError(f"--authority: {arguments.authority} holds no certificate in PEM.")
-    stamped, notes = timestamped(report, certificates)
-    claims = [*claims, *stamped]
-    held = hold(report, keys=keys, claims=claims)
-    held.notes += notes
-    return held
+    return report, hold(report, keys=keys, claims=[] if claim is None else [claim])
 
 
 def _of_journal(journal: Path, head: str | None) -> Report:

@@ -1,19 +1,17 @@
-"""Defines, to the byte, what is signed and timestamped. The code that signs and `verify` share it.
+"""Defines, to the byte, what is signed. The code that signs and `verify` share it.
 
 It uses only the standard library and `chain`. A signature is an object whose other fields are
 signed by Ed25519, as canonical bytes: `format`, `chain` (the id of a session, or the name of a
 ledger), `length`, `head`, `at` and `key`, the SHA-256 of the public key in DER. `public_key` and
 `signature`, in base64, are not signed. The signature of an export also has `cells`, the id and the
 digest of each cell in order, and `metadata`, the digest of the notebook's metadata.
-
-A timestamp is of the root of a Merkle tree over heads, hashed as in RFC 6962.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +23,6 @@ EXPORT: Final = "jupyter-agent-exec/export/1"
 """The `format` of the signature of an exported notebook."""
 PRIVATE_KEY: Final = "signing-key.pem"
 """The file in the history's folder that holds the private key, unless a key was handed in."""
-
-TIMESTAMPS: Final = "timestamps"
-"""The folder in the history's folder with timestamps: in each file, in JSON, `heads`, the chain,
-length and head of each leaf in order, and `response`, the authority's answer in base64."""
 
 
 def chain_name(journal: Path) -> str:
@@ -124,18 +118,3 @@ def _normal(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else value if value - value == 0 else None
     return value
-
-
-def leaf(chain: str, length: int, head: str) -> bytes:
-    """Return the hash of a head in the tree that is timestamped."""
-    named = canonical({"chain": chain, "length": length, "head": head})
-    return hashlib.sha256(b"\0" + named).digest()
-
-
-def merkle_root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root of the tree over one or more leaves."""
-    if len(leaves) == 1:
-        return leaves[0]
-    middle = 1 << ((len(leaves) - 1).bit_length() - 1)
-    below = merkle_root(leaves[:middle]) + merkle_root(leaves[middle:])
-    return hashlib.sha256(b"\1" + below).digest()

@@ -1,10 +1,9 @@
 """Says against whom a record holds: who else says what its chains were, and up to which entry.
 
 A hash chain shows that single entries are as they were written. Whoever can write all files can
-write a whole history anew. So this compares the chains that `verify` has read with what others say
-of them: signatures of their heads, whose key the reader may know from elsewhere, and witnesses,
-which got copies, and timestamps of an authority. Like `verify`, it
-shares with the code that writes only the definition of what is signed.
+write a whole history anew. So this compares the chains that `verify` has read with the signatures
+of their heads, whose key the reader may know from elsewhere. Like `verify`, it shares with the code
+that writes only the definition of what is signed.
 """
 
 from __future__ import annotations
@@ -14,53 +13,34 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from ..text.counts import counted
 from .heads import (
     EXPORT,
     HEAD,
     PRIVATE_KEY,
-    TIMESTAMPS,
     cell_digest,
     key_id,
-    leaf,
-    merkle_root,
     metadata_digest,
     signatures_path,
     signed_bytes,
 )
 from .verify import Outcome, ReadChain, Report, end_in, shown
 
-Kind = Literal["signed", "timestamped", "witnessed"]
-_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-
 _FIELDS: Final = ("format", "chain", "head", "at", "key", "public_key", "signature")
 
 
 class Claim(NamedTuple):
-    """Somebody says that a chain had a head."""
+    """A signature says that a chain had a head."""
 
-    kind: Kind
     by: str
-    """The id of a key, the name of an authority, or the place of a witness."""
+    """The id of the key."""
     chain: str
     length: int
     head: str
     at: str
-    """When it was said; for a witness, when the entry was written."""
-
-    @property
-    def by_whom(self) -> str:
-        """Who says it, in words."""
-        return f"key {short(self.by)}" if self.kind == "signed" else self.by
-
-    @property
-    def told(self) -> str:
-        """What was said, for the end of a sentence."""
-        if self.kind == "witnessed":
-            return f"the witness {self.by} has"
-        return f"{self.by_whom} {self.kind} at {self.at}"
+    """When it was signed."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -69,15 +49,15 @@ class HeldChain:
 
     name: str
     entries: int
-    held: dict[Kind, Claim] = field(default_factory=dict)
-    """The claim of each kind that goes furthest."""
+    signed: Claim | None = None
+    """The signature that goes furthest."""
     unheld_since: str | None = None
     """When the first entry was written that only the hash chain holds; None if there is none."""
 
     @property
     def held_entries(self) -> int:
-        """How many entries something else than the hash chain holds."""
-        return max((claim.length for claim in self.held.values()), default=0)
+        """How many entries a signature holds."""
+        return 0 if self.signed is None else self.signed.length
 
 
 @dataclass(kw_only=True, slots=True)
@@ -93,32 +73,28 @@ class Held:
 
     def paragraph(self) -> str:
         """Return it in a few sentences."""
-        paragraphs = list(filter(None, map(self._told, _KINDS)))
-        if not paragraphs:
-            paragraphs = [
+        if not any(chain.signed for chain in self.chains):
+            chains_alone = (
                 "Only hash chains hold it: they show whether single entries were changed, not "
                 "whether somebody wrote the whole history anew."
-            ]
-            return " ".join([*paragraphs, *self.notes])
-        return " ".join([*paragraphs, *self._key_notes(), *self.notes, *self._unheld()])
+            )
+            return " ".join([chains_alone, *self.notes])
+        return " ".join([self._signed(), *self._key_notes(), *self.notes, *self._unheld()])
 
-    def _told(self, kind: Kind) -> str | None:
-        claims = [chain.held[kind] for chain in self.chains if kind in chain.held]
-        if not claims:
-            return None
-        by = " and ".join(dict.fromkeys(claim.by_whom for claim in claims))
+    def _signed(self) -> str:
+        claims = [chain.signed for chain in self.chains if chain.signed is not None]
+        by = " and ".join(dict.fromkeys(f"key {short(claim.by)}" for claim in claims))
         last = max(claim.at for claim in claims)
         if len(self.chains) == 1:
             reached = f"until entry {claims[0].length - 1} of {self.chains[0].entries - 1}"
         else:
-            ends = sum(1 for chain in self.chains if _length(chain, kind) == chain.entries)
+            ends = sum(1 for chain in self.chains if chain.held_entries == chain.entries)
             chains = counted(len(self.chains), "chain")
             reached = f"{len(claims)} of {chains}, {ends} of them to their ends"
-        when = "the last entry is of" if kind == "witnessed" else "the last time at"
-        return f"{kind.capitalize()} by {by}: {reached}; {when} {last}."
+        return f"Signed by {by}: {reached}; the last time at {last}."
 
     def _key_notes(self) -> list[str]:
-        used = {c.held["signed"].by for c in self.chains if "signed" in c.held}
+        used = {chain.signed.by for chain in self.chains if chain.signed is not None}
         if any(self.keys.get(key) == "found" for key in used):
             return [
                 "The key is known only from what was verified: whoever wrote it anew could sign it "
@@ -146,7 +122,7 @@ class Held:
                 {
                     "chain": chain.name,
                     "entries": chain.entries,
-                    **{kind: _claim_as_json(chain.held.get(kind)) for kind in _KINDS},
+                    "signed": _claim_as_json(chain.signed),
                     "unheld_since": chain.unheld_since,
                     "unheld_from": chain.held_entries if chain.unheld_since else None,
                 }
@@ -161,17 +137,13 @@ def _claim_as_json(claim: Claim | None) -> dict[str, object] | None:
     return {"by": claim.by, "entries": claim.length, "at": claim.at}
 
 
-def _length(chain: HeldChain, kind: Kind) -> int:
-    return chain.held[kind].length if kind in chain.held else 0
-
-
 def short(key: str) -> str:
     """Return a key's id as it is shown."""
     return f"{key[:16]}…"
 
 
 def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] = ()) -> Held:
-    """Compare the chains of a report with what others say of them; add findings to the report.
+    """Compare the chains of a report with their signatures; add findings to the report.
 
     Parameters
     ----------
@@ -193,25 +165,15 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
                 good[chain.name].append(claim)
     trusted = _known_keys(good, chains.values(), keys)
     held = Held(keys=trusted)
-    best: dict[Kind, dict[str, Claim | None]] = {}
-    for kind in _KINDS:
-        best[kind] = {
-            name: _furthest(
-                each
-                for each in said
-                if each.kind == kind and (kind != "signed" or each.by in trusted)
-            )
-            for name, said in good.items()
-        }
-        _add_closed(best[kind], chains.values())
+    best = {
+        name: _furthest(claim for claim in said if claim.by in trusted)
+        for name, said in good.items()
+    }
+    _add_closed(best, chains.values())
     if keys or any(_named(chain) for chain in chains.values()):
-        _expect(best["signed"], chains, trusted, bool(keys), report)
+        _expect(best, chains, trusted, bool(keys), report)
     for path, chain in chains.items():
-        made = HeldChain(name=chain.name, entries=len(chain))
-        for kind in _KINDS:
-            furthest = best[kind][chain.name]
-            if furthest is not None:
-                made.held[kind] = furthest
+        made = HeldChain(name=chain.name, entries=len(chain), signed=best[chain.name])
         if made.held_entries < made.entries:
             made.unheld_since = chain.time(made.held_entries)
         held.chains.append(made)
@@ -265,7 +227,7 @@ def signed_claim(signature: Any, kind: str) -> Claim:
         raise ValueError("its key has another id")
     _check_ed25519(signature)
     at, key = shown(signature["at"]), signature["key"]
-    return Claim("signed", key, signature["chain"], length, signature["head"], at)
+    return Claim(key, signature["chain"], length, signature["head"], at)
 
 
 def _check_ed25519(signature: dict[str, Any]) -> None:
@@ -285,13 +247,13 @@ def _check_ed25519(signature: dict[str, Any]) -> None:
 
 
 def _agrees(claim: Claim, path: Path, chain: ReadChain, report: Report) -> bool:
-    """Return whether a chain has the head that somebody says it had; add a finding if not."""
-    n = claim.length - 1
+    """Return whether a chain has the head that was signed; add a finding if not."""
+    n, told = claim.length - 1, f"key {short(claim.by)} signed at {claim.at}"
     if n >= len(chain):
-        message = f"It ends before entry {n}, which {claim.told}."
+        message = f"It ends before entry {n}, which {told}."
         report.add(Outcome.TRUNCATED, path, len(chain), message)
     elif chain.hash(n) != claim.head:
-        message = f"Entry {n}, or one before it, is not what {claim.told}: it was written anew."
+        message = f"Entry {n}, or one before it, is not what {told}: it was written anew."
         report.add(Outcome.ALTERED, path, n, message)
     else:
         return True
@@ -312,8 +274,7 @@ def _known_keys(
 ) -> dict[str, str]:
     """Return the keys that count, and how each is known."""
     if not given:
-        signed = (claim for said in good.values() for claim in said if claim.kind == "signed")
-        return dict.fromkeys((claim.by for claim in signed), "found")
+        return dict.fromkeys((claim.by for said in good.values() for claim in said), "found")
     trusted = dict.fromkeys(given, "given")
     count = 0
     while len(trusted) != count:
@@ -365,73 +326,12 @@ def _expect(
         if best[chain.name] is not None:
             continue
         if chain.ledger:
-            is_expected = is_given or bool(_named(chain))
+            is_expected = is_given or bool(_named(chain) and path.is_file())  # sinks get none
         else:
             is_expected = chain.name in listed or (is_given and not has_ledger)
         if is_expected:
             by = f"key {short(next(iter(trusted)))}" if is_given else "the key that a ledger names"
             report.add(Outcome.MISSING, path, None, f"There is no signature of it by {by}.")
-
-
-def timestamped(report: Report, certificates: bytes | None) -> tuple[list[Claim], list[str]]:
-    """Return what timestamps say of the chains of a report, and what else the reader has to know.
-
-    Parameters
-    ----------
-    certificates
-        In PEM, those of the authorities that the reader trusts; None: no timestamp can be checked.
-
-    Raises
-    ------
-    ImportError
-        There are timestamps, and the package that checks them is not installed.
-    ValueError
-        These are no certificates.
-    """
-    names = {chain.name for chain in report.chains.values()}
-    folders = {
-        folder
-        for path in report.chains
-        for folder in path.resolve().parents[0 if path.name.startswith("ledger-") else 2 :][:1]
-    }
-    claims: list[Claim] = []
-    unchecked = 0
-    for path in sorted(file for folder in folders for file in (folder / TIMESTAMPS).glob("*.json")):
-        try:
-            kept = json.loads(path.read_bytes())
-            heads = [(str(name), int(length), str(head)) for name, length, head in kept["heads"]]
-            if names.isdisjoint(name for name, _, _ in heads):
-                continue
-            if certificates is None:
-                unchecked += 1
-                continue
-            root = merkle_root([leaf(*each) for each in heads])
-            by, at = _check_timestamp(base64.b64decode(kept["response"]), root, certificates)
-            claims += [Claim("timestamped", by, *each, at) for each in heads]
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            message = f"It is not a genuine timestamp of an authority that you trust: {error}."
-            report.add(Outcome.ALTERED, path, None, message)
-    note = f"It has {counted(unchecked, 'timestamp')}. To check, give --authority."
-    return claims, [note] if unchecked else []
-
-
-def _check_timestamp(response: bytes, root: bytes, certificates: bytes) -> tuple[str, str]:
-    """Return who timestamped a root, and when; ValueError if nobody who is trusted did."""
-    from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificates
-    from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
-
-    decoded = decode_timestamp_response(response)
-    try:
-        roots = load_pem_x509_certificates(certificates)
-        VerifierBuilder(roots=roots).build().verify_message(decoded, root)
-    except VerificationError as error:
-        raise ValueError(str(error)) from error
-    (signer,) = decoded.signed_data.signer_infos
-    embedded = map(load_der_x509_certificate, decoded.signed_data.certificates)
-    names = [each.subject for each in embedded if each.serial_number == signer.serial_number]
-    by = names[0] if names else signer.issuer
-    at = decoded.tst_info.gen_time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    return shown(by.rfc4514_string()), at
 
 
 def export_claim(notebook: Path, report: Report) -> Claim | None:
@@ -470,7 +370,7 @@ def hold_export(notebook: Path, *, keys: Collection[str] = ()) -> tuple[Report, 
         chains=[chain], keys=dict.fromkeys(keys or [claim.by], "given" if keys else "found")
     )
     if claim.by in held.keys:
-        chain.held["signed"] = claim
+        chain.signed = claim
     else:
         message = f"It is signed by key {short(claim.by)}, which is not the one that you gave."
         report.add(Outcome.MISSING, notebook, None, message)
