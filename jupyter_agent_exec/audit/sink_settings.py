@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import platform
-import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -95,46 +94,9 @@ class PostgreSQL(CommonSettings, frozen=True, kw_only=True, tag="postgresql"):
         return PostgreSQLSink(self, self.address, self.schema)
 
 
-class Syslog(CommonSettings, frozen=True, kw_only=True, tag="syslog"):
-    """A syslog server."""
+_Kinds = Folder | ObjectStore | PostgreSQL
 
-    name: _Name = "syslog"
-    host: str
-    port: Annotated[int, Meta(ge=1, le=65_535)] = 6514
-    tls: bool = True
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    max_message_bytes: Annotated[int, Meta(ge=480)] = 8192
-
-    def make(self) -> Sink:
-        """Return the sink."""
-        from .syslog import SyslogSink
-
-        context = None
-        if self.tls:
-            context = ssl.create_default_context(cafile=self.ca_file)
-            if self.certificate_file is not None:
-                context.load_cert_chain(self.certificate_file, self.key_file)
-        return SyslogSink(self, self.host, self.port, context, self.max_message_bytes)
-
-
-class Otlp(CommonSettings, frozen=True, kw_only=True, tag="otlp"):
-    """An OpenTelemetry collector."""
-
-    name: _Name = "otlp"
-    address: Annotated[str, Meta(pattern=r"\Ahttps?://")]
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    certificate_file: str | None = None
-
-    def make(self) -> Sink:
-        """Return the sink."""
-        from .otlp import OtlpSink
-
-        return OtlpSink(self, self.address, self.headers, self.certificate_file)
-
-
-_Kinds = Folder | ObjectStore | Otlp | PostgreSQL | Syslog
+_REMOVED = ("otlp", "syslog")
 
 
 def make_sinks(configured: Sequence[object]) -> list[Sink]:
@@ -148,6 +110,12 @@ def make_sinks(configured: Sequence[object]) -> list[Sink]:
     sinks: list[Sink] = []
     for index, options in enumerate(configured):
         place = f"sinks[{index}]"
+        kind = options.get("kind") if isinstance(options, dict) else None
+        if kind in _REMOVED:
+            raise ValueError(
+                f"{place}.kind: there is no {kind!r} any more. Use a 'folder': any program that "
+                "ships logs can send its files on."
+            )
         try:
             settings = msgspec.convert(options, _Kinds)
         except msgspec.ValidationError as error:
@@ -160,11 +128,10 @@ def make_sinks(configured: Sequence[object]) -> list[Sink]:
         try:
             sinks.append(settings.make())
         except ImportError as error:
-            kind = str(settings.__struct_config__.tag)
             raise ValueError(
                 f"{place}.kind: {kind!r} needs a package that is not installed ({error}): "
                 f"pip install 'jupyter-agent-exec[{kind}]'."
             ) from error
-        except (OSError, ValueError) as error:  # such as a certificate that cannot be read
+        except ValueError as error:  # such as a URL that is none
             raise ValueError(f"{place}: {error}.") from error
     return sinks

@@ -41,12 +41,12 @@ from jupyter_agent_exec.audit.sink_settings import make_sinks
             "sinks[0]: Configuration key: 'colour' is not valid",
         ),
         (
-            [{"kind": "syslog", "host": "localhost", "ca_file": "/nowhere"}],
-            "sinks[0]: [Errno 2] No such file",
+            [{"kind": "syslog", "host": "localhost"}],
+            "sinks[0].kind: there is no 'syslog' any more. Use a 'folder'",
         ),
         (
-            [{"kind": "otlp", "address": "collector:4317"}],
-            "sinks[0].address: Expected `str` matching regex",
+            [{"kind": "otlp", "address": "http://collector:4318/v1/logs"}],
+            "sinks[0].kind: there is no 'otlp' any more. Use a 'folder'",
         ),
         (
             [{"kind": "folder", "path": "/a"}, {"kind": "folder", "path": "/b"}],
