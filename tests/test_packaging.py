@@ -212,8 +212,6 @@ def test_lock_files_name_no_place_to_download_from(folder: str, name: str) -> No
 
 DISTRIBUTIONS = {
     "PIL": "pillow",
-    "opentelemetry": "opentelemetry-exporter-otlp-proto-http",
-    "rfc3161_client": "rfc3161-client",
     "ulid": "python-ulid",
     "zmq": "pyzmq",
 }
@@ -232,16 +230,7 @@ imported in kernels."""
 def test_what_is_imported_is_asked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    used = (
-        "mcp",
-        "completion",
-        "hub",
-        "object-store",
-        "otlp",
-        "postgresql",
-        "provenance",
-        "signing",
-    )
+    used = ("mcp", "completion", "hub", "object-store", "postgresql", "signing")
     needed = [*project["dependencies"], *(item for name in used for item in extras[name])]
     asked = {re.split(r"[\[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
