@@ -9,11 +9,15 @@ and with the policy that people set. So a ledger that was cut at a line is detec
 cannot be detected from the files alone: that the end of an open session's journal was cut off, and
 that somebody rewrote everything. A head that was kept elsewhere (each answer carries one) detects
 both: pass it as `head`.
+
+A folder that a sink wrote is read like a history's own. It has a folder for each chain, with files
+of some lines each, and often lacks payloads, which were not sent.
 """
 
 from __future__ import annotations
 
 import enum
+import hashlib
 import hmac
 import json
 import re
@@ -26,7 +30,7 @@ from typing import Any
 
 from ..text.counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
-from .heads import signatures_path
+from .heads import chain_name, signatures_path
 
 
 class Outcome(enum.IntEnum):
@@ -62,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadChain:
-    """A chain that was read, as far as signatures, timestamps and witnesses speak of it."""
+    """A chain that was read, as far as signatures speak of it."""
 
     name: str
     """The id of the session, or the name of the ledger, as its first entry says."""
@@ -173,7 +177,7 @@ def verify_history(
     Parameters
     ----------
     folder
-        The folder with the ledgers and `sessions`.
+        The folder with the ledgers and `sessions`, or one that a sink wrote.
     head
         The head of one of its chains, kept elsewhere.
     patience
@@ -191,14 +195,16 @@ def verify_history(
     for path in on_disk:
         checked = check_chain(path, report)
         is_known = is_known or head in checked.hashes
-        unsaid += compare_session(path, path.parent.name, checked, listed, report)
+        unsaid += compare_session(path, chain_name(path), checked, listed, report)
         progress(1)
-    present = {path.parent.name for path in on_disk}
+    present = {chain_name(path) for path in on_disk}
+    is_copy = not any(folder.glob("ledger-*.jsonl"))
     for session_id in listed.sessions.keys() - present:
-        path = folder / "sessions" / session_id / "journal.jsonl"
+        own = folder / "sessions" / session_id / "journal.jsonl"
+        path = folder / session_id if is_copy else own
         if session_id in listed.removed:
             report.erased.append(f"{path}: {listed.removed[session_id]}")
-        elif not path.is_file():  # otherwise the session was opened just now
+        elif not path.exists():  # otherwise the session was opened just now
             message = "A ledger lists this session; its journal is gone."
             report.add(Outcome.MISSING, path, None, message)
     _look_again(folder, unsaid, patience, report)
@@ -210,8 +216,8 @@ def verify_history(
 
 
 def journals_of(folder: Path) -> list[Path]:
-    """Return the journals of a history's sessions, in order."""
-    return sorted(folder.glob("sessions/*/journal.jsonl"))
+    """Return the journals of a history's sessions in order, or the folders that a sink has."""
+    return sorted([*folder.glob("sessions/*/journal.jsonl"), *folder.glob("s_*/")])
 
 
 def verify_session(
@@ -276,7 +282,8 @@ def check_chain(path: Path, report: Report) -> Checked:
     report.journals += 1
     previous, expected = {GENESIS}, 0  # the hashes that the next line may follow
     blobs: set[str] = set()
-    for data, last in _lines(path):
+    is_copy = path.is_dir()
+    for data, last in _sent_lines(path) if is_copy else _lines(path):
         try:
             line = parse_line(data)
             if not data.endswith(b"\n"):
@@ -291,6 +298,15 @@ def check_chain(path: Path, report: Report) -> Checked:
             continue
         report.entries += 1
         n = line.entry.get("n")
+        if is_copy and isinstance(n, int) and n < expected:
+            report.add(Outcome.ALTERED, path, n, f"Entry {n} is here in two versions.")
+            continue
+        if is_copy and isinstance(n, int) and n > expected:
+            message = f"Entries {expected} to {n - 1} have not arrived."
+            report.add(Outcome.MISSING, path, expected, message)
+            checked.lines += [_UNREADABLE] * (n - expected)
+            checked.hashes += [""] * (n - expected)
+            previous, expected = set(), n
         if n != expected:
             report.add(
                 Outcome.ALTERED,
@@ -311,6 +327,13 @@ def check_chain(path: Path, report: Report) -> Checked:
     check_formats(path, checked, report)
     report.chains[path] = _read_chain(checked, signatures)
     erased = _erased(path, checked, report)
+    if is_copy:
+        _check_rewinds(path, report)
+        if checked.missing:
+            report.unchecked.append(
+                f"{path}: {counted(len(checked.missing), 'payload')} that are not here"
+            )
+        return checked
     for n, name in checked.missing:
         if not any(first <= n <= last for first, last in erased):
             report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
@@ -538,7 +561,8 @@ def _known_head(checked: Checked, path: Path, head: str | None, report: Report) 
 
 def _read_ledgers(folder: Path, report: Report) -> Listed:
     listed = Listed()
-    for path in sorted(folder.glob("ledger-*.jsonl")):
+    copies = (path for path in folder.glob("ledger-*") if path.is_dir())
+    for path in sorted([*folder.glob("ledger-*.jsonl"), *copies]):
         ledger = _check_ledger(path, report)
         listed.hashes.update(ledger.hashes)
         for n, line in enumerate(ledger.lines):
@@ -770,6 +794,32 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
             before = data
 
 
+def _sent_lines(folder: Path) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines of a chain that a sink got, as `_lines` does.
+
+    The files are named by their first entries. A line that was sent again is in two of them.
+    """
+    seen: set[bytes] = set()
+    for path in sorted(folder.glob("*.jsonl")):
+        for data, _ in _lines(path):
+            try:
+                line = parse_line(data)
+            except ValueError:
+                yield data, False  # which is reported
+                continue
+            entry = hashlib.sha256(line.hash.encode("ascii") + line.canonical).digest()
+            if entry not in seen:
+                seen.add(entry)
+                yield data, False
+
+
+def _check_rewinds(folder: Path, report: Report) -> None:
+    """Report each time that a journal lacked what had been sent of it, and was sent again."""
+    for path in sorted(folder.glob("rewind-*.json")):
+        message = "On its server, the journal lost what had been sent of it, or was replaced."
+        report.add(Outcome.TRUNCATED, path, None, message)
+
+
 def _check_payloads(
     path: Path,
     n: int,
@@ -789,7 +839,8 @@ def _check_payloads(
     if line.salts.keys() - {*named, line.entry.get(_unkept_field(line.entry))}:
         report.add(Outcome.ALTERED, path, n, f"Entry {n} has a salt that it does not name.")
     for name in named:
-        text, blob = line.payloads.get(name), path.parent / "blobs" / name
+        text = line.payloads.get(name)
+        blob = (path if path.is_dir() else path.parent) / "blobs" / name
         if text is None and name in checked:
             continue
         chunks: Iterable[bytes]

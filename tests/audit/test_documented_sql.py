@@ -1,7 +1,4 @@
-"""The SQL of docs/how-to/sinks.md, on a real PostgreSQL: queries, retention, partitions.
-
-No query reads a whole table, and what has been removed is no finding from then on.
-"""
+"""The SQL of docs/how-to/sinks.md, on a real PostgreSQL: checks, queries, removal."""
 
 from __future__ import annotations
 
@@ -12,26 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_agent_exec.central.archive import (
-    LEDGER_ENTRIES,
-    LINES,
-    PAYLOADS,
-    RANGES,
-    Span,
-    open_archive,
-)
-from jupyter_agent_exec.central.search import search_archive
-from jupyter_agent_exec.central.verify import verify_archive
 from msgspec.structs import replace
 from ulid import ULID
 
 from jupyter_agent_exec.audit.sink_settings import make_sinks
-from jupyter_agent_exec.journal.verify import Outcome
 from jupyter_agent_exec.types import SessionId
-from tests.audit.documented import DAY, NEXT_DAY, SESSION, blocks, queries
+from tests.audit.documented import SESSION, blocks, queries
 from tests.audit.far_sides import PostgreSQL, postgresql
-from tests.central.test_span import run_at
-from tests.journal.recorded import closed, new_history, opened
+from tests.journal.recorded import accepted, closed, finished, new_execution_id, new_history, opened
 from tests.real_server import until
 
 FILL = """
@@ -81,7 +66,10 @@ def send(cluster: PostgreSQL, folder: Path, *days: str) -> list[str]:
             at = f"{day}T09:00:00.000Z"
             id = SessionId(f"s_{ULID.from_datetime(datetime.fromisoformat(at))}")
             session = history.open_session(replace(opened(at=at), session_id=id))
-            run_at(session, 1, "read_csv('a')", at)
+            execution_id = new_execution_id()
+            entry, payload = accepted(execution_id, 1, "read_csv('a')", at=at)
+            end, payloads = finished(execution_id, [])
+            session.append([entry, replace(end, at=at)], [payload, *payloads])
             session.close(replace(closed(), at=at))
             sessions.append(str(id))
         until(lambda: set(history.copies.lags().values()) == {0})
@@ -123,23 +111,6 @@ def test_no_documented_query_reads_a_whole_table(filled, what):
     assert filled.rows(query.replace("%", "%%"))
 
 
-def test_no_query_of_verify_and_search_of_a_day_reads_a_whole_table(filled):
-    names = filled.rows("SELECT DISTINCT journal FROM agent_exec_entries WHERE at >= %s", DAY)
-    journals, count = [name for (name,) in names], len(names)
-    times = DAY, NEXT_DAY
-    ranges = RANGES.replace("%(since)s", f"'{times[0]}'").replace("%(until)s", f"'{times[1]}'")
-    some = journals[:50]
-    for read in (
-        explained(filled, ranges),
-        explained(filled, LINES, some, [0] * len(some), [5] * len(some)),
-        explained(filled, PAYLOADS, some, ["0" * 64] * len(some)),
-        explained(filled, LEDGER_ENTRIES, ["token_minted"]),
-    ):
-        assert read
-        assert not reads_all(read)
-    assert count > 50
-
-
 def test_a_query_that_reads_a_whole_table_is_found(filled):
     assert reads_all(explained(filled, "SELECT * FROM agent_exec_entries WHERE entry = 'x'"))
 
@@ -150,72 +121,66 @@ def test_an_id_of_a_moment_is_that_of_a_session_opened_then(filled):
     assert told == f"s_{ULID.from_datetime(moment)}"[:12]
 
 
-def checked(cluster: PostgreSQL, since: str | None) -> tuple[Outcome, int, list[str]]:
-    span = None if since is None else Span(datetime.fromisoformat(f"{since}T00:00:00+00:00"))
-    with open_archive(cluster.address) as archive:
-        report = verify_archive(archive, span)
-    return report.outcome, report.journals, report.unchecked
+def told(cluster: PostgreSQL) -> list[list[str]]:
+    """Return the journals that each of the checks names."""
+    cluster.do("CREATE EXTENSION IF NOT EXISTS pgcrypto")
+    [checks] = blocks("Check it with SQL")
+    return [[journal for journal, *_ in cluster.rows(check)] for check in checks]
 
 
-def removed(cluster: PostgreSQL) -> list[str]:
-    """Remove as documented; return the sessions that went on."""
-    [[function], [went_on, *deletes]] = blocks("Keep it for a time")
-    cluster.do(function)
-    found = [name for (name,) in cluster.rows(went_on)]
-    for each in deletes:
-        cluster.do(each)
-    return found
+def test_a_record_that_is_as_it_was_sent_is_whole(cluster, tmp_path):
+    fresh(cluster)
+    send(cluster, tmp_path / "one", "2026-11-20", "2026-11-21")
+    send(cluster, tmp_path / "two", "2026-11-20")
+    assert told(cluster) == [[], [], [], []]
 
 
-def test_after_sessions_of_a_time_were_removed_verify_asks_for_none_of_them(cluster, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        ("UPDATE agent_exec_entries SET entry = replace(entry, '60.0', '9') WHERE {1}", 0),
+        ("DELETE FROM agent_exec_entries WHERE {1}", 0),
+        (
+            "INSERT INTO agent_exec_entries (journal, n, hash, entry, server, type, at)"
+            " SELECT journal, n, repeat('a', 64), entry, server, type, at"
+            " FROM agent_exec_entries WHERE {1}",
+            0,
+        ),
+        ("DELETE FROM agent_exec_entries WHERE {0} AND type = 'closed'", 1),
+        ("UPDATE agent_exec_payloads SET data = '2' WHERE {0}", 2),
+    ],
+)
+def test_what_was_changed_is_named_by_its_check(cluster, tmp_path, change, check):
+    fresh(cluster)
+    one, _ = send(cluster, tmp_path / "one", "2026-11-20", "2026-11-21")
+    ours = f"journal = '{one}'"
+    cluster.do(change.format(ours, f"{ours} AND n = 1"))
+    found = told(cluster)
+    ledger = [name for name in found[check] if name.startswith("ledger-")]
+    assert set(found[check]) == ({one} if check != 1 else set(ledger))
+    assert found[check]
+    assert [each for n, each in enumerate(found) if n != check] == [[], [], []]
+
+
+def test_a_journal_that_was_sent_again_is_named(cluster, tmp_path):
+    fresh(cluster)
+    (one,) = send(cluster, tmp_path / "one", "2026-11-20")
+    journal = tmp_path / "one" / "sessions" / one / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
+    send(cluster, tmp_path / "one")
+    assert told(cluster)[3] == [one]
+
+
+def test_sessions_of_a_time_are_removed(cluster, tmp_path):
     fresh(cluster)
     old, new = send(cluster, tmp_path / "one", "2026-08-31", "2026-09-01")
-    assert checked(cluster, None)[0] is Outcome.WHOLE
-    assert removed(cluster) == []
-    ((count,),) = cluster.rows("SELECT count(*) FROM agent_exec_payloads")
-    assert (count, cluster.rows("SELECT 1 FROM agent_exec_entries WHERE journal = %s", old)) == (
-        1,
-        [],
-    )
-    assert checked(cluster, "2026-09-01")[:2] == (Outcome.WHOLE, 2)  # with the ledger
-    assert checked(cluster, None)[0] is Outcome.MISSING
-    cluster.do(f"DELETE FROM agent_exec_entries WHERE journal = '{new}'")
-    assert checked(cluster, "2026-09-01")[0] is Outcome.MISSING
-
-
-def test_partitions_take_over_a_table_that_is_written_to_and_go_as_a_whole(cluster, tmp_path):
-    fresh(cluster)
-    first = send(cluster, tmp_path / "one", "2026-11-20")
-    [[function], _] = blocks("Keep it for a time")
+    [[function], [went_on, *deletes]] = blocks("Keep it for a time")
     cluster.do(function)
-    [commands, [drop]] = blocks("Partitions")
-    cluster.do("".join(commands))
-    later = send(cluster, tmp_path / "one", "2026-12-05", "2027-01-02")
-    placed = cluster.rows(
-        "SELECT journal, tableoid::regclass::text FROM agent_exec_entries WHERE n = 0 ORDER BY at"
-    )
-    sessions = [(name, table) for name, table in placed if name.startswith("s_")]
-    parts = ("first", "2026_12", "later")
-    tables = [f"agent_exec_entries_{part}" for part in parts]
-    assert sessions == list(zip([*first, *later], tables, strict=True))
-    assert checked(cluster, None)[0] is Outcome.WHOLE
-    send(cluster, tmp_path / "one")  # comes again, and is there once
-    assert checked(cluster, None)[:2] == (Outcome.WHOLE, 4)
-    query = queries()["all of a session"].replace(SESSION, later[0])
-    assert {each["Relation Name"] for each in explained(cluster, query)} == {tables[1]}
-    cluster.do(drop)
-    assert checked(cluster, "2027-01-01")[0] is Outcome.WHOLE
-    assert checked(cluster, None)[0] is Outcome.MISSING
-    with open_archive(cluster.address) as archive:
-        assert {hit.session_id for hit in search_archive(archive, "read_csv")} == {
-            first[0],
-            later[1],
-        }
-
-
-def test_a_table_of_an_earlier_state_goes_on_working(cluster, tmp_path):
-    fresh(cluster)
-    send(cluster, tmp_path / "one", "2026-11-20")
-    cluster.do("DROP INDEX agent_exec_entries_type_at_idx")
-    send(cluster, tmp_path / "one", "2026-11-21")
-    assert checked(cluster, "2026-11-21")[:2] == (Outcome.WHOLE, 2)
+    assert cluster.rows(went_on) == []
+    for each in deletes:
+        cluster.do(each)
+    for table in ("entries", "payloads"):
+        names = cluster.rows(f"SELECT DISTINCT journal FROM agent_exec_{table}")
+        assert {name for (name,) in names if name.startswith("s_")} == {new}
+    [check] = [each for each in blocks("Check it with SQL")[0] if "AS ends" in each]
+    assert [session for _, session, _ in cluster.rows(check)] == [old]

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_agent_exec.central.archive import FolderArchive
-from jupyter_agent_exec.central.verify import verify_archive
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
@@ -89,5 +87,4 @@ def test_verify_of_a_copy_at_a_sink_names_it_too(folder: Path, tmp_path: Path) -
         name = path.parent.name if path.name == "journal.jsonl" else path.stem
         (far / name).mkdir(parents=True)
         (far / name / "0.jsonl").write_bytes(path.read_bytes())
-    with FolderArchive(far) as archive:
-        assert len(named(verify_archive(archive))) == 2
+    assert len(named(verify_history(far))) == 2
