@@ -70,6 +70,7 @@ def real_server(
     prefix: Sequence[str] = (),
     stderr: IO[str] | None = None,
     python: str = sys.executable,
+    extensions: Sequence[str] = ("jupyter_agent_exec",),
 ) -> Iterator[RealServer]:
     """Start a server, with more environment variables, as what a program starts that is named.
 
@@ -83,7 +84,7 @@ def real_server(
             *prefix,
             python,
             str(PROJECT / "tests" / "announcing_server.py"),
-            "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
+            f"--ServerApp.jpserver_extensions={dict.fromkeys(extensions, True)}",
             "--ServerApp.ip=127.0.0.1",
             f"--ServerApp.port={port}",
             "--ServerApp.open_browser=False",

@@ -82,7 +82,7 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
     if 0 < file.bytes <= asked.offset:
         told = f"{about}; it ends before offset {asked.offset:,}"
         return Answered(content=[TextContent(text=told)])
-    text = part.text or (nothing("line", asked.match) + "\n" if asked.match else "")
+    text = nothing("line", asked.match) if asked.match and not part.text else part.text
     more = "" if part.next_offset is None else f"; more: read_file(…, offset={part.next_offset})"
     return Answered(content=[TextContent(text=f"{text}\n[{about}{more}]")])
 

@@ -90,15 +90,13 @@ def ran(command: list[str], **options: Any) -> Any:
 
 @asynccontextmanager
 async def connected(
-    server: RealServer, mode: str = LATEST, *, token: str = TOKEN, **callbacks: Any
+    server: RealServer, mode: str = LATEST, *, token: str = TOKEN
 ) -> AsyncIterator[Client]:
     """Connect with the official Python SDK."""
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
-        Client(
-            streamable_http_client(endpoint(server), http_client=http), mode=mode, **callbacks
-        ) as client,
+        Client(streamable_http_client(endpoint(server), http_client=http), mode=mode) as client,
     ):
         yield client
 

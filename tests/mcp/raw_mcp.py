@@ -123,11 +123,8 @@ class Line:
 
     @classmethod
     async def call(cls, url: str, raw: RawMcp, tool: str, **arguments: Any) -> Line:
-        return await cls.ask(url, raw, "tools/call", name=tool, arguments=arguments)
-
-    @classmethod
-    async def ask(cls, url: str, raw: RawMcp, method: str, **params: Any) -> Line:
-        message = request(method, params, modern=raw.modern)
+        params = {"name": tool, "arguments": arguments}
+        message = request("tools/call", params, modern=raw.modern)
         parts = urlsplit(url)
         assert parts.hostname is not None
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)

@@ -29,7 +29,9 @@ time.sleep(1)
 def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     """A server where a person has to approve everything."""
     folder = tmp_path_factory.mktemp("asking")
-    with real_server(folder, approval={"scratch": "always"}) as server:
+    extensions = ("jupyter_agent_exec", "jupyterlab")
+    asks = {"scratch": "always"}
+    with real_server(folder, approval=asks, extensions=extensions) as server:
         yield server
 
 
