@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from .. import models
 from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
+from .calls import finished, get_execution, get_session, give_input, read_cells
 from .connection import AwaitingConnection, Connection, Request, json_request
 from .events import Event, follow
 from .replies import read
@@ -26,14 +27,7 @@ from .requests import (
     with_query,
 )
 from .result import Result
-from .session import (
-    AsyncSession,
-    finished,
-    get_execution,
-    get_session,
-    give_input,
-    read_cells,
-)
+from .session import AsyncSession
 
 OPENING_SECONDS: Final = 120.0
 """Seconds within which the server must open a session, including the start of its kernel."""

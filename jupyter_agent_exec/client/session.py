@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import unicodedata
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
     Iterable,
-    Iterator,
     Sequence,
 )
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Unpack, overload
+from typing import Any, Final, Literal, TypeVar, Unpack, overload
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -26,17 +23,25 @@ from msgspec.structs import replace
 
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
-from ..types import FINAL_STATUSES, Digest, ExecutionId, ProposedEditId, SessionId, Verdict
-from .connection import Backoff, Connection, Request, json_request
-from .display import waiting
-from .errors import ClientError, ConnectionLost, ServerUnreachable
+from ..types import Digest, ExecutionId, ProposedEditId, SessionId, Verdict
+from .calls import (
+    ANSWER_SECONDS,
+    WAIT_SECONDS,
+    cells_path,
+    finished,
+    get_execution,
+    get_session,
+    give_input,
+    read_cells,
+)
+from .connection import Connection, Request, json_request
+from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
 from .replies import Reply, check, read
 from .requests import (
     API,
     ExecuteOptions,
     cell_of,
-    contents_path,
     execute_request,
     header_value,
     segment,
@@ -44,17 +49,12 @@ from .requests import (
     with_query,
 )
 from .result import Result
+from .transfers import beside, download_target, if_match, pieces_of, save, to_upload
 
-WAIT_SECONDS: Final = 30.0
-"""How long one request waits for an execution before the client sends another one."""
+T = TypeVar("T")
 
 FIRST_WAIT_SECONDS: Final = 5.0
 """How long the first request waits. After that, the client prints that a user must decide."""
-
-ANSWER_SECONDS: Final = 30.0
-"""Additional seconds that the server may take to answer."""
-
-_PARTIAL: Final = 206
 
 _execution = msgspec.json.Decoder(models.Execution)
 _steps = msgspec.json.Decoder(models.Steps)
@@ -63,7 +63,6 @@ _restoration = msgspec.json.Decoder(models.Restoration)
 _session = msgspec.json.Decoder(models.Session)
 _guide = msgspec.json.Decoder(models.Guide)
 _notebook: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
-_cells = msgspec.json.Decoder(models.NotebookCells)
 _edited = msgspec.json.Decoder(models.NotebookEdited)
 _proposals = msgspec.json.Decoder(models.ProposalList)
 _variables = msgspec.json.Decoder(models.VariableList)
@@ -190,14 +189,26 @@ class AsyncSession:
     async def _execute(
         self, execute: models.Execute, key: str | None, wait: float
     ) -> models.Execution:
+        request = replace(execute, wait=wait)
+        return await self._submit("executions", request, key, wait, _execution)
+
+    async def _submit(
+        self,
+        to: str,
+        model: models.Request,
+        key: str | None,
+        wait: float,
+        answer: msgspec.json.Decoder[T],
+    ) -> T:
+        """Send code that never runs twice, and return the answer, which is held for `wait`."""
         request = json_request(
             "POST",
-            f"{self._path}/executions",
-            replace(execute, wait=wait),
+            f"{self._path}/{to}",
+            model,
             headers=((b"Idempotency-Key", header_value(key or uuid4().hex)),),
             read_timeout=wait + ANSWER_SECONDS,
         )
-        return read(await self._connection.send_persistently(request), _execution)
+        return read(await self._connection.send_persistently(request), answer)
 
     async def _answer(
         self, execution: models.Execution, asked: models.Input, value: str
@@ -260,14 +271,8 @@ class AsyncSession:
     async def _accept(
         self, steps: models.RunSteps, key: str | None, wait: float
     ) -> list[models.Execution]:
-        request = json_request(
-            "POST",
-            f"{self._path}/steps",
-            replace(steps, wait=wait),
-            headers=((b"Idempotency-Key", header_value(key or uuid4().hex)),),
-            read_timeout=wait + ANSWER_SECONDS,
-        )
-        return read(await self._connection.send_persistently(request), _steps).executions
+        request = replace(steps, wait=wait)
+        return (await self._submit("steps", request, key, wait, _steps)).executions
 
     async def run_cell(
         self,
@@ -376,7 +381,7 @@ class AsyncSession:
             hash=None if hash is None else Digest(hash),
             purpose=purpose,
         )
-        path = _cells_path(await self._notebook_path())
+        path = cells_path(await self._notebook_path())
         return await self._connection.send_model("PATCH", path, request, _edited)
 
     async def proposals(self) -> list[models.Proposal]:
@@ -555,7 +560,7 @@ class AsyncSession:
         """
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
-            return await self._save(self._connection.pieces(route), Path(path), progress)
+            return await save(self._connection, self._connection.pieces(route), Path(path), progress)
         return read(Reply(200, await self._connection.content(route)), _notebook)
 
     async def restore(
@@ -615,7 +620,7 @@ class AsyncSession:
         """
         route = f"{self._path}/journal"
         if path is not None:
-            return await self._save(self._connection.pieces(route), Path(path), progress)
+            return await save(self._connection, self._connection.pieces(route), Path(path), progress)
         return await self._connection.content(route)
 
     async def blob(self, digest: str) -> bytes:
@@ -674,8 +679,8 @@ class AsyncSession:
         PreconditionFailed
             The file at the path has another ETag.
         """
-        name, content = _to_upload(source, name)
-        headers = _if_match(etag)
+        name, content = to_upload(source, name)
+        headers = if_match(etag)
         request = Request("PUT", self._file_path(name), headers=headers, upload=content)
         return read(await self._connection.send(request), _file)
 
@@ -697,52 +702,12 @@ class AsyncSession:
         to
             Path of a file, or of a folder in which the file keeps its name.
         """
-        pieces = self._pieces_of(name)
+        pieces = pieces_of(self._connection, self._file_path(name))
         if to is None:
             return b"".join([piece async for piece in pieces])
-        target = _download_target(name, to)
-        with _beside(target) as part:
-            await self._save(pieces, part)
-        return target
-
-    async def _pieces_of(self, name: str) -> AsyncGenerator[bytes, None]:
-        """Yield a file's content. After a lost connection, reconnect and continue."""
-        path = self._file_path(name)
-        backoff = Backoff()
-        taken, etag = 0, ""
-        while True:
-            headers = (
-                ((b"Range", b"bytes=%d-" % taken), (b"If-Range", etag.encode())) if taken else ()
-            )
-            request = Request("GET", path, headers=headers)
-            try:
-                async with self._connection.download(request) as download:
-                    if taken and download.status != _PARTIAL:
-                        raise _FileChanged("The connection broke, and the file has changed since.")
-                    etag = download.etag or ""
-                    async for piece in download.pieces:
-                        backoff.reset()
-                        taken += len(piece)
-                        yield piece
-                    return
-            except _FileChanged:
-                raise
-            except ServerUnreachable as error:
-                pause = backoff.after(error)
-            await self._connection.sleep(pause)
-
-    async def _save(
-        self,
-        pieces: AsyncGenerator[bytes, None],
-        target: Path,
-        progress: Callable[[int], object] | None = None,
-    ) -> Path:
-        async with aclosing(pieces):
-            with await self._connection.in_thread(lambda: target.open("wb")) as file:
-                async for piece in pieces:
-                    await self._connection.in_thread(file.write, piece)
-                    if progress is not None:
-                        progress(len(piece))
+        target = download_target(name, to)
+        with beside(target) as part:
+            await save(self._connection, pieces, part)
         return target
 
     async def file_etag(self, name: str) -> str:
@@ -759,7 +724,7 @@ class AsyncSession:
 
         Parameters and errors are those of `upload`.
         """
-        request = Request("DELETE", self._file_path(name), headers=_if_match(etag))
+        request = Request("DELETE", self._file_path(name), headers=if_match(etag))
         check(await self._connection.send(request))
 
     def _file_path(self, name: str) -> str:
@@ -768,119 +733,3 @@ class AsyncSession:
                 f"{name!r} is not a path below the session's folder.", field="path"
             )
         return f"{API}{self._path}/files/{quote(name)}"
-
-
-# -- for the client --------------------------------------------------------------------------------
-
-
-async def get_session(connection: Connection, session_id: str) -> models.Session:
-    """Return the current state of a session."""
-    return await connection.get(f"/sessions/{segment(session_id)}", _session)
-
-
-async def get_execution(connection: Connection, execution_id: str) -> models.Execution:
-    """Return the current state of an execution."""
-    return await connection.get(f"/executions/{segment(execution_id)}", _execution)
-
-
-async def give_input(
-    connection: Connection, execution_id: str, value: str, asked_at: str | None
-) -> models.Execution:
-    """Answer the input request of an execution."""
-    path = f"/executions/{segment(execution_id)}/input"
-    request = models.GiveInput(value=value, asked_at=asked_at)
-    return await connection.send_model("POST", path, request, _execution)
-
-
-async def read_cells(
-    connection: Connection,
-    path: str,
-    outputs: bool,
-    text_limit: int | None,
-    proposed_by: str | None = None,
-) -> models.NotebookCells:
-    """Read the notebook at a contents path."""
-    query = with_query(
-        _cells_path(path),
-        outputs=outputs and None,
-        text_limit=text_limit,
-        proposed_by=proposed_by,
-    )
-    return await connection.get(query, _cells)
-
-
-async def finished(
-    connection: Connection, current: models.Execution, *, until_input: bool = False
-) -> models.Execution:
-    """Wait until an execution has finished, without a time limit.
-
-    Parameters
-    ----------
-    until_input
-        Return also when its code requests input.
-    """
-    is_printed = False
-    while current.status not in FINAL_STATUSES:
-        is_printed = is_printed or print_needed_decision(current)
-        asked = current.input
-        if until_input and asked is not None:
-            break
-        path = with_query(
-            f"/executions/{current.id}",
-            wait=f"{WAIT_SECONDS:g}",
-            asked_at=None if asked is None else asked.asked_at,
-        )
-        current = await connection.get(path, _execution, WAIT_SECONDS + ANSWER_SECONDS)
-    return current
-
-
-def print_needed_decision(current: models.Execution) -> bool:
-    """Print on standard error which decision a user must make; return whether one must.
-
-    Otherwise, nothing would show why the program waits, perhaps for hours.
-    """
-    behind = current.waiting_for
-    if behind is None or behind.who not in ("approval", "pause"):
-        return False
-    sys.stderr.write(f"jupyter-agent-exec: {current.id} {waiting(behind, current.id)}.\n")
-    sys.stderr.flush()
-    return True
-
-
-class _FileChanged(ConnectionLost):
-    """The file has changed during the download."""
-
-
-def _cells_path(path: str) -> str:
-    return f"/notebooks/{contents_path(path)}/cells"
-
-
-def _to_upload(source: bytes | str | PathLike[str], name: str | None) -> tuple[str, bytes | Path]:
-    """Return the name of an upload, and its bytes or the path of its file."""
-    if isinstance(source, bytes):
-        if name is None:
-            raise InvalidRequest("Bytes need a name.", field="name")
-        return name, source
-    path = Path(source)
-    return unicodedata.normalize("NFC", path.name) if name is None else name, path
-
-
-def _download_target(name: str, to: str | PathLike[str]) -> Path:
-    """Return the path of a downloaded file: `to`, or a file in the folder `to`."""
-    path = Path(to)
-    return path / name.rpartition("/")[2] if path.is_dir() else path
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Yield a temporary file. On success it replaces the target, otherwise it is deleted."""
-    part = target.with_name(f".{target.name}.part")
-    try:
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _if_match(etag: str | None) -> tuple[tuple[bytes, bytes], ...]:
-    return () if etag is None else ((b"If-Match", etag.encode("latin-1", "replace")),)

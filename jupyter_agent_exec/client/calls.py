@@ -1,0 +1,103 @@
+"""Requests that the client and its sessions both send, and the wait for an execution."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import msgspec
+
+from .. import models
+from ..types import FINAL_STATUSES
+from .connection import Connection
+from .display import waiting
+from .requests import contents_path, segment, with_query
+
+WAIT_SECONDS: Final = 30.0
+"""How long one request waits for an execution before the client sends another one."""
+
+ANSWER_SECONDS: Final = 30.0
+"""Additional seconds that the server may take to answer."""
+
+_execution = msgspec.json.Decoder(models.Execution)
+_session = msgspec.json.Decoder(models.Session)
+_cells = msgspec.json.Decoder(models.NotebookCells)
+
+
+async def get_session(connection: Connection, session_id: str) -> models.Session:
+    """Return the current state of a session."""
+    return await connection.get(f"/sessions/{segment(session_id)}", _session)
+
+
+async def get_execution(connection: Connection, execution_id: str) -> models.Execution:
+    """Return the current state of an execution."""
+    return await connection.get(f"/executions/{segment(execution_id)}", _execution)
+
+
+async def give_input(
+    connection: Connection, execution_id: str, value: str, asked_at: str | None
+) -> models.Execution:
+    """Answer the input request of an execution."""
+    path = f"/executions/{segment(execution_id)}/input"
+    request = models.GiveInput(value=value, asked_at=asked_at)
+    return await connection.send_model("POST", path, request, _execution)
+
+
+async def read_cells(
+    connection: Connection,
+    path: str,
+    outputs: bool,
+    text_limit: int | None,
+    proposed_by: str | None = None,
+) -> models.NotebookCells:
+    """Read the notebook at a contents path."""
+    query = with_query(
+        cells_path(path),
+        outputs=outputs and None,
+        text_limit=text_limit,
+        proposed_by=proposed_by,
+    )
+    return await connection.get(query, _cells)
+
+
+def cells_path(path: str) -> str:
+    """Return the path of the cells of the notebook at a contents path."""
+    return f"/notebooks/{contents_path(path)}/cells"
+
+
+async def finished(
+    connection: Connection, current: models.Execution, *, until_input: bool = False
+) -> models.Execution:
+    """Wait until an execution has finished, without a time limit.
+
+    Parameters
+    ----------
+    until_input
+        Return also when its code requests input.
+    """
+    is_printed = False
+    while current.status not in FINAL_STATUSES:
+        is_printed = is_printed or print_needed_decision(current)
+        asked = current.input
+        if until_input and asked is not None:
+            break
+        path = with_query(
+            f"/executions/{current.id}",
+            wait=f"{WAIT_SECONDS:g}",
+            asked_at=None if asked is None else asked.asked_at,
+        )
+        current = await connection.get(path, _execution, WAIT_SECONDS + ANSWER_SECONDS)
+    return current
+
+
+def print_needed_decision(current: models.Execution) -> bool:
+    """Print on standard error which decision a user must make; return whether one must.
+
+    Otherwise, nothing would show why the program waits, perhaps for hours.
+    """
+    behind = current.waiting_for
+    if behind is None or behind.who not in ("approval", "pause"):
+        return False
+    sys.stderr.write(f"jupyter-agent-exec: {current.id} {waiting(behind, current.id)}.\n")
+    sys.stderr.flush()
+    return True

@@ -1,0 +1,92 @@
+"""Files on their way to and from a session's folder."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from ..errors import InvalidRequest
+from .connection import Backoff, Connection, Request
+from .errors import ConnectionLost, ServerUnreachable
+
+_PARTIAL: Final = 206
+
+
+class _FileChanged(ConnectionLost):
+    """The file has changed during the download."""
+
+
+async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, None]:
+    """Yield a file's content. After a lost connection, reconnect and continue."""
+    backoff = Backoff()
+    taken, etag = 0, ""
+    while True:
+        headers = ((b"Range", b"bytes=%d-" % taken), (b"If-Range", etag.encode())) if taken else ()
+        request = Request("GET", path, headers=headers)
+        try:
+            async with connection.download(request) as download:
+                if taken and download.status != _PARTIAL:
+                    raise _FileChanged("The connection broke, and the file has changed since.")
+                etag = download.etag or ""
+                async for piece in download.pieces:
+                    backoff.reset()
+                    taken += len(piece)
+                    yield piece
+                return
+        except _FileChanged:
+            raise
+        except ServerUnreachable as error:
+            pause = backoff.after(error)
+        await connection.sleep(pause)
+
+
+async def save(
+    connection: Connection,
+    pieces: AsyncGenerator[bytes, None],
+    target: Path,
+    progress: Callable[[int], object] | None = None,
+) -> Path:
+    """Write pieces to a file, and return its path. `progress` is called with each piece's size."""
+    async with aclosing(pieces):
+        with await connection.in_thread(lambda: target.open("wb")) as file:
+            async for piece in pieces:
+                await connection.in_thread(file.write, piece)
+                if progress is not None:
+                    progress(len(piece))
+    return target
+
+
+def to_upload(source: bytes | str | PathLike[str], name: str | None) -> tuple[str, bytes | Path]:
+    """Return the name of an upload, and its bytes or the path of its file."""
+    if isinstance(source, bytes):
+        if name is None:
+            raise InvalidRequest("Bytes need a name.", field="name")
+        return name, source
+    path = Path(source)
+    return unicodedata.normalize("NFC", path.name) if name is None else name, path
+
+
+def download_target(name: str, to: str | PathLike[str]) -> Path:
+    """Return the path of a downloaded file: `to`, or a file in the folder `to`."""
+    path = Path(to)
+    return path / name.rpartition("/")[2] if path.is_dir() else path
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Yield a temporary file. On success it replaces the target, otherwise it is deleted."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def if_match(etag: str | None) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the header with which a file is only changed if it has this ETag."""
+    return () if etag is None else ((b"If-Match", etag.encode("latin-1", "replace")),)
