@@ -5,11 +5,25 @@ from __future__ import annotations
 import json
 import sys
 
+from jupyter_client.provisioning import local_provisioner
 from jupyter_server.serverapp import ServerApp
+from traitlets import Unicode
+
+from tests.forks import KernelForks
 
 
 class AnnouncingServer(ServerApp):
+    kernel_forks = Unicode(
+        None,
+        config=True,
+        allow_none=True,
+        help="Address of a process that forks kernels; None to start each with its imports.",
+    )
+
     def start_app(self) -> None:
+        if self.kernel_forks is not None:
+            forks = KernelForks(address=self.kernel_forks)
+            local_provisioner.launch_kernel = forks.launcher(local_provisioner.launch_kernel)
         super().start_app()
         # The loop's first deed is to listen; ours comes after it.
         self.io_loop.add_callback(self._announce)

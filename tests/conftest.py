@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +101,7 @@ def ask(send: Send) -> Send:
 @pytest.fixture(scope="session", autouse=True)
 def kernel_forks() -> Iterator[None]:
     """Fork the kernels of servers in this process, and give each ports that stay free."""
-    forks = KernelForks()
+    forks = KernelForks(PYTHONPATH=os.pathsep.join(sys.path))  # as pytest-jupyter sets it
     with pytest.MonkeyPatch.context() as patch:
         launch = local_provisioner.launch_kernel
         patch.setattr(local_provisioner, "launch_kernel", forks.launcher(launch))

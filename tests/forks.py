@@ -1,17 +1,19 @@
 """Starts programs by forking a process that has imported what they import.
 
-Kernels of in-process servers and the command line start so. Each is a fresh process with a command,
-environment, folder and streams of its own. Only the imports are shared: they are half of what
+Servers, their kernels and the command line start so. Each is a fresh process with a command,
+environment, folder and streams of its own. Only the imports are shared: they are most of what
 starting costs. What has another environment for Python is started as usual.
 
 Run as a program, this file is the process that forks: it imports the modules that its arguments
-name, and reads requests from the socket whose number comes first.
+name, and reads requests from the socket whose number comes first. Other processes may connect to
+its address, too. The programs of a connection end with it.
 """
 
 from __future__ import annotations
 
 import array
 import atexit
+import gc
 import json
 import os
 import select
@@ -19,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -78,17 +81,30 @@ class Forks:
         What the programs import.
     options
         Of Python.
+    address
+        Of a process that forks, if another process has started it.
     env
         Environment variables besides this process's own.
     """
 
-    def __init__(self, *modules: str, options: Sequence[str] = (), **env: str) -> None:
+    def __init__(
+        self, *modules: str, options: Sequence[str] = (), address: str | None = None, **env: str
+    ) -> None:
         self._command = [sys.executable, *options, __file__]
         self._modules = modules
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._env = {**os.environ, **env}
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_elsewhere = address is not None
+        self._address = address or f"forks-{os.getpid()}-{id(self):x}"
+
+    def address(self) -> str:
+        """Start the process that forks, if need be; return where other processes reach it."""
+        with self._lock:
+            if self._socket is None:
+                self._start()
+        return self._address
 
     def can_start(self, env: Mapping[str, str]) -> bool:
         """Whether Python starts with this environment as the process that forks has started."""
@@ -127,8 +143,9 @@ class Forks:
 
     def stop(self) -> None:
         """End the process that forks, and with it the programs that still run."""
-        if self._socket is not None and self._process is not None:
+        if self._socket is not None:
             self._socket.close()
+        if self._process is not None:
             self._process.wait()
 
     def _ask(self, request: dict[str, Any], descriptors: tuple[int, ...] = ()) -> int:
@@ -145,29 +162,43 @@ class Forks:
             return int(answer)
 
     def _start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for side in (ours, theirs):
-            side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        self._process = subprocess.Popen(
-            [*self._command, str(theirs.fileno()), *self._modules],
-            pass_fds=[theirs.fileno()],
-            env=self._env,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
-        self._socket = ours
+        if self._is_elsewhere:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._socket.connect(_abstract(self._address))
+        else:
+            self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+                listener.bind(_abstract(self._address))
+                listener.listen()
+                self._process = subprocess.Popen(
+                    [*self._command, str(theirs.fileno()), str(listener.fileno()), *self._modules],
+                    pass_fds=[theirs.fileno(), listener.fileno()],
+                    env=self._env,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
 
 
 class KernelForks(Forks):
-    """Kernels of servers in this process."""
+    """Kernels of Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, address: str | None = None, **env: str) -> None:
         super().__init__(
             "ipykernel.ipkernel",
             "ipykernel.kernelapp",
             "ipykernel.zmqshell",
-            PYTHONPATH=os.pathsep.join(sys.path),  # as pytest-jupyter's `jp_environ` sets it
+            # What a kernel imports as it starts.
+            "ipykernel.debugger",
+            "IPython.core.completerlib",
+            "IPython.extensions.storemagic",
+            "psutil",
+            "sqlite3",
+            "tornado.platform.asyncio",
+            "tornado.queues",
+            "traitlets.config.argcomplete_config",
+            address=address,
+            **env,
         )
 
     def launcher(self, launch: Launch) -> Launch:
@@ -190,6 +221,11 @@ class KernelForks(Forks):
         return fork_or_launch
 
 
+def _abstract(address: str) -> str:
+    """Return an address of a Unix socket that is no file."""
+    return f"\0{address}"
+
+
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(AT_START)}
 
@@ -197,43 +233,78 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 # -- the process that forks ------------------------------------------------------------------------
 
 
-def _serve(connection: socket.socket, modules: list[str]) -> None:
+def _serve(first: socket.socket, listener: socket.socket, modules: list[str]) -> None:
     path = sys.path[1:]  # without the folder of this file
     sys.path[:] = path
+    os.environ["JPY_PARENT_PID"] = str(os.getpid())  # ipykernel reads it when it is imported
+    before = dict(os.environ)
     for module in modules:
         import_module(module)
+    of_imports = dict(os.environ.items() - before.items())
     sys.path[:] = path
-    running: set[int] = set()
-    while True:
-        data, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 4))
-        if not data:
-            break
-        request = json.loads(data)
-        if "ended" in request:
-            pid, status = os.waitpid(request["ended"], 0)
-            running.discard(pid)
-            connection.send(str(os.waitstatus_to_exitcode(status)).encode())
-            continue
-        descriptors = array.array("i", ancillary[0][2])
-        begun, begins = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            connection.close()
-            _become(request, list(descriptors), begun, begins)
-        os.close(begins)
-        os.read(begun, 1)
-        for descriptor in (begun, *descriptors):
-            os.close(descriptor)
-        running.add(pid)
-        connection.send(str(pid).encode())
-    for pid in running:
+    gc.collect()
+    gc.freeze()
+    running: dict[socket.socket, set[int]] = {listener: set(), first: set()}
+    while first in running:
+        ready, _, _ = select.select([*running], [], [])
+        for each in ready:
+            if each is listener:
+                running[listener.accept()[0]] = set()
+            elif not _answer(each, running, of_imports):
+                each.close()
+                for pid in running.pop(each):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+    for pid in set().union(*running.values()):
         os.kill(pid, signal.SIGKILL)
+
+
+def _answer(
+    connection: socket.socket,
+    running: Mapping[socket.socket, set[int]],
+    of_imports: Mapping[str, str],
+) -> bool:
+    """Carry out a request; return whether there was one.
+
+    Parameters
+    ----------
+    of_imports
+        Environment variables that the imports have set.
+    """
+    try:
+        data, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 4))
+    except ConnectionResetError:
+        return False
+    if not data:
+        return False
+    request = json.loads(data)
+    if "ended" in request:
+        pid, status = os.waitpid(request["ended"], 0)
+        running[connection].discard(pid)
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        return True
+    descriptors = array.array("i", ancillary[0][2])
+    begun, begins = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for each in running:
+            each.close()
+        request["env"] |= of_imports
+        _become(request, list(descriptors), begun, begins)
+    os.close(begins)
+    os.read(begun, 1)
+    for descriptor in (begun, *descriptors):
+        os.close(descriptor)
+    running[connection].add(pid)
+    connection.send(str(pid).encode())
+    return True
 
 
 def _become(request: dict[str, Any], streams: list[int], begun: int, begins: int) -> None:
     os.setsid()
     os.environ.clear()
     os.environ.update(request["env"], JPY_PARENT_PID=str(os.getppid()))
+    tempfile.tempdir = None
     os.fchdir(streams[3])
     for number, descriptor in enumerate(streams[:3]):
         os.dup2(descriptor, number)
@@ -268,4 +339,4 @@ def _become(request: dict[str, Any], streams: list[int], begun: int, begins: int
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+    _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]), sys.argv[3:])

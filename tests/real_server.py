@@ -11,12 +11,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 
+from tests.forks import Forks, KernelForks
+
 PROJECT = Path(__file__).parent.parent
 TOKEN = "a-token-of-the-tests"
+
+SERVICES = (
+    *("api", "config", "contents", "events", "kernels", "kernelspecs", "nbconvert"),
+    *("security", "sessions"),
+)
+"""Jupyter Server's services that it imports when it starts."""
 
 NOTHING_ASKS = {"notebook": "none", "kernel": "none", "edits": "apply"}
 """The approval policy of tests that are not about approval."""
@@ -60,6 +68,77 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
+_SERVER_FORKS = Forks(
+    "jupyter_agent_exec.app",
+    "jupyter_server.serverapp",
+    "tornado.platform.asyncio",
+    *(f"jupyter_server.services.{name}.handlers" for name in SERVICES),
+    **environment(Path()),
+)
+_KERNEL_FORKS = KernelForks(**environment(Path()))
+
+
+def start_server(
+    folder: Path,
+    *options: str,
+    approval: dict[str, str],
+    port: int = 0,
+    environ: Mapping[str, str],
+    wrapper: Sequence[str] = (),
+    python: str = sys.executable,
+    extensions: Sequence[str] = ("jupyter_agent_exec",),
+    stderr: IO[str] | None = None,
+    is_forked: bool,
+    forks_kernels: bool,
+) -> subprocess.Popen[Any]:
+    """Start a server that serves `folder / "root"`, and says on its output when it listens.
+
+    Parameters
+    ----------
+    wrapper
+        A command that ends by executing the one it is given.
+    is_forked
+        Whether it may be forked from a process that has imported what it imports.
+    forks_kernels
+        Whether its kernels may be forked. They are not its children then.
+    """
+    command = [
+        *wrapper,
+        python,
+        str(PROJECT / "tests" / "announcing_server.py"),
+        f"--ServerApp.jpserver_extensions={dict.fromkeys(extensions, True)}",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.open_browser=False",
+        "--ServerApp.allow_root=True",
+        f"--ServerApp.root_dir={folder / 'root'}",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--AgentExecApp.history_dir={folder / 'history'}",
+        f"--AgentExecApp.approval={approval}",
+        "--AgentExecApp.warm_kernels=0",  # half of the kernels that tests would start are not used
+        *options,
+    ]
+    is_own = python == sys.executable
+    if forks_kernels and is_own and _KERNEL_FORKS.can_start(environ):
+        command.append(f"--AnnouncingServer.kernel_forks={_KERNEL_FORKS.address()}")
+    if wrapper or not is_forked or not is_own or not _SERVER_FORKS.can_start(environ):
+        return subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    output, its_output = os.pipe()
+    errors = 2 if stderr is None else stderr.fileno()
+    with open(os.devnull) as nothing, open(its_output, "w") as out:
+        streams = nothing.fileno(), out.fileno(), errors
+        process = _SERVER_FORKS.start(command, environ, os.getcwd(), streams)
+    process.stdout = os.fdopen(output)  # type: ignore[assignment]
+    return process
+
+
 @contextmanager
 def real_server(
     folder: Path,
@@ -71,6 +150,7 @@ def real_server(
     stderr: IO[str] | None = None,
     python: str = sys.executable,
     extensions: Sequence[str] = ("jupyter_agent_exec",),
+    is_forked: bool = True,
 ) -> Iterator[RealServer]:
     """Start a server, with more environment variables, as what a program starts that is named.
 
@@ -79,26 +159,18 @@ def real_server(
     environ = {**environment(folder), **environ}
     root_dir, history_dir = folder / "root", folder / "history"
     root_dir.mkdir()
-    process = subprocess.Popen(
-        [
-            *prefix,
-            python,
-            str(PROJECT / "tests" / "announcing_server.py"),
-            f"--ServerApp.jpserver_extensions={dict.fromkeys(extensions, True)}",
-            "--ServerApp.ip=127.0.0.1",
-            f"--ServerApp.port={port}",
-            "--ServerApp.open_browser=False",
-            "--ServerApp.allow_root=True",
-            f"--ServerApp.root_dir={root_dir}",
-            f"--IdentityProvider.token={TOKEN}",
-            f"--AgentExecApp.history_dir={history_dir}",
-            f"--AgentExecApp.approval={approval}",
-            *options,
-        ],
-        env=environ,
-        stdout=subprocess.PIPE,
+    process = start_server(
+        folder,
+        *options,
+        approval=approval,
+        port=port,
+        environ=environ,
+        wrapper=prefix,
+        python=python,
+        extensions=extensions,
         stderr=stderr,
-        text=True,
+        is_forked=is_forked,
+        forks_kernels=is_forked,
     )
     try:
         assert process.stdout is not None

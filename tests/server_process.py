@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import IO, Any
 import httpx2
 import psutil
 
-from tests.real_server import NOTHING_ASKS, PROJECT, TOKEN, environment
+from tests.real_server import NOTHING_ASKS, TOKEN, environment, start_server
 
 
 class ServerProcess:
@@ -41,27 +39,15 @@ class ServerProcess:
     ) -> None:
         self.folder = folder
         (folder / "root").mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [
-                *wrapper,
-                sys.executable,
-                str(PROJECT / "tests" / "announcing_server.py"),
-                "--ServerApp.jpserver_extensions={'jupyter_agent_exec': True}",
-                "--ServerApp.ip=127.0.0.1",
-                "--ServerApp.port=0",
-                "--ServerApp.open_browser=False",
-                "--ServerApp.allow_root=True",
-                f"--ServerApp.root_dir={folder / 'root'}",
-                f"--IdentityProvider.token={TOKEN}",
-                f"--AgentExecApp.history_dir={folder / 'history'}",
-                f"--AgentExecApp.approval={approval}",
-                *options,
-            ],
-            env=environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+        self.process = start_server(
+            folder,
+            *options,
+            approval=approval,
+            environ=environment(folder),
+            wrapper=wrapper,
             stderr=log,
-            text=True,
+            is_forked=True,
+            forks_kernels=False,  # they are its children, whatever ends it
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

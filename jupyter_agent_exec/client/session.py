@@ -560,7 +560,8 @@ class AsyncSession:
         """
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
-            return await save(self._connection, self._connection.pieces(route), Path(path), progress)
+            pieces = self._connection.pieces(route)
+            return await save(self._connection, pieces, Path(path), progress)
         return read(Reply(200, await self._connection.content(route)), _notebook)
 
     async def restore(
@@ -620,7 +621,8 @@ class AsyncSession:
         """
         route = f"{self._path}/journal"
         if path is not None:
-            return await save(self._connection, self._connection.pieces(route), Path(path), progress)
+            pieces = self._connection.pieces(route)
+            return await save(self._connection, pieces, Path(path), progress)
         return await self._connection.content(route)
 
     async def blob(self, digest: str) -> bytes:

@@ -79,7 +79,7 @@ def isolation_server(
     }
     asked = (f"--AgentExecApp.isolation_way={way}", *options)
     with (
-        real_server(folder, *asked, environ=environ, prefix=prefix) as server,
+        real_server(folder, *asked, environ=environ, prefix=prefix, is_forked=False) as server,
         AgentExecClient(server.url, server.token) as client,
     ):
         yield IsolationServer(way, server, client, folder, temporary)
