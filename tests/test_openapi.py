@@ -10,9 +10,9 @@ import httpx2
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
-from jupyter_agent_exec._version import __version__
 from openapi_spec_validator import validate
 
+from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import STATUSES, status_of
 from jupyter_agent_exec.auth.operations import operations

@@ -15,8 +15,8 @@ import nbformat
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from jupyter_agent_exec._version import __version__
 
+from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.openapi import document
 from tests.conformance import check_answer

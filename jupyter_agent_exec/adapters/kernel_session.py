@@ -30,8 +30,8 @@ from ..client import (
     StatusChanged,
     Step,
 )
+from ..client.calls import print_needed_decision
 from ..client.servers import Server, named
-from ..client.session import print_needed_decision
 from ..errors import AgentExecError, AlreadyFinished, SessionClosed
 from ..types import FINAL_STATUSES
 from .own_servers import OWN_SERVERS

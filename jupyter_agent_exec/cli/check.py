@@ -93,6 +93,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{finding.outcome.name.lower()}  {finding.path}: {finding.message}"
     for told in report.erased:
         yield f"erased  {told}"
+    for told in report.unchecked:
+        yield f"not checked  {told}"
     except_for = ", except what was erased or removed, as listed above" if report.erased else ""
     yield _SAID[report.outcome].format(except_for)
 
@@ -203,6 +205,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "chains": report.journals,
         "entries": report.entries,
         "erased": report.erased,
+        "unchecked": report.unchecked,
         "findings": [
             {
                 "outcome": finding.outcome.name.lower(),

@@ -44,7 +44,7 @@ def status(arguments: Namespace, console: Console) -> None:
         f"history   {'available' if told.history_available else 'NOT AVAILABLE'}",
         f"search    {'ready' if told.search_ready else 'being rebuilt'}",
         *(f"sink      {sink.name}: {_how_far(sink)}" for sink in told.sinks),
-        f"people    {_PEOPLE[told.people.what]}",
+        f"people    {_PEOPLE[told.record_people]}",
         f"sessions  {told.open_sessions} open",
         f"kernels   {told.kernels}",
         f"now       {told.running} running, {told.queued} waiting",

@@ -25,7 +25,6 @@ from ..models import (
     Retain,
     Retention,
     RetiredSession,
-    marked,
 )
 from ..records import (
     SERVER,
@@ -53,6 +52,7 @@ from .erasure import (
     check_wanted,
     erase,
     find,
+    marked,
     resume,
     sole_erasure,
     unfinished,

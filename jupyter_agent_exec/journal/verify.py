@@ -103,6 +103,8 @@ class Report:
     """The number of lines checked."""
     erased: list[str] = field(default_factory=list)
     """What users have erased, in sentences."""
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be checked."""
     chains: dict[Path, ReadChain] = field(default_factory=dict)
     """The chains that were read, by their files."""
 

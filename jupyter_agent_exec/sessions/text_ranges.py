@@ -64,7 +64,8 @@ def _range(file: BinaryIO, start: int, limit: int) -> tuple[str, int]:
 
 def _lines(file: BinaryIO, start: int, limit: int, match: str) -> tuple[str, int]:
     """Return the lines that match, and the offset at which to search further."""
-    found, size, offset, match = [], 0, start, match.casefold()
+    found: list[str] = []
+    size, offset, match = 0, start, match.casefold()
     while offset - start < SEARCH_BYTES and (data := file.readline(LINE_BYTES)):
         if not data.endswith(b"\n"):
             data = _whole(data)

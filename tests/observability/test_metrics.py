@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_agent_exec._version import __version__
 from jupyter_server.serverapp import ServerApp
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 from tornado.httpclient import HTTPResponse
 
+from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.auth.handler import STATUSES
 from jupyter_agent_exec.journal.retention import size_of
 from jupyter_agent_exec.observability import metrics
