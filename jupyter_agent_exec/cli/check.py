@@ -95,7 +95,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"erased  {told}"
     for told in report.unchecked:
         yield f"not checked  {told}"
-    except_for = ", except what was erased or removed, as listed above" if report.erased else ""
+    lacks = ["what was erased or removed"] if report.erased else []
+    lacks += ["what was not checked"] if report.unchecked else []
+    except_for = f", except {' and '.join(lacks)}, as listed above" if lacks else ""
     yield _SAID[report.outcome].format(except_for)
 
 
