@@ -446,7 +446,6 @@ _PAYLOAD_FIELDS = {
     "notebook_edited": ("before", "after"),
     "edits_proposed": ("edits", "before", "after"),
     "edits_decided": ("before", "after"),
-    "restore_ended": ("variables",),  # of version 0.1
 }
 _FIELDS_OF_0_1 = {
     "cell_discarded": ("cell",),

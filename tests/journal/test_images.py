@@ -46,7 +46,7 @@ def other(history):
 
 def test_an_image_is_told_with_its_size_and_whence_it_came(history, session):
     execution_id = run(session, 3, "plot()", [stream("x"), plot()])
-    ((pictured,), after, _) = history.images(SearchQuery())
+    ((pictured,), after) = history.images(SearchQuery())
     assert after is None
     assert pictured[:6] == (execution_id, session.session_id, 3, "analyst", "Sales", AT)
     image = pictured.image
@@ -93,7 +93,7 @@ def test_pages_hold_each_image_once(history, session, other, criteria):
     assert len(whole) == 12
     pages, after = [], None
     while True:
-        page, after, _ = history.images(SearchQuery(after=after, limit=5, **criteria))
+        page, after = history.images(SearchQuery(after=after, limit=5, **criteria))
         pages += [(one.seq, one.image.output) for one in page]
         if after is None:
             break

@@ -116,7 +116,7 @@ async def test_a_long_rebuild_refuses_what_needs_the_index_and_code_runs(
         )
         assert await asyncio.to_thread(held.reached.wait, 30)
         app.services.history._index._rebuilt_since -= 60  # as if it had begun a minute ago
-        refused = await agent.ask("GET", "search", q="quokkas")
+        refused = await agent.get("search", q="quokkas")
         assert (refused.status, refused.json["code"]) == (503, "history_unavailable")
         assert "still being indexed" in refused.json["message"]
         assert (await agent.get("status")).json["search_ready"] is False
