@@ -46,7 +46,7 @@ def test_the_sessions_that_were_checked_are_shown_on_a_terminal(
         shutil.copytree(session, session.with_name(f"t_{number}"))
     words = ("verify", str(history))
     code, shown = at_terminal(cli_alone, *words)
-    assert (code, "verify: 100%" in shown, "4/4" in shown) == (5, True, True), shown
+    assert (code, "verify: 100%" in shown, "4/4" in shown) == (1, True, True), shown
     for more in (["--json"], ["-q"]):
         assert "verify:" not in at_terminal(cli_alone, *words, *more)[1]
     assert "verify:" not in cli_alone(*words).stderr
