@@ -68,7 +68,7 @@ async def test_nothing_runs_for_a_client_that_left_while_its_session_opened(
     gone.set_result(None)
     caller = Caller(username="ada", display_name="Ada", access="full")
     asked = CodeToExecute(code="x = 'ran'")
-    sessions = app.services.dynamic_sessions
+    sessions = app.services.of_handlers()["dynamic_sessions"]
     assert await sessions.execute(Client("one", None), asked, caller, gone, "/") is None
     assert (await session_of().run("'x' in globals()"))["result"] == "False"
     assert [each["source"] for each in await executions(agent)] == ["'x' in globals()"]
