@@ -31,9 +31,6 @@ from typing import Any
 AT_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OMP_", "OPENBLAS_")
 """Beginnings of variables that a process reads when it starts or imports."""
 
-_USUAL = [sys.executable, os.path.join("in_kernel", "launcher.py"), "ipykernel_launcher"]
-"""The beginning of the command of a kernel of Python."""
-
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -211,14 +208,22 @@ class KernelForks(Forks):
         """
 
         def fork_or_launch(cmd: list[str], **options: Any) -> subprocess.Popen[bytes]:
-            usual = options.keys() <= {"env", "cwd"} and cmd[::2][:2] == _USUAL[::2]
+            usual = options.keys() <= {"env", "cwd"} and _is_kernel_of_python(cmd)
             env = options.get("env") or dict(os.environ)
-            if not usual or not cmd[1].endswith(_USUAL[1]) or not self.can_start(env):
+            if not usual or not self.can_start(env):
                 return launch(cmd, **options)
             with open(os.devnull) as nothing:
                 return self.start(cmd, env, options.get("cwd") or ".", (nothing.fileno(), 1, 2))
 
         return fork_or_launch
+
+
+def _is_kernel_of_python(command: Sequence[str]) -> bool:
+    """Return whether a command is Jupyter's, or ours, to start a kernel of this Python."""
+    python, how, module, *_ = [*command, "", ""]
+    return (python, module) == (sys.executable, "ipykernel_launcher") and (
+        how == "-m" or how.endswith(os.path.join("in_kernel", "launcher.py"))
+    )
 
 
 def _abstract(address: str) -> str:

@@ -47,21 +47,24 @@ def told(session: Session, source: str) -> str:
     return result.text
 
 
-def kernel_of(folder: Path, *, is_forked: bool) -> dict[str, Any]:
+def kernel_of(folder: Path, notebook: str | None, *, is_forked: bool) -> dict[str, Any]:
     with (
         real_server(folder, is_forked=is_forked) as server,
         AgentExecClient(server.url, server.token) as client,
-        client.open_session("tester") as session,
+        client.open_session("tester", notebook=notebook, create=notebook is not None) as session,
     ):
         text = told(session, OF_A_KERNEL).replace(str(folder), "FOLDER")
         return dict(json.loads(text))
 
 
-def test_a_forked_kernel_is_like_one_that_is_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("notebook", [None, "a.ipynb"], ids=["ours", "Jupyter's"])
+def test_a_forked_kernel_is_like_one_that_is_started(tmp_path: Path, notebook: str | None) -> None:
     folders = [tmp_path / name for name in ("forked", "started")]
     for folder in folders:
         folder.mkdir()
-    forked, started = (kernel_of(folder, is_forked=folder.name == "forked") for folder in folders)
+    forked, started = (
+        kernel_of(folder, notebook, is_forked=folder.name == "forked") for folder in folders
+    )
     for what, here in started.items():
         assert (what, forked[what]) == (what, here)
 
