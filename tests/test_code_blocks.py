@@ -31,7 +31,6 @@ REQUESTS = {
     "Preload": list[models.PreloadModule | models.PreloadFunction],
     "Approve before it runs": models.Approve,
     "Review": models.SetReview,
-    "Run again and compare": models.RunAgain,
     "Restore a kernel that ended": models.Restore,
     "Read and edit a notebook": models.EditNotebook,
 }

@@ -8,7 +8,6 @@ from typing import Any
 import nbformat
 import pytest
 
-from jupyter_agent_exec.notebooks.finished_cells import LEFT_ALONE
 from jupyter_agent_exec.records import digest_of
 from tests.approvals.person_deciding import approvals, approve, asks, look, reject
 from tests.asking import Agent
@@ -106,7 +105,7 @@ async def test_a_proposal_that_does_not_run_leaves_nothing(notebook: Notebook, e
         await notebook.agent.ask("POST", f"sessions/{notebook.session['id']}/close")
     document = (await notebook.until_told(execution))["document"]
     assert (document["status"], document["cell_id"]) == ("not_written", None)
-    assert document["reason"] == LEFT_ALONE
+    assert document["reason"] == "It was not run, so the notebook is as it was."
     assert (notebook.desk.root / NOTEBOOK).read_bytes() == before
     written = [e for e in await entries(notebook.agent, notebook.session) if "document" in e]
     assert [entry["document"]["status"] for entry in written] == ["not_written"]

@@ -20,7 +20,6 @@ from tornado.httpclient import HTTPResponse
 
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.auth.handler import STATUSES
-from jupyter_agent_exec.journal.retention import size_of
 from jupyter_agent_exec.observability import metrics
 from jupyter_agent_exec.types import FINAL_STATUSES
 from tests.asking import Agent, Send
@@ -135,7 +134,7 @@ async def test_the_state_of_the_history_and_a_pause_are_measured(
     assert (at_first["history_writable{}"], at_first["paused{}"]) == (1, 0)
     while math.isnan((size := await read())["history_bytes{}"]):
         pass
-    assert 1000 < size["history_bytes{}"] <= size_of(history_dir)
+    assert 1000 < size["history_bytes{}"] <= metrics._size_of(history_dir)
     assert (await agent.ask("PUT", "approvals/pause", {"paused": True})).status == 200
     assert (await read())["paused{}"] == 1
     assert (await agent.ask("PUT", "approvals/pause", {"paused": False})).status == 200
