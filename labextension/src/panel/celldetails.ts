@@ -85,8 +85,8 @@ function createPlace(
     return element('div', '', notWrittenText(placed, trans));
   }
   const isOpen = status === 'proposed';
-  if (!cell_id && !isOpen) {
-    return null; // it is being written
+  if ((!cell_id && !isOpen) || status === 'discarded') {
+    return null; // it is being written, or an earlier version removed it
   }
   const command = isOpen ? CommandIDs.goToProposal : CommandIDs.goToCell;
   const button = linkButton(trans.__('Go to the cell'), () => {

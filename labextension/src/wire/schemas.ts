@@ -93,8 +93,14 @@ export type Schemas = {
     path: string;
     cell_id: string | null;
     via: ('collaboration' | 'contents' | 'tab') | null;
-    status: 'not_written' | 'proposed' | 'unsaved' | 'writing' | 'written';
-    outputs: 'accepted' | 'held' | 'inert';
+    status:
+      | 'discarded'
+      | 'not_written'
+      | 'proposed'
+      | 'unsaved'
+      | 'writing'
+      | 'written';
+    outputs: 'accepted' | 'discarded' | 'held' | 'inert';
     reason: string | null;
     placement: 'end' | Schemas['Placement'] | null;
     follows: string[];

@@ -120,8 +120,8 @@ describe('ProposedEdits', () => {
     );
   });
 
-  it('says why an edit that was kept is proposed again', async () => {
-    const reason = 'It was kept, but lost.';
+  it('says why an edit does not fit', async () => {
+    const reason = 'The cell is gone.';
     await propose(proposedEdit({ id: 'a', kind: 'delete', reason }));
     expect(edits()[0].textContent).toContain(reason);
   });
