@@ -60,22 +60,6 @@ def lab_extension() -> Path:
     return BUILT
 
 
-@pytest.fixture(scope="module")
-def wheel(lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def sdist(lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sdist")
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT)
-    (built,) = folder.glob("*.tar.gz")
-    return built
-
-
 class Environment:
     """A virtual environment, and programs run in it with nothing else in reach."""
 
@@ -91,6 +75,38 @@ class Environment:
     def jupyter(self, *arguments: str) -> str:
         env = {"PATH": str(self.bin), "HOME": str(self.home), "LANG": "C.UTF-8"}
         return run(self.bin / "jupyter", *arguments, env=env, cwd=self.home)
+
+
+class Builder(Environment):
+    """An environment with what a build needs, which is installed once for all builds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        hook = project["tool"]["hatch"]["build"]["hooks"]["jupyter-builder"]
+        self.install("build", *project["build-system"]["requires"], *hook["dependencies"])
+
+    def build(self, what: str, out: Path, source: Path = ROOT, **given: object) -> Path:
+        """Build a `wheel` or an `sdist`, and return its file."""
+        command = (self.bin / "python", "-m", "build", "--no-isolation", f"--{what}")
+        run(*command, "--outdir", out, source, **given)
+        (built,) = out.iterdir()
+        return built
+
+
+@pytest.fixture(scope="module")
+def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    return Builder(tmp_path_factory.mktemp("builder"))
+
+
+@pytest.fixture(scope="module")
+def wheel(builder: Builder, lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return builder.build("wheel", tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def sdist(builder: Builder, lab_extension: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return builder.build("sdist", tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
@@ -163,30 +179,32 @@ def test_the_sdist_holds_what_a_wheel_is_built_from_and_no_tests(sdist: Path) ->
 
 
 def test_a_wheel_from_the_sdist_is_the_same_to_the_byte(
-    sdist: Path, wheel: Path, tmp_path: Path
+    builder: Builder, sdist: Path, wheel: Path, tmp_path: Path
 ) -> None:
     """The sdist holds all that is needed, without Node, and a build can be repeated."""
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    out = tmp_path / "dist"
     without_node = {**os.environ, "PATH": str(tmp_path)}
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", out, source, env=without_node)
-    assert (out / wheel.name).read_bytes() == wheel.read_bytes()
+    again = builder.build("wheel", tmp_path / "dist", source, env=without_node)
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
 
 
+@pytest.mark.nightly
 def test_the_wheel_alone_runs_code(clean: Environment) -> None:
     assert "verify" in clean.jupyter("agent-exec", "--help")
     assert "42" in clean.jupyter("agent-exec", "run", "print(6 * 7)")
     assert "Whole" in clean.jupyter("agent-exec", "verify")
 
 
+@pytest.mark.nightly
 def test_installing_enables_the_server_extension(clean: Environment) -> None:
     listed = _plain(clean.jupyter("server", "extension", "list"))
     assert re.search(r"jupyter_agent_exec enabled", listed)
     assert re.search(rf"jupyter_agent_exec {re.escape(__version__)} OK", listed)
 
 
+@pytest.mark.nightly
 def test_installing_enables_the_lab_extension_without_node(clean_with_lab: Environment) -> None:
     listed = _plain(clean_with_lab.jupyter("labextension", "list"))
     assert re.search(rf"jupyter-agent-exec v{re.escape(__version__)} enabled OK", listed)
