@@ -128,7 +128,7 @@ class End:
 
 
 @dataclass(kw_only=True, slots=True)
-class Listed:
+class _Listed:
     """What all ledgers of a history list."""
 
     sessions: dict[str, End | None] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Listed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unsaid:
+class _Unsaid:
     """A journal's content that was missing in the ledgers, which were read earlier."""
 
     session_id: str
@@ -193,11 +193,11 @@ def verify_history(
     on_disk = journals_of(folder)
     listed = _read_ledgers(folder, report)
     is_known = head is None or head in listed.hashes
-    unsaid: list[Unsaid] = []
+    unsaid: list[_Unsaid] = []
     for path in on_disk:
         checked = check_chain(path, report)
         is_known = is_known or head in checked.hashes
-        unsaid += compare_session(path, chain_name(path), checked, listed, report)
+        unsaid += _compare_session(path, chain_name(path), checked, listed, report)
         progress(1)
     present = {chain_name(path) for path in on_disk}
     is_copy = not any(folder.glob("ledger-*.jsonl"))
@@ -249,7 +249,7 @@ def verify_session(
         report.add(Outcome.MISSING, path, None, f"{whose} journal is not there.")
         return report
     checked = check_chain(path, report)
-    unsaid = compare_session(path, session_id, checked, listed, report)
+    unsaid = _compare_session(path, session_id, checked, listed, report)
     _look_again(folder, unsaid, patience, report)
     _known_head(checked, path, head, report)
     return report
@@ -326,7 +326,7 @@ def check_chain(path: Path, report: Report) -> Checked:
         checked.lines.append(line._replace(canonical=b"", payloads={}, salts={}))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
-    check_formats(path, checked, report)
+    _check_formats(path, checked, report)
     report.chains[path] = _read_chain(checked, signatures)
     erased = _erased(path, checked, report)
     if is_copy:
@@ -342,8 +342,8 @@ def check_chain(path: Path, report: Report) -> Checked:
     return checked
 
 
-def check_formats(path: Path, checked: Checked, report: Report) -> bool:
-    """Return whether a chain has only the format that this version reads; add a finding if not."""
+def _check_formats(path: Path, checked: Checked, report: Report) -> None:
+    """Add a finding if a chain has another format than the one that this version reads."""
     others = [
         n
         for n, line in enumerate(checked.lines)
@@ -356,7 +356,6 @@ def check_formats(path: Path, checked: Checked, report: Report) -> bool:
             f"version does not read: {shown(format)}. It reads format {FORMAT} only."
         )
         report.add(Outcome.ALTERED, path, others[0], message)
-    return not others
 
 
 def _read_chain(checked: Checked, signatures: bytes | None) -> ReadChain:
@@ -405,7 +404,7 @@ _SALT = re.compile("[0-9a-f]{32}")
 _SESSION = re.compile(r"s_\w{1,64}", re.ASCII)
 
 
-def named_payloads(entry: dict[str, Any]) -> list[str]:
+def _named_payloads(entry: dict[str, Any]) -> list[str]:
     """Return the names of the payloads of an entry.
 
     Raises
@@ -475,22 +474,22 @@ _AMENDMENTS = (
 to its notebook."""
 
 
-def compare_session(
-    path: Path, session_id: str, checked: Checked, listed: Listed, report: Report
-) -> list[Unsaid]:
+def _compare_session(
+    path: Path, session_id: str, checked: Checked, listed: _Listed, report: Report
+) -> list[_Unsaid]:
     """Compare a journal with the ledgers; return what they do not list."""
     entries = [line.entry for line in checked.lines]
     if entries and entries[0]:
         _compare_opened(path, entries[0], session_id, listed, report)
     if entries and session_id not in listed.sessions:
         message = "No ledger lists this session."
-        return [Unsaid(session_id=session_id, path=path, length=0, message=message)]
+        return [_Unsaid(session_id=session_id, path=path, length=0, message=message)]
     end = listed.sessions.get(session_id)
     if end is None:
         closed = [n for n, entry in enumerate(entries, 1) if entry.get("type") == "closed"]
         message = "Its session was closed; no ledger says so."
         return [
-            Unsaid(session_id=session_id, path=path, length=length, message=message)
+            _Unsaid(session_id=session_id, path=path, length=length, message=message)
             for length in closed[:1]
         ]
     if len(checked.hashes) < end.length:
@@ -509,12 +508,12 @@ def compare_session(
         report.add(Outcome.ALTERED, path, end.length, "It continues after its end in the ledger.")
     elif len(entries) > end.length:
         message = f"It continues after entry {end.length - 1}, which is not in any ledger."
-        return [Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
+        return [_Unsaid(session_id=session_id, path=path, length=len(entries), message=message)]
     return []
 
 
 def _compare_opened(
-    path: Path, opened: dict[str, Any], session_id: str, listed: Listed, report: Report
+    path: Path, opened: dict[str, Any], session_id: str, listed: _Listed, report: Report
 ) -> None:
     """Compare a journal's first entry with earlier entries that the ledgers must have."""
     if opened.get("session_id") != session_id:
@@ -534,12 +533,12 @@ def _compare_opened(
             report.add(Outcome.MISSING, path, 0, message)
 
 
-def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Report) -> None:
+def _look_again(folder: Path, unsaid: list[_Unsaid], patience: float, report: Report) -> None:
     """Add what the ledgers still do not list: a live server writes them after the journals."""
     until = time.monotonic() + patience
     while unsaid:
         now = _read_ledgers(folder, Report()).sessions
-        unsaid = [each for each in unsaid if not is_said(each, now)]
+        unsaid = [each for each in unsaid if not _is_said(each, now)]
         if time.monotonic() >= until:
             break
         time.sleep(min(patience, 0.02))
@@ -547,7 +546,7 @@ def _look_again(folder: Path, unsaid: list[Unsaid], patience: float, report: Rep
         report.add(Outcome.MISSING, each.path, each.length or None, each.message)
 
 
-def is_said(unsaid: Unsaid, sessions: dict[str, End | None]) -> bool:
+def _is_said(unsaid: _Unsaid, sessions: dict[str, End | None]) -> bool:
     """Return whether ledgers list now what they lacked."""
     end = sessions.get(unsaid.session_id)
     return unsaid.session_id in sessions and (end.length if end else 0) >= unsaid.length
@@ -560,14 +559,14 @@ def _known_head(checked: Checked, path: Path, head: str | None, report: Report) 
         )
 
 
-def _read_ledgers(folder: Path, report: Report) -> Listed:
-    listed = Listed()
+def _read_ledgers(folder: Path, report: Report) -> _Listed:
+    listed = _Listed()
     copies = (path for path in folder.glob("ledger-*") if path.is_dir())
     for path in sorted([*folder.glob("ledger-*.jsonl"), *copies]):
         ledger = _check_ledger(path, report)
         listed.hashes.update(ledger.hashes)
         for n, line in enumerate(ledger.lines):
-            if not list_entry(line.entry, listed):
+            if not _list_entry(line.entry, listed):
                 message = f"What entry {n} says cannot be understood."
                 report.add(Outcome.ALTERED, path, n, message)
     for path in sorted(folder.glob("ledger-*.head")):
@@ -600,7 +599,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     return ledger
 
 
-def list_entry(entry: dict[str, Any], listed: Listed) -> bool:
+def _list_entry(entry: dict[str, Any], listed: _Listed) -> bool:
     """Add what a ledger's entry says to `listed`; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
     if kind in ("session_opened", "session_closed", "session_amended", "session_removed"):
@@ -672,7 +671,7 @@ def _read_json(path: Path, report: Report) -> Any:
     return value
 
 
-def _compare_tokens(path: Path, kept: Any, listed: Listed, report: Report) -> None:
+def _compare_tokens(path: Path, kept: Any, listed: _Listed, report: Report) -> None:
     """Compare the file of agent tokens with the tokens that ledgers minted and revoked."""
     if kept is None:
         return
@@ -742,13 +741,13 @@ def differing(
     fields: list[str] = []
     for name in (actual.keys() | expected.keys()) - set(ignored):
         one, other = actual.get(name), expected.get(name)
-        if not same(one, other):
+        if not _same(one, other):
             how = " (added)" if other is None else " (missing)" if one is None else ""
             fields.append(f"{shown(name)}{how}")
     return sorted(fields)
 
 
-def same(actual: Any, expected: Any) -> bool:
+def _same(actual: Any, expected: Any) -> bool:
     """Return whether two values are equal, apart from empty parts."""
     try:
         return bool(_plain(actual) == _plain(expected))
@@ -772,7 +771,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
-def _compare_policy(path: Path, kept: Any, listed: Listed, report: Report) -> None:
+def _compare_policy(path: Path, kept: Any, listed: _Listed, report: Report) -> None:
     """Compare the stored policy with the policies that people set, as listed in the ledgers."""
     if kept is None:
         return
@@ -831,7 +830,7 @@ def _check_payloads(
 ) -> None:
     """Check the payloads of an entry; add those that are not there to `missing`."""
     try:
-        named = named_payloads(line.entry)
+        named = _named_payloads(line.entry)
     except ValueError as error:
         report.add(Outcome.ALTERED, path, n, f"Entry {n} cannot be understood: {error}.")
         return
@@ -854,7 +853,7 @@ def _check_payloads(
             continue
         if text is None:
             checked.add(name)
-        if not is_named(name, chunks, line.salts.get(name)):
+        if not _is_named(name, chunks, line.salts.get(name)):
             place = path if text is not None else blob
             report.add(Outcome.ALTERED, place, n, f"A payload of entry {n} was altered: {name}.")
 
@@ -864,7 +863,7 @@ def _unkept_field(entry: dict[str, Any]) -> str:
     return _UNKEPT_FIELDS.get(kind, "") if isinstance(kind, str) else ""
 
 
-def is_named(name: str, chunks: Iterable[bytes], salt: str | None) -> bool:
+def _is_named(name: str, chunks: Iterable[bytes], salt: str | None) -> bool:
     """Return whether this is the name of these bytes, with their salt."""
     if salt is None or not _SALT.fullmatch(salt):
         return False

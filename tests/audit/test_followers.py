@@ -130,7 +130,7 @@ def test_only_what_was_chosen_goes_out(folder, far, content, has_source, has_out
     try:
         session = history.open_session(opened())
         run(session, 1, "secret_source()", [stream("secret output"), display({"image/png": PNG})])
-        source, expressions = Payload.of(b"1"), Payload.of(b'{"n": "secret_expression()"}')
+        source = Payload.of(b"secret_of_the_user()")
         ran = PersonRan(
             at=AT,
             by=BY,
@@ -138,15 +138,14 @@ def test_only_what_was_chosen_goes_out(folder, far, content, has_source, has_out
             msg_id="m",
             source=source.digest,
             execution_count=None,
-            expressions=expressions.digest,
         )
-        session.append([ran], [source, expressions])
+        session.append([ran], [source])
         until(lambda: up_to_date(history))
     finally:
         history.stop()
     everything = b"".join(path.read_bytes() for path in far.rglob("*") if path.is_file())
     assert (b"secret_source()" in everything) is has_source
-    assert (b"secret_expression()" in everything) is has_source
+    assert (b"secret_of_the_user()" in everything) is has_source
     assert (b"secret output" in everything) is has_output
     assert (b"\x89PNG" in everything) is has_output
 

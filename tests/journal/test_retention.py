@@ -151,7 +151,7 @@ def test_sinks_are_told_before_it_goes_and_the_copy_says_so(folder, tmp_path):
     history.stop()
     report = verify_history(far)
     assert (report.outcome, report.findings) == (Outcome.WHOLE, [])
-    assert any("removed its" in said for said in report.erased)
+    assert any("the server erased" in said for said in report.erased)
     assert verify_history(folder).outcome is Outcome.WHOLE
 
 
