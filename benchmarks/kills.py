@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import httpx2
 from measures import Broken, Measurement, Result
 
-from jupyter_agent_exec.audit.signing_key import SigningKey
+from jupyter_agent_exec.audit.signer import SigningKey
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_session
 from jupyter_agent_exec.records import Accepted, Dispatched, Finished, Reviewed

@@ -16,8 +16,7 @@ from traitlets import HasTraits
 from ._version import __version__
 from .approvals.manager import Approvals, Reviews
 from .auth.access import AccessControl, TargetAccess
-from .auth.denials import Denials
-from .auth.refusals import Refusal
+from .auth.denials import Denials, Refusal
 from .auth.routes import Route
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens

@@ -114,8 +114,7 @@ class AuditLeaf(Leaf):
 
     def _make_signer(self, history: History) -> Signer:
         """Create what signs the heads of the history; a key that was handed in is read now."""
-        from .signer import Signer
-        from .signing_key import SigningKey
+        from .signer import Signer, SigningKey
 
         settings = self.settings
         make = partial(SigningKey.made, history.folder / PRIVATE_KEY)

@@ -6,16 +6,28 @@ ledger that lists them, so a signed part of a ledger lists no open session witho
 
 from __future__ import annotations
 
+import base64
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 
-from ..journal.heads import EXPORT, HEAD, chain_name, signatures_path
+from ..journal.heads import EXPORT, HEAD, chain_name, key_id, signatures_path, signed_bytes
 from ..journal.history import History
 from ..journal.journal import end_of, signatures_of
 from ..journal.ledger import is_held, ledger_paths, sessions_in
@@ -23,8 +35,61 @@ from ..journal.lines import ledger_entries
 from ..models import Chain, HeadSignature
 from ..records import SERVER, timestamp
 from ..records import SigningKey as KeyEntry
-from ..storage.durability import replace_file
-from .signing_key import SigningKey
+from ..storage.durability import replace_file, sync_folder
+from ..types import Digest
+
+
+class SigningKey:
+    """An Ed25519 key.
+
+    Parameters
+    ----------
+    path
+        A PEM file with the private key, not encrypted.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    ValueError
+        If it holds no such key.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            key = load_pem_private_key(path.read_bytes(), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise ValueError(f"{path} holds no Ed25519 private key in PEM without a password.")
+        self._key = key
+        der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self.public_key = base64.b64encode(der).decode("ascii")
+        """In DER, in base64."""
+        self.id = Digest(key_id(self.public_key))
+        """SHA-256 of the public key."""
+
+    @classmethod
+    def made(cls, path: Path) -> SigningKey:
+        """Return the key in a file; make it, readable only for the owner, if there is no file."""
+        if not path.exists():
+            pem = Ed25519PrivateKey.generate().private_bytes(
+                Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+            )
+            temporary = path.with_name(f"{path.name}-{os.getpid()}")
+            replace_file(temporary, pem)
+            with suppress(FileExistsError):  # another server has just made one
+                os.link(temporary, path)
+            temporary.unlink()
+            sync_folder(path.parent)
+        return cls(path)
+
+    def sign(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a statement with its time, the key and the signature."""
+        signed = {**statement, "at": timestamp(), "key": self.id, "public_key": self.public_key}
+        signature = self._key.sign(signed_bytes(signed))
+        return {**signed, "signature": base64.b64encode(signature).decode("ascii")}
+
 
 _STOP_TIMEOUT: Final = 5.0
 """Seconds that a stopping server waits for the last signatures."""

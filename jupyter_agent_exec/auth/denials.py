@@ -10,12 +10,37 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
 from ..records import AccessDenied, By, timestamp
 from ..tasks import Tasks
 from ..types import TokenId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A request that was answered with one of our errors."""
+
+    code: str
+    """The code of the error."""
+    status: int
+    """The HTTP status of the error; MCP sends the error in an answer of its own."""
+    method: str
+    """The HTTP verb, or the method of MCP."""
+    route: str
+    """A path template or the name of a tool. It holds no text of the caller."""
+    username: str | None
+    """Null if nobody is signed in."""
+    ip: str | None
+    """The client's address, as Jupyter knows it behind a proxy."""
+    token_id: TokenId | None
+    session_id: str | None
+    """What the path names as session. The caller chose it."""
+    execution_id: str | None
+    """What the path names as execution. The caller chose it."""
+
 
 MERGE_DELAY: Final = 60.0
 """Seconds for which denials like a recorded one are counted before they are recorded as one."""

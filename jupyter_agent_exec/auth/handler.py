@@ -38,9 +38,8 @@ from ..types import TokenId
 from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
-from .denials import Denials
+from .denials import Denials, Refusal
 from .operations import Operation, operations
-from .refusals import Refusal
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
 from .tokens import TokenRefused, Tokens
 from .unlocks import UNLOCK_HEADER, Unlocks

@@ -10,7 +10,7 @@ import json
 import logging
 from typing import Final, TypeAlias
 
-from ..auth.refusals import Refusal
+from ..auth.denials import Refusal
 from ..executions.observer import ExecutionObserver
 from ..models import Session
 from ..records import ExecutionRecord

@@ -21,7 +21,7 @@ from typing import Any, Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from .._version import __version__
-from ..auth.refusals import Refusal
+from ..auth.denials import Refusal
 from ..errors import AgentExecError
 from ..executions.observer import ExecutionObserver
 from ..journal.history import History

@@ -19,8 +19,7 @@ import nbformat
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from jupyter_agent_exec.audit.signer import Signer
-from jupyter_agent_exec.audit.signing_key import SigningKey
+from jupyter_agent_exec.audit.signer import Signer, SigningKey
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path, signed_bytes

@@ -12,7 +12,7 @@ from jupyter_server.services.kernels.connection.base import (
     serialize_msg_to_ws_v1,
 )
 
-from jupyter_agent_exec.gateway.messages import frame, read
+from jupyter_agent_exec.gateway.channels import frame, read
 from jupyter_agent_exec.kernels.messages import Message, request_parts
 
 HEADER = {"msg_id": "m", "msg_type": "display_data", "session": "k", "username": "u"}

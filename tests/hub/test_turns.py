@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.hub_service.turns import CALLS_A_SECOND, CALLS_AT_ONCE, Turns
+from jupyter_agent_exec.hub_service.user_servers import CALLS_A_SECOND, CALLS_AT_ONCE, Turns
 
 
 def test_many_calls_of_one_user_wait_and_nobody_elses_do() -> None:

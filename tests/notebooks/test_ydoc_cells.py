@@ -13,8 +13,7 @@ from pycrdt import Doc
 
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks import changes as notebook_changes
-from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, read
-from jupyter_agent_exec.notebooks.backends.ydoc_outputs import carried_out
+from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, carried_out, read
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,

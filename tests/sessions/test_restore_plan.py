@@ -6,7 +6,7 @@ from typing import Any
 
 from jupyter_agent_exec.models import ExecutionKernel
 from jupyter_agent_exec.records import ExecutionRecord
-from jupyter_agent_exec.sessions.restore_plan import CellToRestore, plan
+from jupyter_agent_exec.sessions.restores import CellToRestore, plan
 from jupyter_agent_exec.types import ExecutionId
 from tests.notebooks.placing_bench import record
 
