@@ -131,37 +131,20 @@ class GrantHandler(ApprovalsBase):
         self.answer(await self.approvals.withdraw(session_id, self.caller))
 
 
-class ReviewsBase(SessionsBase):
-    """Base of the handlers below."""
+class ReviewHandler(SessionsBase):
+    """Users' review of an execution."""
 
     reviews: Reviews
-
-
-class ExecutionReviewHandler(ReviewsBase):
-    """Users' review of an execution."""
 
     @web.authenticated
     @requires("decide", body=SetReview, answers={200: Execution})
     async def put(self, execution_id: str, body: SetReview) -> None:
         """Approve or flag a finished execution, comment on it, or withdraw the review."""
-        await self.answer_execution(
-            await self.reviews.of_execution(execution_id, body, self.caller)
-        )
+        await self.answer_execution(await self.reviews.record(execution_id, body, self.caller))
 
 
-class SessionReviewHandler(ReviewsBase):
-    """Users' review of all that a session has run."""
-
-    @web.authenticated
-    @requires("decide", body=SetReview, answers={200: Session})
-    async def put(self, session_id: str, body: SetReview) -> None:
-        """Review each execution of a session that has finished, as a review of one alone would."""
-        self.answer(await self.reviews.of_session(session_id, body, self.caller))
-
-
-ROUTES: list[tuple[str, type[ApprovalsBase | ReviewsBase]]] = [
-    ("/executions/{execution_id}/review", ExecutionReviewHandler),
-    ("/sessions/{session_id}/review", SessionReviewHandler),
+ROUTES: list[tuple[str, type[SessionsBase]]] = [
+    ("/executions/{execution_id}/review", ReviewHandler),
     ("/approvals", ApprovalsHandler),
     ("/approvals/policy", PolicyHandler),
     ("/approvals/pause", PauseHandler),

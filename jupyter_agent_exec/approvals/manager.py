@@ -37,8 +37,6 @@ from ..sessions.session import LiveSession
 from ..sessions.session_history import SessionHistory
 from ..types import (
     FINAL_STATUSES,
-    ExecutionId,
-    SessionId,
     TokenId,
 )
 
@@ -227,7 +225,7 @@ class Reviews:
         self._history = history
         self._activity = activity
 
-    async def of_execution(self, id: str, request: SetReview, caller: Caller) -> ExecutionRecord:
+    async def record(self, id: str, request: SetReview, caller: Caller) -> ExecutionRecord:
         """Record a review of an execution.
 
         Raises
@@ -241,7 +239,14 @@ class Reviews:
                 execution_id=record.id,
                 status=record.status,
             )
-        await self._record(record.session_id, [record.id], request, caller)
+        reviewed = Reviewed(
+            at=timestamp(),
+            by=caller.by(),
+            execution_id=record.id,
+            verdict=request.verdict,
+            comment=request.comment or None,
+        )
+        await self._history.decide(record.session_id, [reviewed])
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
         self._activity.publish(
@@ -253,40 +258,3 @@ class Reviews:
             seq=record.seq,
         )
         return record
-
-    async def of_session(self, id: str, request: SetReview, caller: Caller) -> Session:
-        """Record a review of each execution of a session that has finished.
-
-        Raises
-        ------
-        SessionNotFound, HistoryUnavailable
-        """
-        session = await self._history.session(id)
-        finished = await self._history.finished_executions(id)
-        if finished:
-            await self._record(session.id, finished, request, caller)
-        session = await self._history.session(id)
-        self._activity.publish(
-            "session", session.id, length=session.chain.length, status=session.status
-        )
-        return session
-
-    async def _record(
-        self,
-        session_id: SessionId,
-        execution_ids: Sequence[ExecutionId],
-        request: SetReview,
-        caller: Caller,
-    ) -> None:
-        at, by = timestamp(), caller.by()
-        entries = [
-            Reviewed(
-                at=at,
-                by=by,
-                execution_id=id,
-                verdict=request.verdict,
-                comment=request.comment or None,
-            )
-            for id in execution_ids
-        ]
-        await self._history.decide(session_id, entries)

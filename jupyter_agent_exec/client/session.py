@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
-from ..types import Digest, ExecutionId, ProposedEditId, SessionId, Verdict
+from ..types import Digest, ExecutionId, ProposedEditId, SessionId
 from .calls import (
     ANSWER_SECONDS,
     WAIT_SECONDS,
@@ -481,19 +481,6 @@ class AsyncSession:
         """Withdraw the agent's grant in the session's kernel, as a user."""
         request = Request("DELETE", f"{API}{self._path}/grant")
         self.info = read(await self._connection.send(request), _session)
-        return self.info
-
-    async def review(
-        self, verdict: Verdict | None, *, comment: str | None = None
-    ) -> models.Session:
-        """Review each execution of the session that has finished, as a user.
-
-        Parameters are those of `AgentExecClient.review`.
-        """
-        request = models.SetReview(verdict=verdict, comment=comment)
-        self.info = await self._connection.send_model(
-            "PUT", f"{self._path}/review", request, _session
-        )
         return self.info
 
     async def interrupt(self, *, queued: bool = False) -> None:

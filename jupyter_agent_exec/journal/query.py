@@ -26,7 +26,7 @@ from ..models import (
     SessionsQuery,
 )
 from ..records import KeptImage
-from ..types import FINAL_STATUSES, ExecutionId, SessionId, SessionStatus, TokenId
+from ..types import ExecutionId, SessionId, SessionStatus, TokenId
 from .fold import SessionState
 from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
@@ -367,14 +367,6 @@ def sessions_with_proposals(connection: sqlite3.Connection) -> list[Session]:
     """Return the sessions that have open proposed edits, the oldest first."""
     rows = connection.execute("SELECT record FROM sessions WHERE proposed > 0 ORDER BY id")
     return [msgspec.json.decode(record, type=Session) for (record,) in rows]
-
-
-def finished(connection: sqlite3.Connection, session_id: SessionId) -> list[ExecutionId]:
-    """Return the executions of a session that have finished, in order."""
-    rows = connection.execute(
-        "SELECT id, status FROM executions WHERE session_id = ? ORDER BY seq", (session_id,)
-    )
-    return [id for id, status in rows if status in FINAL_STATUSES]
 
 
 def find_sessions(

@@ -207,17 +207,6 @@ class HistoryReader:
         last = records[-1].seq if records else page.last_seq
         return records, last if last < page.last_seq else None
 
-    def finished(self, session_id: str) -> list[ExecutionId]:
-        """Return the executions of a session that have finished, in order.
-
-        Raises
-        ------
-        SessionNotFound
-            If no session has this id.
-        """
-        checked = check_session_id(session_id)
-        return self._index.ask(lambda connection: query.finished(connection, checked))
-
     def events(self, session_id: str, wanted: EventsQuery) -> tuple[list[JournalEvent], int | None]:
         """Return a session's entries that are not part of an execution's cell, in order.
 

@@ -198,10 +198,6 @@ class SessionHistory:
         )
         return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
 
-    async def finished_executions(self, id: str) -> list[ExecutionId]:
-        """Return the executions of a session that have finished, in order."""
-        return await self.read(partial(self._history.finished, id))
-
     def is_elsewhere(self, record: Session) -> bool:
         """Return whether a session is open, but not on this server."""
         return record.status == "open" and record.id not in self.open

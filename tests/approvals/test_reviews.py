@@ -16,8 +16,7 @@ from tests.real_server import Gate
 
 
 async def review(agent: Agent, of: dict[str, Any], verdict: str | None, **said: Any) -> Any:
-    kind = "executions" if of["id"].startswith("x_") else "sessions"
-    return await agent.ask("PUT", f"{kind}/{of['id']}/review", {"verdict": verdict, **said})
+    return await agent.ask("PUT", f"executions/{of['id']}/review", {"verdict": verdict, **said})
 
 
 @pytest.fixture
@@ -78,30 +77,6 @@ async def test_what_runs_cannot_be_reviewed_yet(
     gate.let_it_go_on()
 
 
-async def test_all_that_has_finished_so_far_is_reviewed_at_once(
-    agent: Agent, gate: Gate, reviewed: Callable[[Any], Any]
-) -> None:
-    session = await agent.open()
-    assert (await review(agent, session, "approved")).status == 200
-    assert reviewed(session) == []
-    first = await agent.run(session, "1")
-    await review(agent, first, "flagged")
-    running = await agent.run(session, gate.source, wait=0)
-    waiting = await agent.run(session, "2", wait=0)
-    await agent.ask("POST", f"executions/{waiting['id']}/cancel", {})
-    answered = await review(agent, session, "approved", comment="so far")
-    assert answered.status == 200, answered.body
-    assert (answered.json["id"], answered.json["unreviewed"]) == (session["id"], 0)
-    told = [(entry["execution_id"], entry["verdict"]) for entry in reviewed(session)[1:]]
-    assert told == [(first["id"], "approved"), (waiting["id"], "approved")]
-    gate.wait_until_it_runs()
-    gate.let_it_go_on()
-    done = (await agent.get(f"executions/{running['id']}", wait=30)).json
-    assert done["review"] is None
-    of_first = (await agent.get(f"executions/{first['id']}")).json["review"]
-    assert (of_first["verdict"], of_first["comment"]) == ("approved", "so far")
-
-
 async def test_a_closed_session_is_reviewed_too(
     agent: Agent, reviewed: Callable[[Any], Any]
 ) -> None:
@@ -109,9 +84,8 @@ async def test_a_closed_session_is_reviewed_too(
     done = await agent.run(session, "1")
     await agent.ask("POST", f"sessions/{session['id']}/close", {})
     assert (await review(agent, done, "flagged")).json["review"]["verdict"] == "flagged"
-    answered = await review(agent, session, "approved")
-    assert (answered.json["status"], answered.json["unreviewed"]) == ("closed", 0)
-    assert [entry["execution_id"] for entry in reviewed(session)] == [done["id"]] * 2
+    assert [entry["execution_id"] for entry in reviewed(session)] == [done["id"]]
+    assert (await agent.get(f"sessions/{session['id']}")).json["unreviewed"] == 0
 
 
 async def test_sessions_count_what_nobody_has_reviewed(agent: Agent) -> None:
@@ -127,7 +101,8 @@ async def test_sessions_count_what_nobody_has_reviewed(agent: Agent) -> None:
     assert await unreviewed() == 2
     await review(agent, done[0], "approved")
     assert await unreviewed() == 1
-    assert (await review(agent, session, "approved")).json["unreviewed"] == 0
+    await review(agent, done[1], "approved")
+    assert await unreviewed() == 0
     await agent.ask("POST", f"sessions/{session['id']}/close", {})
     assert await unreviewed() == 0
 
@@ -147,16 +122,12 @@ async def test_others_are_told_that_something_was_reviewed(
 
     jp_serverapp.event_logger.add_listener(schema_id=EVENTS_SCHEMA_ID, listener=listen)
     await review(agent, done, "approved")
-    await review(agent, session, "flagged")
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     app.services.activity.stop()
     await jp_serverapp.event_logger.gather_listeners()
     events = {(event["action"], event.get("execution_id")): event for event in told}
     of_execution = events["execution", done["id"]]
     assert (of_execution["status"], of_execution["seq"]) == ("ok", done["seq"])
-    of_session = events["session", None]
-    assert of_session["session_id"] == session["id"]
-    assert of_session["status"] == ("closed" if is_closed else "open")
 
 
 @pytest.mark.parametrize(
@@ -172,15 +143,13 @@ async def test_a_review_that_makes_no_sense_is_refused_with_its_field(
     agent: Agent, reviewed: Callable[[Any], Any], body: dict[str, Any], field: str
 ) -> None:
     session = await agent.open()
-    refused = await agent.ask("PUT", f"sessions/{session['id']}/review", body)
+    done = await agent.run(session, "1")
+    refused = await agent.ask("PUT", f"executions/{done['id']}/review", body)
     assert (refused.status, refused.json["detail"]["field"]) == (400, field)
     assert reviewed(session) == []
 
 
 async def test_nothing_that_is_not_there_is_reviewed(agent: Agent) -> None:
-    for path, code in (
-        ("executions/x_01JD0000000000000000000000/review", "execution_not_found"),
-        ("sessions/s_01JD0000000000000000000000/review", "session_not_found"),
-    ):
-        refused = await agent.ask("PUT", path, {"verdict": "approved"})
-        assert (refused.status, refused.json["code"]) == (404, code)
+    path = "executions/x_01JD0000000000000000000000/review"
+    refused = await agent.ask("PUT", path, {"verdict": "approved"})
+    assert (refused.status, refused.json["code"]) == (404, "execution_not_found")

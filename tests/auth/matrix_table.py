@@ -55,7 +55,6 @@ POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403 40
 POST   executions/{execution_id}/accept         400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/accept             400 403 400   403 403 403 403 403
 PUT    executions/{execution_id}/review         400 403 400   403 403 403 403 403
-PUT    sessions/{session_id}/review             400 403 400   403 403 403 403 403
 GET    approvals                                200 200 200   200 200 200 200 200
 PUT    approvals/policy                         400 403 400   403 403 403 403 403
 PUT    approvals/pause                          400 403 400   403 403 403 403 403

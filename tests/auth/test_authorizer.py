@@ -76,7 +76,6 @@ ASKED_FOR = {
     "GET sessions/{session_id}/requirements": [READ],
     "GET sessions/{session_id}/journal": [READ],
     "POST sessions/{session_id}/accept": DECIDE_THERE,
-    "PUT sessions/{session_id}/review": [EXECUTE],
     "GET sessions/{session_id}/variables": [EXECUTE],
     "GET sessions/{session_id}/packages": [EXECUTE],
     "GET sessions/{session_id}/files": [WRITE_CONTENTS],
@@ -185,7 +184,6 @@ async def test_whoever_may_only_read_sees_everything_and_runs_nothing(
     bodies: dict[str, Any] = {
         "sessions": {"agent": {"name": "another"}},
         "sessions/{session_id}/executions": {"source": "x = 2"},
-        "sessions/{session_id}/review": {"verdict": "approved"},
         "executions/{execution_id}/review": {"verdict": "approved"},
         "notebooks/{path}/cells": {"edits": [{"op": "clear_outputs"}]},
     }

@@ -81,7 +81,6 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.review("x_1", "flagged", comment="why?")
         client.erase(agent="a", reason="why")
         client.retain(dry_run=True)
-        session.review("approved")
         client.approvals()
         client.approve("x_1", DIGEST, source="2", grant="hour")
         client.reject("x_1", "no")
@@ -112,7 +111,6 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.review("x_1", "flagged", comment="why?")
         await client.erase(agent="a", reason="why")
         await client.retain(dry_run=True)
-        await session.review("approved")
         await client.approvals()
         await client.approve("x_1", DIGEST, source="2", grant="hour")
         await client.reject("x_1", "no")
@@ -144,7 +142,6 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("PUT", "/executions/x_1/review"),
         ("POST", "/erasures"),
         ("POST", "/retention"),
-        ("PUT", "/sessions/s_1/review"),
         ("GET", "/approvals"),
         ("POST", "/executions/x_1/approve"),
         ("POST", "/executions/x_1/reject"),

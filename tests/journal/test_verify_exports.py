@@ -44,8 +44,6 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         server.run(session, "1", wait=30, revises=ids[2], claim={"purpose": "Count “all”."})
         review = {"verdict": "flagged", "comment": "why?"}
         assert server.ask("PUT", f"executions/{ids[1]}/review", review).status_code == 200
-        review = {"verdict": "approved"}
-        assert server.ask("PUT", f"sessions/{session}/review", review).status_code == 200
         server.ask("PUT", "approvals/policy", {"scratch": "always"})
         asking = server.open(agent={"name": "analyst"})
         asks = server.run(asking, "asked = 1", wait=0).json()["id"]

@@ -109,7 +109,8 @@ def test_it_goes_on_and_verifies_with_what_is_added(upgraded: Upgraded) -> None:
     with upgraded.user.open_session("later") as session:
         assert session.run("6 * 7").text == "42"
     (analyst,) = upgraded.user.sessions(agent="analyst")
-    analyst.review("approved")
+    for execution in analyst.executions():
+        upgraded.user.review(execution.id, "approved")
     assert "Whole" in upgraded.cli("verify", "--history", upgraded.server.history_dir)
 
 
