@@ -79,18 +79,17 @@ def test_each_verb_of_each_route_is_described_and_nothing_else(described: dict[s
 
 REMOVED = (
     "DELETE access-requests/{request_id}",
-    "GET holds",
     "GET reruns/{session_id}",
     "POST executions/{execution_id}/cell/discard",
     "POST executions/{execution_id}/cell/restore",
     "POST executions/{execution_id}/discard",
     "POST executions/{execution_id}/restore",
-    "POST holds",
     "POST reruns",
     "POST sessions/{session_id}/cells/discard",
     "POST sessions/{session_id}/complete",
     "POST sessions/{session_id}/discard",
     "POST sessions/{session_id}/inspect",
+    "PUT holds",
     "PUT sessions/{session_id}/review",
 )
 """Verbs that earlier versions had."""

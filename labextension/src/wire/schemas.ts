@@ -185,7 +185,7 @@ export type Schemas = {
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];
-    restored: Schemas['RestoredVariables'] | null;
+    restored: boolean;
     next_approval:
       | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
       | null;
@@ -417,12 +417,7 @@ export type Schemas = {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
     what: string | null;
   };
-  /** The variables of an earlier kernel, by name. */
-  RestoredVariables: {
-    back: string[];
-    missing: string[];
-  };
-  /** A user's review of an execution or of a session. */
+  /** A user's review of an execution. */
   Review: {
     verdict: ('approved' | 'flagged') | null;
     comment: string | null;
