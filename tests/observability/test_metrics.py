@@ -30,6 +30,10 @@ DASHBOARD = Path(__file__).parents[2] / "docs" / "how-to" / "grafana-dashboard.j
 Read = Callable[[], Awaitable[dict[str, float]]]
 
 
+def bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def samples(text: str) -> dict[str, float]:
     """Return our samples, by name and labels as in `executions_total{status=ok,target=scratch}`."""
     return {
@@ -134,11 +138,7 @@ async def test_the_state_of_the_history_and_a_pause_are_measured(
     assert (at_first["history_writable{}"], at_first["paused{}"]) == (1, 0)
     while math.isnan((size := await read())["history_bytes{}"]):
         pass
-    assert (
-        1000
-        < size["history_bytes{}"]
-        <= sum(path.stat().st_size for path in history_dir.rglob("*") if path.is_file())
-    )
+    assert 1000 < size["history_bytes{}"] <= bytes_below(history_dir)
     assert (await agent.ask("PUT", "approvals/pause", {"paused": True})).status == 200
     assert (await read())["paused{}"] == 1
     assert (await agent.ask("PUT", "approvals/pause", {"paused": False})).status == 200
