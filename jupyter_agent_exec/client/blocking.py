@@ -157,7 +157,6 @@ class Session(Blocking[AsyncSession]):
     blob = blocking(AsyncSession.blob)
     requirements = blocking(AsyncSession.requirements)
     withdraw_grant = blocking(AsyncSession.withdraw_grant)
-    review = blocking(AsyncSession.review)
     interrupt = blocking(AsyncSession.interrupt)
     restart = blocking(AsyncSession.restart)
     close = blocking(AsyncSession.close)
