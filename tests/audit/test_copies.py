@@ -1,4 +1,4 @@
-"""What several servers have sent to a folder: `verify` reads it as it reads a history."""
+"""What servers have sent to a folder: `verify` reads it as it reads a history. As in sinks.md."""
 
 from __future__ import annotations
 
