@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -55,7 +56,9 @@ def test_a_removed_setting_is_refused_and_what_replaced_it_is_told(
 ) -> None:
     assert not AgentExecApp.class_traits(config=True).get(name)
     with pytest.raises(SystemExit):
-        AgentExecApp().update_config(Config({"AgentExecApp": {name: "x"}}))
+        AgentExecApp(log=logging.getLogger("test")).update_config(
+            Config({"AgentExecApp": {name: "x"}})
+        )
     assert f"is wrong: {name}: it was removed. {REMOVED[name]}" in caplog.text
 
 

@@ -15,7 +15,7 @@ from tests.journal.recorded import PNG, closed, display, new_history, opened, ru
 SESSIONS = 80
 
 
-class HeldRebuild(logging.Handler):
+class HeldRebuild(logging.Filter):
     """Holds the index's thread when it reports that it cannot read a journal."""
 
     def __init__(self):
@@ -23,10 +23,11 @@ class HeldRebuild(logging.Handler):
         self.reached = threading.Event()
         self.let_go = threading.Event()
 
-    def emit(self, record):
+    def filter(self, record):
         if "cannot be indexed" in record.getMessage():
             self.reached.set()
             self.let_go.wait(60)
+        return True
 
 
 @pytest.fixture
@@ -59,13 +60,13 @@ def held(history_dir, recorded):
     broken = harm(history_dir, recorded)
     held = HeldRebuild()
     log = logging.getLogger("test.history")
-    log.addHandler(held)
+    log.addFilter(held)
     history = new_history(history_dir)
     assert held.reached.wait(30)
     yield history, held, broken
     held.let_go.set()
     history.stop()
-    log.removeHandler(held)
+    log.removeFilter(held)
 
 
 def test_lists_searches_and_lookups_wait_for_the_whole_index(held, recorded):
@@ -107,7 +108,7 @@ async def test_a_long_rebuild_refuses_what_needs_the_index_and_code_runs(
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     session = await agent.open()
     held = HeldRebuild()
-    app.log.addHandler(held)
+    app.log.addFilter(held)
     try:
         harm(app.services.history.folder, recorded)
         # The question by which the loss is noticed is answered from the whole index.
@@ -123,7 +124,7 @@ async def test_a_long_rebuild_refuses_what_needs_the_index_and_code_runs(
         assert (await agent.run(session, "6 * 7"))["text"] == "42"
     finally:
         held.let_go.set()
-        app.log.removeHandler(held)
+        app.log.removeFilter(held)
     assert len((await first).sessions) == 50
     assert (await agent.get("status")).json["search_ready"] is True
     found = (await agent.get("search", q="quokkas", limit=100)).json
