@@ -452,6 +452,7 @@ _FIELDS_OF_0_1 = {
     "files_changed": ("files",),
     "kernel_inspected": ("code",),
     "person_ran": ("expressions",),
+    "restore_ended": ("variables",),
 }
 """Those that only 0.1 wrote."""
 

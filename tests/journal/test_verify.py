@@ -92,6 +92,11 @@ def test_it_knows_the_payloads_of_each_kind_of_entry():
     assert known == digests - NO_PAYLOADS
 
 
+def test_it_knows_the_payload_that_only_0_1_wrote_of_a_restore():
+    entry = {"type": "restore_ended", "failed": None, "variables": "0" * 64}
+    assert verify._named_payloads(entry) == ["0" * 64]
+
+
 def test_a_whole_history_is_whole(made, folder):
     report = verify_history(folder)
     assert (report.outcome, report.findings) == (Outcome.WHOLE, [])
