@@ -163,7 +163,7 @@ def enterprise_gateway(folder: Path) -> Iterator[Gateway]:
 def server_at(url: str, folder: Path, *options: str) -> Iterator[ServerProcess]:
     """Start a server that has its kernels at a gateway."""
     mine = (f"--gateway-url={url}", f"--GatewayClient.auth_token={GATEWAY_TOKEN}")
-    with server_process(folder, *mine, "--AgentExecApp.warm_kernels=0", *options) as server:
+    with server_process(folder, *mine, *options) as server:
         yield server
 
 

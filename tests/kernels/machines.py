@@ -46,7 +46,7 @@ def other_address(folder: Path) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(package.parent), prepend=os.pathsep)
         patch.setenv(LOST, str(folder / "lost"))
-        with server_process(folder, "--AgentExecApp.warm_kernels=0") as server:
+        with server_process(folder) as server:
             yield server
 
 
@@ -76,7 +76,7 @@ def over_ssh(folder: Path) -> Iterator[ServerProcess]:
             "GP_POLL_INTERVAL": "0.1",
         }.items():
             patch.setenv(name, value)
-        with server_process(folder, "--AgentExecApp.warm_kernels=0") as server:
+        with server_process(folder) as server:
             yield server
 
 
