@@ -21,9 +21,7 @@ const DRAW = `from IPython.display import SVG, display
 for n in (20, 30):
     display(SVG(f'<svg xmlns="http://www.w3.org/2000/svg" width="{n}" height="{n}"><circle r="{n}"/></svg>'))`;
 
-/** Change variables and a file, and go wrong. */
-const CHANGE = `numbers = list(range(12))
-1 / 0`;
+const WRONG = '1 / 0';
 
 /** The keyboard is somewhere, and one sees where. */
 async function expectFocus(page: Page): Promise<void> {
@@ -93,7 +91,7 @@ test('sessions, cells, reviews, a search, and images', async ({
   const closed = await newAsking('Ended: seen');
   await closed.close();
   const agent = await newAsking('All kinds: seen');
-  for (const source of [CHANGE, LARGE, DRAW]) {
+  for (const source of [WRONG, LARGE, DRAW]) {
     await agent.read(await agent.ask(source), 30);
   }
   const running = await agent.ask(ENDLESS);
@@ -112,7 +110,6 @@ test('sessions, cells, reviews, a search, and images', async ({
   await panel.cell(4).focus();
   await page.keyboard.press('Home');
   const cell = panel.cell(1);
-  await expect(cell.locator('.jp-AgentExecChanges')).toContainText('numbers');
   await panel.choose(1, 'Flag');
   await expect(cell).toContainText('Flagged by');
   await panel.choose(1, 'Comment…');
@@ -296,7 +293,7 @@ test('nothing is cut or stands out where one reads from the right', async ({
   newAsking
 }) => {
   const agent = await newAsking('From the right');
-  await agent.read(await agent.ask(CHANGE), 30);
+  await agent.read(await agent.ask(WRONG), 30);
   const running = await agent.ask(ENDLESS);
   await page.evaluate(() => (document.documentElement.dir = 'rtl'));
   await panel.open();

@@ -19,7 +19,7 @@ export interface IExecution {
 }
 
 /** What agents must ask for, by the kind of their target. */
-export type Policy = Partial<Record<'notebook' | 'scratch', string>>;
+export type Policy = Partial<Record<'kernel' | 'notebook' | 'scratch', string>>;
 
 /** The server's routes, for agents and for people. */
 export class Server {

@@ -445,7 +445,7 @@ it('a badge leads to its entry, and the entry to its cell', async ({
   const path = await opened.show('there.ipynb', [codeCell('mine', 'x = 1')]);
   const agent = await attach(path, 'guide');
   for (let step = 1; step <= 25; step++) {
-    await agent.run(`print("step", ${step})`);
+    await agent.run(`steps = list(range(${step}))\nprint("step", ${step})`);
   }
   // Another session is looked at meanwhile.
   await attach(path, 'other');
@@ -464,6 +464,7 @@ it('a badge leads to its entry, and the entry to its cell', async ({
   await expect(entry).toBeFocused();
   await expect(entry).toBeInViewport();
   await expect(entry).toContainText('print("step", 2)');
+  await expect(entry).toContainText('Changed: steps (2)');
   await entry.press('End');
   const last = panel.locator('[aria-posinset="25"]');
   await expect(last).toBeFocused();

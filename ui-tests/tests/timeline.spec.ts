@@ -220,11 +220,3 @@ test('images have their place before they come, and an SVG is only an image', as
   await expect(panel.cell(2).locator('svg[onload], svg rect')).toHaveCount(0);
   expect(await page.evaluate(() => 'fired' in window)).toBe(false);
 });
-
-test('a cell tells what it changed', async ({ panel, newAgent }) => {
-  const agent = await newAgent('Between');
-  await panel.open();
-  await panel.session('Between').click();
-  await agent.run('numbers = list(range(12))');
-  await expect(panel.cell(1)).toContainText('Changed: numbers (12)');
-});

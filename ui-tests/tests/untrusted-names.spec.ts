@@ -49,12 +49,12 @@ function namedSource(name: string): string {
 async function newNamed(
   server: Server,
   name: string,
-  path?: string
+  target: object
 ): Promise<AskingAgent> {
   const { id } = await server.send<{ id: string }>('post', 'sessions', {
     agent: { name, version: name, model: name },
     title: name,
-    ...(path ? { target: { kind: 'notebook', path } } : {})
+    target
   });
   return new AskingAgent(server, id);
 }
@@ -63,15 +63,16 @@ async function newNamed(
 async function work(
   server: Server,
   what: string,
-  name: string
+  name: string,
+  target: object
 ): Promise<INamed> {
-  await server.setPolicy({ scratch: 'none' });
-  const agent = await newNamed(server, name);
+  await server.setPolicy({ kernel: 'none' });
+  const agent = await newNamed(server, name, target);
   const ran = await agent.ask(namedSource(name), { wait: 30 });
   expect(ran.status, ran.text).toBe('ok');
   const review = { verdict: 'flagged', comment: name };
   await server.send('put', `executions/${ran.id}/review`, review);
-  await server.setPolicy({ scratch: 'always' });
+  await server.setPolicy({ kernel: 'always' });
   const { id } = await agent.ask(namedSource(name));
   await server.send('post', `executions/${id}/reject`, { reason: name });
   const asks = await agent.ask(namedSource(name));
@@ -152,8 +153,11 @@ test('what agents are called, and call things, is only text in the panel', async
   await panel.open();
   await watch.begin();
   const names = namesWith(listener);
+  // Of a kernel that others use too, a cell tells what changed.
+  const kernel = await server.send<{ id: string }>('post', '../kernels', {});
+  const target = { kind: 'kernel', kernel_id: kernel.id };
   for (const [what, name] of names) {
-    const agent = await work(server, what, name);
+    const agent = await work(server, what, name, target);
     const { session } = agent;
     await lookAtCells(page, panel, watch, agent);
     await server.send('post', `sessions/${session}/close`, {});
@@ -179,7 +183,7 @@ test('what agents are called, and notebooks, is only text in a notebook', async 
   const path = desk.path.replace('notebook.ipynb', file);
   for (const [index, [what, name]] of names.entries()) {
     watch.at(`name ${what} in a notebook`);
-    const agent = await newNamed(server, name, path);
+    const agent = await newNamed(server, name, { kind: 'notebook', path });
     const asked = await agent.ask(namedSource(name));
     await toCell(page, index);
     const question = Question.in(shown(page, index)); // below the last cell

@@ -98,7 +98,7 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     left_out: [],
     lookalikes: {},
     decided_edits: [],
-    restored: null,
+    restored: false,
     next_approval: null,
     ...given
   };
