@@ -178,10 +178,14 @@ export class Badge extends Widget {
   private _renderOutputs(runAgain: boolean): void {
     const { trans } = this._options;
     const { held, outputs } = this._record;
-    this._held.hidden = runAgain || outputs === 'inert';
-    this._held.textContent =
-      outputs === 'held' ? heldText(held, trans) : trans.__('Outputs accepted');
-    this._held.title = this._held.textContent;
+    const text =
+      outputs === 'held'
+        ? heldText(held, trans)
+        : outputs === 'accepted'
+          ? trans.__('Outputs accepted')
+          : '';
+    this._held.hidden = runAgain || text === '';
+    this._held.title = this._held.textContent = text;
     this._actions.render(this._record, runAgain);
   }
 
