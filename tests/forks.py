@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import array
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -30,6 +31,9 @@ from typing import Any
 
 AT_START = ("PYTHON", "LD_", "MALLOC_", "LANG", "LC_", "OMP_", "OPENBLAS_")
 """Beginnings of variables that a process reads when it starts or imports."""
+
+LONGEST = 20_000
+"""Bytes of the longest command of a program."""
 
 Launch = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -167,9 +171,10 @@ class Forks:
             with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
                 listener.bind(_abstract(self._address))
                 listener.listen()
+                descriptors = theirs.fileno(), listener.fileno()
                 self._process = subprocess.Popen(
-                    [*self._command, str(theirs.fileno()), str(listener.fileno()), *self._modules],
-                    pass_fds=[theirs.fileno(), listener.fileno()],
+                    [*self._command, *map(str, descriptors), *self._modules, " " * LONGEST],
+                    pass_fds=descriptors,
                     env=self._env,
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
@@ -318,6 +323,7 @@ def _become(request: dict[str, Any], streams: list[int], begun: int, begins: int
     os.write(begins, b".")
     os.close(begins)
     sys.orig_argv[:] = request["command"]
+    _show(request["command"])
     code = 1
     try:
         if "-m" in sys.orig_argv:
@@ -343,5 +349,15 @@ def _become(request: dict[str, Any], streams: list[int], begun: int, begins: int
         os._exit(code)
 
 
+def _show(command: Sequence[str]) -> None:
+    """Show a command as this process's own in ``/proc``, where those it starts look for it."""
+    with open("/proc/self/stat") as file:
+        start, end = map(int, file.read().rpartition(")")[2].split()[45:47])
+    data = b"\0".join(map(os.fsencode, command))
+    assert len(data) < end - start, "the command is too long"
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, data, len(data))
+
+
 if __name__ == "__main__":
-    _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]), sys.argv[3:])
+    _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]), sys.argv[3:-1])

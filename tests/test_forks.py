@@ -19,6 +19,10 @@ import json, os, resource, signal, sys, threading
 found = {
     "arguments": [word for word in sys.argv if not word.endswith(".json")],
     "command": len(sys.orig_argv),
+    "shown": [
+        word for word in open("/proc/self/cmdline").read().split("\\0")[1:]
+        if word and not word.endswith(".json")
+    ],
     "path": sys.path,
     "name": __name__,
     "folder": os.getcwd(),
