@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-from jupyter_agent_exec.journal.sink import Batch, SentEntry, SinkSettings
-from jupyter_agent_exec.journal.tail import Cursor, Tail
 from measures import Broken, Goal, Measurement, Result, timed
 from recorded import record
 from ulid import ULID
 
 from jupyter_agent_exec.audit.postgresql import ENTRY, PAYLOAD, TABLES, PostgreSQLSink, rows
+from jupyter_agent_exec.audit.sink import Batch, SentEntry, SinkSettings
+from jupyter_agent_exec.audit.tail import Cursor, Tail
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.types import Digest, SessionId
 from tests.audit import documented

@@ -66,9 +66,9 @@ class Server:
 
 def kernel_of(id: str) -> Any:
     """A kernel in which nobody has run anything."""
-    return SimpleNamespace(
-        id=id, is_elsewhere=False, connection=SimpleNamespace(has_executed=False)
-    )
+    activity = SimpleNamespace(has_executed=False)
+    connection = SimpleNamespace(activity=activity)
+    return SimpleNamespace(id=id, is_elsewhere=False, connection=connection)
 
 
 @pytest.fixture
