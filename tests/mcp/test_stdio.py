@@ -145,6 +145,7 @@ def test_a_call_that_is_cancelled_is_given_up_and_its_code_goes_on(
         here.read_text()
         cancelled = {"requestId": asked["id"]}
         talk.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+        talk.ask("tools/list")  # when this is answered, the cancellation was read
         gate.write_text("")
         again = talk.call("execute", **arguments)
         assert "went on" in again["content"][0]["text"]
