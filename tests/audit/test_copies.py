@@ -36,7 +36,7 @@ def write(far: Path, tmp_path: Path) -> Write:
                 execution = run(session, seq, f"{seq}", [stream("x" * 9000)])
             session.close(closed())
             history.decide(session.session_id, [reviewed(execution)])
-            until(lambda: set(history.followers.lags().values()) == {0})
+            until(lambda: set(history.copies.lags().values()) == {0})
         finally:
             history.stop()
         return str(session.session_id)

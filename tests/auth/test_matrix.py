@@ -201,7 +201,7 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
     notebook = {"kind": "notebook", "path": "reports/a.ipynb"}
     limited = await ada.has_run(notebook, "limited", **bearer(tokens["rate"]))
     looked = await ada.has_run(notebook, "look", trial=True, **bearer(tokens["look"]))
-    nowhere = {name: NOWHERE[name] for name in ("token_id", "request_id", "filename")}
+    nowhere = {name: NOWHERE[name] for name in ("token_id", "filename")}
     return Scene(
         tokens,
         agents={**agents, **nowhere, "path": "reports/a.ipynb"},

@@ -266,7 +266,7 @@ def test_a_payload_that_is_missing_and_was_not_erased_is_still_missed(history, f
 KILLED = """
     import os, shutil, sys
     from pathlib import Path
-    from jupyter_agent_exec.models import Erase, Progress
+    from jupyter_agent_exec.models import Erase
     from tests.journal.recorded import PERSON, new_history
 
     made, copies, session_id = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]

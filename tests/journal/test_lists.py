@@ -116,18 +116,6 @@ def test_what_nobody_has_reviewed_is_counted(history, begin):
     assert unreviewed() == 1
 
 
-def test_what_has_finished_is_listed_in_order(history, begin):
-    session = begin()
-    assert history.finished(session.session_id) == []
-    first = run(session, 1, "1", [])
-    ask(session, 2, "1")
-    third = run(session, 3, "1", [], "cancelled")
-    run(begin(), 1, "1", [])
-    assert history.finished(session.session_id) == [first, third]
-    with pytest.raises(SessionNotFound):
-        history.finished("s_none")
-
-
 def test_what_asks_is_counted(history, begin):
     session = begin()
     ask(session, 1, "1")

@@ -36,7 +36,9 @@ class Looked:
 
 
 async def looked_at(server: KernelServer) -> Looked:
-    return Looked(await server.live.adopt(await server.start_kernel()))
+    looked = Looked(await server.live.adopt(await server.start_kernel()))
+    await looked.ended("pass")  # changes are told from the second listing on
+    return looked
 
 
 VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
