@@ -171,13 +171,10 @@ class VariableTracker:
     def after(self, reply: dict[str, Any] | None) -> VariableChanges | None:
         """Set the listing from after a run; return what the run changed, None if unknown.
 
-        If the kernel did not answer, the changes are reported with the next run.
+        If the kernel did not answer, as after an error, the next run's changes are unknown, too.
         """
-        now = variables_in(reply)
-        if now is None:
-            return None
-        before, self._known = self._known, now
-        return None if before is None else differences(before, now)
+        before, self._known = self._known, variables_in(reply)
+        return differences(before, self._known) if before and self._known else None
 
 
 def execution_of(msg_id: str) -> ExecutionId:

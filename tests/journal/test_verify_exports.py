@@ -96,7 +96,7 @@ def test_it_has_what_there_can_be(exported: tuple[Path, str]) -> None:
     assert named == {
         "session_id", "execution_id", "seq", "agent", "username", "status", "accepted_at",
         "started_at", "finished_at", "kernel_id", "incarnation", "source_sha256", "entry_hash",
-        "outputs_complete", "review", "omitted", "init", "reason", "revises", "approval", "changes",
+        "outputs_complete", "review", "omitted", "init", "reason", "revises", "approval",
         "values", "claim",
     }  # fmt: skip
 
@@ -174,7 +174,6 @@ def test_each_field_that_is_edited_added_or_missing_is_told(
         (("cells", 1, "metadata", "agent_exec", "username"), "username"),
         (("cells", 1, "metadata", "agent_exec", "started_at"), "started_at"),
         (("cells", 1, "metadata", "agent_exec", "trusted_by"), "trusted_by (added)"),
-        (("cells", 1, "metadata", "agent_exec", "changes"), "changes"),
         (("metadata", "agent_exec", "session", "agent"), "agent_exec.session.agent"),
         (("metadata", "agent_exec", "events", 0, "by"), "agent_exec.events[0].by"),
         (("metadata", "kernelspec"), "kernelspec"),

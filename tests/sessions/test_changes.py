@@ -35,7 +35,7 @@ async def test_variables_are_told_at_once_and_from_the_record(agent: Agent, desk
     assert (await ran("x"))["changes"] == {"variables": [], "more_variables": 0}
     failed = await ran("y = 3\n1 / 0")
     assert (failed["status"], failed["changes"]) == ("error", None)
-    assert variables(await ran("z = 4")) == [("added", "y"), ("added", "z")]
+    assert (await ran("z = 4"))["changes"] is None, "nobody knows which of the two added y"
     done = await ran("x = []", values={"x": "x.append(1)", "w": "(w := 2)"})
     assert sorted(variables(done)) == [("added", "w"), ("changed", "x")]
     done = await ran("7", values={"x": "x.append(1)"})
