@@ -379,7 +379,8 @@ async def test_our_code_is_sent_again_after_somebody_has_removed_it() -> None:
         await person.has_run(f"{TARGETS}.clear(); theirs = 1")
         await looked.ended("", looks=False)  # what theirs has published came before
         await looked.ended("c = 1")
-        assert set(await looked("d = 1")) == {"d"}
+        await looked.ended("d = 1")
+        assert set(await looked("e = 1")) == {"e"}
 
 
 async def test_code_that_cannot_stay_is_sent_once_a_run() -> None:
