@@ -205,7 +205,7 @@ test('undo brings a deleted cell back, and it gets all that its code prints', as
   await expect.poll(() => notebook.cells()).toHaveLength(2);
   await live.goOn();
   await expect(page.getByText('the end')).toBeVisible();
-  await expect.poll(status).toBe('unsaved');
+  await expect.poll(status).toBe('written');
 });
 
 test('undo brings a deleted cell back without saying that it runs', async ({

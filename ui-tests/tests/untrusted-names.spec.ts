@@ -154,8 +154,13 @@ test('what agents are called, and call things, is only text in the panel', async
   await watch.begin();
   const names = namesWith(listener);
   // Of a kernel that others use too, a cell tells what changed.
-  const kernel = await server.send<{ id: string }>('post', '../kernels', {});
+  const kernel = await server.send<{ id: string }>('post', '../kernels', {
+    path: desk.path
+  });
   const target = { kind: 'kernel', kernel_id: kernel.id };
+  await server.setPolicy({ kernel: 'none' });
+  const first = await newNamed(server, 'first', target);
+  await first.ask('1', { wait: 30 }); // nothing is known before it
   for (const [what, name] of names) {
     const agent = await work(server, what, name, target);
     const { session } = agent;
