@@ -67,6 +67,19 @@ def test_the_launcher_runs_any_module_with_its_arguments(tmp_path: Path) -> None
     assert ran.stdout == '["__main__", ["-f", "file"], ""]\n'
 
 
+def test_a_kernel_that_is_interrupted_while_it_imports_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "IPython.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nos.write(1, b'on'); os._exit(0)"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(LAUNCHER), "ipykernel_launcher"],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("on", "")
+
+
 async def test_a_kernel_whose_start_is_given_up_can_be_shut_down() -> None:
     kernels = AsyncMappingKernelManager()
     starter = KernelStarter(kernels)

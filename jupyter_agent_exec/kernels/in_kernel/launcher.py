@@ -11,6 +11,7 @@ folder comes last, after the standard library and the environment. From Python 3
 """
 
 import os
+import signal
 import sys
 
 
@@ -21,6 +22,10 @@ def main() -> None:
     del sys.argv[0]
     # From here on, imports find only installed modules.
     if sys.argv[0] in ("ipykernel_launcher", "ipykernel"):
+        # A server that stops interrupts its kernels, also one that starts. Once it has started,
+        # ipykernel ignores the signal too, except while code runs.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
         from importlib.util import find_spec
 
         from ipykernel import kernelapp
