@@ -34,7 +34,9 @@ async def test_a_brief_page_leaves_out_what_each_execution_by_itself_has(agent: 
         await agent.run(session, source)
     brief = (await listed(agent, at, outputs="brief"))["executions"]
     full = (await listed(agent, at, outputs="full"))["executions"]
-    assert (await listed(agent, at))["executions"] == full
+    unasked = (await listed(agent, at))["executions"]
+    # The chain may grow meanwhile: the kernel's environment is recorded when it has been idle.
+    assert [one | {"chain": None} for one in unasked] == [one | {"chain": None} for one in full]
     assert [one["cell"]["outputs"] for one in brief[2:]] == [
         one["cell"]["outputs"] for one in full[2:]
     ]
