@@ -42,6 +42,7 @@ class NewSession(NamedTuple):
     """The request, with the operator's settings for all sessions applied."""
     caller: Caller
     bounds: SessionLimits
+    permit: Permit
     kernels: KernelSource
 
 
@@ -94,14 +95,20 @@ class SessionFactory:
             isolated = self._kernels.isolates(target.isolated)
             request = replace(request, target=replace(target, isolated=isolated))
         bounds = self._bounds(request.limits, caller)
-        return NewSession(request, caller, bounds, await self._source(request, caller))
+        permit = Permit()
+        if caller.token is not None:
+            permit = TokenPermit(
+                caller, caller.token.id, request.target, self._targets, self._tokens
+            )
+        kernels = await self._source(request, caller, permit)
+        return NewSession(request, caller, bounds, permit, kernels)
 
-    async def _source(self, request: OpenSession, caller: Caller) -> KernelSource:
+    async def _source(self, request: OpenSession, caller: Caller, permit: Permit) -> KernelSource:
         """Return where the session's kernels will come from."""
         looks = request.init_source is None and not request.preload
         await self._targets.target(caller, request.target, looks=looks)
         if isinstance(request.target, NotebookTarget):
-            return await self._notebooks.attach(request.target)
+            return await self._notebooks.attach(request.target, permit)
         if isinstance(request.target, KernelTarget):
             if self._kernels.has(request.target.kernel_id):  # it belongs to another session alone
                 raise not_running(request.target.kernel_id)
@@ -180,7 +187,7 @@ class SessionFactory:
 
     async def _record(self, new: NewSession, loads: Preloaded | None) -> LiveSession:
         """Write the session to disk."""
-        request, caller, bounds, kernels = new
+        request, caller, bounds, permit, kernels = new
         source = None if request.init_source is None else Payload.of(request.init_source.encode())
         scratch, redactor = isinstance(request.target, ScratchTarget), self._history.redactor
         entry = Opened(
@@ -206,10 +213,6 @@ class SessionFactory:
         if request.init_source is not None:
             first["init_source"] = request.init_source
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
-        permit = Permit()
-        if caller.token is not None:
-            target = request.target
-            permit = TokenPermit(caller, caller.token.id, target, self._targets, self._tokens)
         return LiveSession(
             opened(entry, journal.head),
             journal,

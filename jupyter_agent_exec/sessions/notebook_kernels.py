@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
+from ..executions.rules import Permit
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
@@ -106,7 +107,9 @@ class AttachedNotebook(KernelSource):
     Made by `NotebookKernels.attach`.
     """
 
-    def __init__(self, kernels: NotebookKernels, target: NotebookTarget, path: str) -> None:
+    def __init__(
+        self, kernels: NotebookKernels, target: NotebookTarget, path: str, permit: Permit
+    ) -> None:
         self.path: str = path
         self.created = False
         """Whether the notebook was created for the session."""
@@ -114,6 +117,7 @@ class AttachedNotebook(KernelSource):
         """Called with the old and the new path when the notebook moves."""
         self._kernels = kernels
         self._target = target
+        self._permit = permit
         self._jupyter_session_id: str | None = None
         self._reported_path = path  # by the Jupyter session, which may not know of a rename
 
@@ -146,10 +150,12 @@ class AttachedNotebook(KernelSource):
         self._kernels.detach(self)
 
     async def take(self) -> Kernel:
-        """Return the notebook's kernel; start one if it has none."""
+        """Return the notebook's kernel; start one if it has none and the agent may run code."""
         session = await self._current_session()
         if session is None:
-            session = await self._kernels.session_of(self.path, self._target.kernel_name)
+            session = await self._kernels.session_of(
+                self.path, self._target.kernel_name, self._permit
+            )
             self._jupyter_session_id = session.id
         try:
             kernel = await self._kernels.live.adopt(session.kernel_id)
@@ -226,8 +232,13 @@ class NotebookKernels:
         self._unused: set[str] = set()
         self._attached: WeakSet[AttachedNotebook] = WeakSet()
 
-    async def attach(self, target: NotebookTarget) -> AttachedNotebook:
+    async def attach(self, target: NotebookTarget, permit: Permit) -> AttachedNotebook:
         """Attach a session to a notebook; nothing is created or started yet.
+
+        Parameters
+        ----------
+        permit
+            What its agent may do: one that only looks starts no kernel.
 
         Raises
         ------
@@ -248,7 +259,7 @@ class NotebookKernels:
             raise not_found(path)
         if target.kernel_name is not None:
             await kernel_spec(self._server_kernels, target.kernel_name)
-        attached = AttachedNotebook(self, target, path)
+        attached = AttachedNotebook(self, target, path, permit)
         self._attached.add(attached)
         return attached
 
@@ -289,14 +300,29 @@ class NotebookKernels:
         """Return a notebook's folder on this machine; None if it is no file here."""
         return self.contents.folder_of(path)
 
-    async def session_of(self, path: str, kernel_name: str | None) -> JupyterSession:
-        """Return the Jupyter session of a notebook; start one if there is none."""
+    async def session_of(
+        self, path: str, kernel_name: str | None, permit: Permit
+    ) -> JupyterSession:
+        """Return the Jupyter session of a notebook; start one if there is none.
+
+        Raises
+        ------
+        KernelUnavailable
+            There is none, and it did not start, or the permit does not allow to run code.
+        """
         if await self.jupyter_sessions.of_notebook(path) is None:
             await self._kernel_started(path)
         async with self._lock:
             session = await self.jupyter_sessions.of_notebook(path)
             if session is not None:
                 return session
+            refusal = permit.refusal(path, looks=False)
+            if refusal is not None:
+                raise KernelUnavailable(
+                    f"{path!r} has no kernel, and looking starts none: ask the person to start "
+                    f"it. {refusal}",
+                    path=path,
+                )
             name = kernel_name or await self.contents.kernel_name(path)
             started = await self.jupyter_sessions.start(path, await self._checked(name))
             self._unused.add(started.id)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.executions.rules import Permit
 from jupyter_agent_exec.kernels.kernel import KernelDeath
 from jupyter_agent_exec.models import NotebookTarget
 from jupyter_agent_exec.sessions.notebook_kernels import (
@@ -82,7 +83,7 @@ def kernels(server: Server) -> NotebookKernels:
 
 
 async def attached_to(kernels: NotebookKernels, path: str) -> tuple[AttachedNotebook, list[Any]]:
-    attached = await kernels.attach(NotebookTarget(path=path))
+    attached = await kernels.attach(NotebookTarget(path=path), Permit())
     moves: list[Any] = []
     attached.on_moved = lambda before, path: moves.append((before, path))
     return attached, moves
@@ -93,7 +94,7 @@ async def test_the_kernel_that_a_page_started_while_ours_did_is_taken_at_once(
 ) -> None:
     theirs = JupyterSession("theirs", "a.ipynb", "their kernel", connections=1)
     server.opened_meanwhile = [theirs]
-    assert await kernels.session_of("a.ipynb", None) == theirs
+    assert await kernels.session_of("a.ipynb", None, Permit()) == theirs
     assert server.ended == ["ours"]
 
 
@@ -101,14 +102,14 @@ async def test_a_kernel_of_ours_stays_where_nobody_started_another(
     server: Server, kernels: NotebookKernels
 ) -> None:
     server.opened_meanwhile = [JupyterSession("other", "b.ipynb", "k", connections=1)]
-    assert (await kernels.session_of("a.ipynb", None)).id == "ours"
+    assert (await kernels.session_of("a.ipynb", None, Permit())).id == "ours"
     assert server.ended == []
 
 
 async def test_a_kernel_about_to_run_code_is_not_culled(
     server: Server, kernels: NotebookKernels
 ) -> None:
-    ours = await kernels.session_of("a.ipynb", None)
+    ours = await kernels.session_of("a.ipynb", None, Permit())
     kernel = kernel_of(ours.kernel_id)
     assert await kernels.used(ours, kernel) == ours
     server.sessions.append(JupyterSession("theirs", "a.ipynb", "k", connections=1))
