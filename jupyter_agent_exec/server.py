@@ -28,6 +28,11 @@ from .sessions.session import LiveSession
 
 CONTENTS_EVENTS: Final = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
+HUB_INTERVAL: Final = 30.0
+"""Seconds for which an answer of the hub about its user holds."""
+HUB_TIMEOUT: Final = 5.0
+"""Seconds to wait for the hub; what it said last holds meanwhile."""
+
 STOP_SIGNALS: Final = ("SIGINT", "SIGHUP")
 """Signals that Jupyter Server does not handle when it has no terminal."""
 
@@ -277,6 +282,38 @@ class ServerFolders:
                 kernel_id=kernel_id,
             )
         return folder
+
+
+class HubAccess:
+    """Whether the hub, if there is one, still lets its user use this server.
+
+    Agents send tokens of this server's own, about which the hub is not asked otherwise.
+    """
+
+    def __init__(self, serverapp: Any) -> None:
+        self._hub = getattr(serverapp.identity_provider, "hub_auth", None)
+        self._lock = asyncio.Lock()
+        self._asked_at = -HUB_INTERVAL
+        self._refusal: str | None = None
+
+    async def refusal(self) -> str | None:
+        """Return why the user may not use this server; None if they may, or without a hub."""
+        if self._hub is None:
+            return None
+        async with self._lock:
+            now = asyncio.get_running_loop().time()
+            if now - self._asked_at >= HUB_INTERVAL:
+                self._asked_at = now
+                with suppress(web.HTTPError, TimeoutError):  # a hub that is away changes nothing
+                    self._refusal = await asyncio.wait_for(self._asked(self._hub), HUB_TIMEOUT)
+            return self._refusal
+
+    async def _asked(self, hub: Any) -> str | None:
+        """Ask as this server, whose token at the hub allows no more than its user may do now."""
+        user = await hub.user_for_token(hub.api_token, use_cache=False, sync=False)
+        if user is not None and hub.check_scopes(hub.access_scopes, user):
+            return None
+        return "The hub does not let the user of this server use it any more."
 
 
 class ContentsEvents:

@@ -51,6 +51,7 @@ from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .server import (
     ContentsEvents,
+    HubAccess,
     ServerContents,
     ServerFolders,
     ServerSessions,
@@ -255,6 +256,7 @@ class Services:
             max_lifetime=traits.max_token_lifetime,
             thread=self._token_thread,
             log=self._log,
+            barred=HubAccess(self._serverapp).refusal,
         )
         self.unlocks = Unlocks(
             traits.decision_passphrase_hash, self.history.note_owed, thread=self._disk

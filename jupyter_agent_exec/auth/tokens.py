@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -101,6 +101,8 @@ class Tokens:
         The longest lifetime of a token, in seconds.
     thread
         An executor with one thread, for blocking work.
+    barred
+        Returns a sentence that says why no token is valid now; None if they are.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Tokens:
         max_lifetime: float,
         thread: Executor,
         log: logging.Logger,
+        barred: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._store = store
         self._ledger = ledger
@@ -125,6 +128,8 @@ class Tokens:
         self._renewing: set[TokenId] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._reads = SharedReads(store.read, thread)
+        self._look_if_barred = barred
+        self._barred: str | None = None
 
     async def stop(self) -> None:
         """Save unsaved changes."""
@@ -222,7 +227,7 @@ class Tokens:
         Grants.parse(scopes)
         await self.refresh()
         token = self._store.tokens.get(TokenId(id))
-        if token is None or self.standing(token.id) != "active":
+        if token is None or self._kept_standing(token.id) != "active":
             raise NotFound("There is no such token, or it has ended.", token_id=id)
         more = tuple(scope for scope in dict.fromkeys(scopes) if scope not in token.scopes)
         if more:
@@ -246,7 +251,7 @@ class Tokens:
         token = self._store.tokens.get(TokenId(id))
         if token is None:
             raise NotFound("There is no such token.", token_id=id)
-        if self.standing(token.id) == "revoked":
+        if self._kept_standing(token.id) == "revoked":
             return self._answer(token)
         at = timestamp()
         self._revoked[token.id] = at
@@ -348,7 +353,7 @@ class Tokens:
         return signed_in(self._answer(renewed), f"{AGENT_PREFIX}{token.id}_{secret}", random)
 
     async def refresh(self) -> None:
-        """Read changes of other servers.
+        """Read changes of other servers, and look whether tokens are valid at all.
 
         Raises
         ------
@@ -356,6 +361,8 @@ class Tokens:
             The tokens cannot be read.
         """
         await self._reads.fresh()
+        if self._look_if_barred is not None:
+            self._barred = await self._look_if_barred()
 
     def grants(self, id: TokenId) -> Grants:
         """Return what a token allows now; nothing if it is unknown."""
@@ -363,7 +370,10 @@ class Tokens:
         return Grants() if token is None else Grants.parse(token.scopes)
 
     def standing(self, id: TokenId) -> Standing:
-        """Return whether a token is valid; an unknown one counts as revoked."""
+        """Return whether a token is valid; an unknown one counts as revoked, and a barred one."""
+        return "revoked" if self._barred else self._kept_standing(id)
+
+    def _kept_standing(self, id: TokenId) -> Standing:
         token = self._store.tokens.get(id)
         if token is None or token.revoked_at is not None or id in self._revoked:
             return "revoked"
@@ -378,8 +388,8 @@ class Tokens:
     def ending(self, id: TokenId) -> str | None:
         """Return a sentence that explains why a token is no longer valid; None if it is valid."""
         standing = self.standing(id)
-        if standing == "active":
-            return None
+        if standing == "active" or self._barred:
+            return self._barred
         what = "has expired" if standing == "expired" else "was revoked"
         return f"This agent token {what}; ask the person for another."
 
@@ -414,7 +424,7 @@ class Tokens:
             Token,
             token,
             scopes=list(token.scopes),
-            status=self.standing(token.id),
+            status=self._kept_standing(token.id),
             approval=token.approval and current_mode(token.approval),
             revoked_at=token.revoked_at or self._revoked.get(token.id),
             last_used_at=self._used.get(token.id) or token.last_used_at,

@@ -28,6 +28,7 @@ from ..mcp.endpoint import MAX_BODY_BYTES
 from .grants import Grant
 from .handlers import ServiceHandler
 from .user_servers import (
+    ACCESS_SECONDS,
     GONE,
     NOT_RUNNING,
     STOPS,
@@ -72,6 +73,9 @@ class McpHandler(ServiceHandler):
     """The MCP endpoint."""
 
     _forwarding: asyncio.Task[None] | None = None
+    _grant: Grant | None = None
+    _refusal: TokenRefused | None = None
+    """Why the call is cancelled, if its user may not use the service any more."""
     _is_connected = True
     _is_streaming = False
     _message = Message()
@@ -109,9 +113,29 @@ class McpHandler(ServiceHandler):
         self._forwarding = asyncio.ensure_future(self._answered())
         self.servers.calls.add(self._forwarding)
         self._forwarding.add_done_callback(self.servers.calls.discard)
-        await asyncio.wait({self._forwarding})
+        while not self._forwarding.done():
+            await asyncio.wait({self._forwarding}, timeout=ACCESS_SECONDS)
+            await self._end_if_barred(self._forwarding)
         if not self._forwarding.cancelled():
             self._forwarding.result()
+
+    async def _end_if_barred(self, forwarding: asyncio.Task[None]) -> None:
+        """Cancel a call that goes on although its user may not use the service any more."""
+        try:
+            if not forwarding.done() and self._grant is not None:
+                await self._check_access(self._grant)
+        except TokenRefused as error:
+            self._refusal = error
+            forwarding.cancel()
+        except ServerUnavailable:
+            pass  # the hub is away
+
+    async def _check_access(self, grant: Grant) -> None:
+        if not await self.servers.may_use_service(grant.username):
+            raise TokenRefused(
+                "The user of this access may not use the hub's service for agents now, or has "
+                "logged out of the hub: sign in again."
+            )
 
     def on_connection_close(self) -> None:
         """Cancel the request at the person's server, because the client has disconnected."""
@@ -121,8 +145,10 @@ class McpHandler(ServiceHandler):
 
     async def _answered(self) -> None:
         grant, credential = await self._granted()
+        self._grant = grant
         await asyncio.sleep(self.servers.turns.delay(grant.username, time.monotonic()))
         try:
+            await self._check_access(grant)
             pause = await self.grants.pause()
             if pause is not None:
                 raise Paused(f"{pause.username}, of this hub, has paused all agents.")
@@ -130,8 +156,8 @@ class McpHandler(ServiceHandler):
         except (Paused, ServerUnavailable, TokenRefused) as error:
             await self._fail(error)
         except asyncio.CancelledError:
-            if self._is_connected:  # the service stops
-                await self._fail(ServerUnavailable(STOPS))
+            if self._is_connected:  # else the client has left
+                await self._fail(self._refusal or ServerUnavailable(STOPS))
             raise
 
     async def _fail(self, error: AgentExecError) -> None:

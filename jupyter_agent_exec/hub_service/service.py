@@ -22,7 +22,7 @@ from ..mcp.sign_in import SignIn
 from .forwarding import McpHandler
 from .grants import Grants
 from .handlers import ROUTES
-from .user_servers import UserServers
+from .user_servers import ACCESS_SECONDS, UserServers
 
 
 def serve(hub_url: str, database: Path) -> None:
@@ -41,8 +41,13 @@ def serve(hub_url: str, database: Path) -> None:
 
 
 async def _serve(hub_url: str, database: Path) -> None:
-    hub = HubOAuth.instance()
-    servers = UserServers(hub_url, hub.api_url, hub.api_token)
+    hub = HubOAuth.instance(cache_max_age=int(ACCESS_SECONDS))
+    servers = UserServers(
+        hub_url,
+        hub.api_url,
+        hub.api_token,
+        lambda held: bool(hub.check_scopes(hub.access_scopes, {"scopes": held})),
+    )
     grants = Grants(database)
     services = {
         "grants": grants,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, NamedTuple
@@ -38,6 +39,8 @@ class Turns:
         return max(0.0, at - now)
 
 
+ACCESS_SECONDS: Final = 30.0
+"""How long an answer of the hub about what a user may do is used."""
 READ_TIMEOUT: Final = 60.0
 """Seconds. While a server starts, the hub sends something every few seconds."""
 NOT_RUNNING: Final = HTTPStatus.FAILED_DEPENDENCY
@@ -99,6 +102,15 @@ class _User(msgspec.Struct, frozen=True):
     servers: dict[str, _Server] = {}
 
 
+class _HubToken(msgspec.Struct, frozen=True):
+    scopes: list[str] = []
+    """What it allows now: no more than its user may do."""
+
+
+class _HubTokens(msgspec.Struct, frozen=True):
+    api_tokens: list[_HubToken]
+
+
 class UserServers:
     """The servers of the hub's users.
 
@@ -108,12 +120,18 @@ class UserServers:
         Address at which the hub's proxy is reached, with the hub's base URL.
     api_url, api_token
         The hub's API, and the service's own token for it.
+    admits
+        Returns whether some scopes let their user use the service.
     """
 
-    def __init__(self, hub_url: str, api_url: str, api_token: str) -> None:
+    def __init__(
+        self, hub_url: str, api_url: str, api_token: str, admits: Callable[[set[str]], bool]
+    ) -> None:
         self._hub_url = hub_url.rstrip("/")
         self._api = api_url.rstrip("/")
         self._own = {"Authorization": f"token {api_token}"}
+        self._admits = admits
+        self._access: dict[str, tuple[float, bool]] = {}
         self._http = httpx2.AsyncClient(
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # none of anybody's
             headers={"Accept-Encoding": "identity"},
@@ -134,6 +152,39 @@ class UserServers:
         await self._http.aclose()
 
     # -- the hub -----------------------------------------------------------------------------------
+
+    async def may_use_service(self, username: str) -> bool:
+        """Return whether a user may use this service; an answer holds for `ACCESS_SECONDS`.
+
+        The hub tells what each token of a user allows now. One of them says so: the token of the
+        user's own sign-in here, as long as they have not logged out.
+
+        Raises
+        ------
+        ServerUnavailable
+            The hub does not tell.
+        """
+        until, known = self._access.get(username, (0.0, None))
+        if known is None or until <= time.monotonic():
+            try:
+                known = await self._asked_access(username)
+            except ServerUnavailable:
+                if known is None:  # else the hub is away, and takes nothing from anybody meanwhile
+                    raise
+            self._access[username] = (time.monotonic() + ACCESS_SECONDS, known)
+        return known
+
+    async def _asked_access(self, username: str) -> bool:
+        answered = await self._ask("GET", f"{self._user(username)}/tokens", self._own)
+        if answered.status_code == HTTPStatus.NOT_FOUND:  # no such user, or no scope to know
+            return False
+        if answered.status_code != HTTPStatus.OK:
+            raise ServerUnavailable(
+                "The hub does not tell who may use this service, which needs the scope "
+                f"read:tokens. {_why(answered)}"
+            )
+        tokens = msgspec.json.decode(answered.content, type=_HubTokens).api_tokens
+        return self._admits({scope for token in tokens for scope in token.scopes})
 
     async def is_ready(self, username: str, server_name: str) -> bool:
         """Return whether a server runs."""

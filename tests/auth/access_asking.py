@@ -73,6 +73,13 @@ def alert(answered: Answered) -> str:
     return html.unescape(found)
 
 
+def hidden_fields(page: str) -> dict[str, str]:
+    """Return the fields of a page's first form that nobody sees."""
+    form = page.partition("</form>")[0]
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
+    return {name: html.unescape(value) for name, value in found}
+
+
 class LoggedIn(NamedTuple):
     """What a browser holds after its person has logged in."""
 

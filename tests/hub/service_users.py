@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import html
-import re
-
 import httpx2
 
-from tests.auth.access_asking import HASHED, PASSWORD
+from tests.auth.access_asking import HASHED, PASSWORD, hidden_fields
 from tests.hub.real_hub import RealHub
 
 CONFIGURATION = """
@@ -20,23 +17,45 @@ class ServiceProcess(managed._ServiceSpawner):
     poll_interval = Integer(1)  # the hub looks each second whether the service runs, not each 30
 
 managed._ServiceSpawner = ServiceProcess
+# What a user may do at the hub is asked again each second, not each 30.
+SERVICE = '''
+import sys
+from jupyter_agent_exec.hub_service import user_servers
+user_servers.ACCESS_SECONDS = 1.0
+from jupyter_agent_exec.cli import main
+sys.exit(main())
+'''
+SERVER = '''
+from jupyter_agent_exec import server
+server.HUB_INTERVAL = 1.0
+from jupyterhub.singleuser import main
+main()
+'''
 c.JupyterHub.services.append({
     "name": "agent-exec",
     "url": "http://127.0.0.1:{free}",
-    "command": [sys.executable, "-m", "jupyter_agent_exec.cli", "hub", "--hub-url", "{public}/"],
+    "command": [sys.executable, "-c", SERVICE, "hub", "--hub-url", "{public}/"],
     "oauth_no_confirm": True,
     "oauth_client_allowed_scopes": ["access:servers!user"],
 })
 c.JupyterHub.load_roles += [
-    {"name": "agent-exec", "services": ["agent-exec"], "scopes": ["servers"]},
-    {"name": "user", "scopes": ["self", "access:services!service=agent-exec"]},
+    {"name": "agent-exec", "services": ["agent-exec"], "scopes": ["servers", "read:tokens"]},
+    {"name": "user", "scopes": []},
+    {"name": "members", "groups": ["members"], "scopes": ["self"]},
+    {"name": "agents", "groups": ["agents"], "scopes": ["access:services!service=agent-exec"]},
+    {"name": "groups", "services": ["tests"], "scopes": ["groups"]},
 ]
+c.JupyterHub.load_groups = dict.fromkeys(
+    ["members", "agents"], {"users": ["ada", "bob", "cleo", "dora"]}
+)
 c.JupyterHub.allow_named_servers = True
 c.JupyterHub.cleanup_servers = False  # a restart of the hub leaves them running
 
 def prepare(spawner):
     if os.path.exists("no-room"):
         raise web.HTTPError(507, "There is no room.")
+    if spawner.user.name == "dora":
+        spawner.cmd = [sys.executable, "-c", SERVER]
     if spawner.user.name == "bob":
         spawner.args = [*spawner.args, "--AgentExecApp.mcp_disconnect_interrupts=True"]
     if spawner.user.name == "cleo":
@@ -92,8 +111,3 @@ class Person:
     def revoke(self, page: httpx2.Response, token_id: str) -> httpx2.Response:
         form = {**hidden_fields(page.text), "revoke": token_id}
         return self.browser.post(page.url, data=form)
-
-
-def hidden_fields(page: str) -> dict[str, str]:
-    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page)
-    return {name: html.unescape(value) for name, value in found}

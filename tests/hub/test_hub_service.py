@@ -22,8 +22,9 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
+from tests.auth.access_asking import hidden_fields
 from tests.hub.real_hub import SERVICE_TOKEN, RealHub, real_hub
-from tests.hub.service_users import CONFIGURATION, Person, hidden_fields, service
+from tests.hub.service_users import CONFIGURATION, Person, service
 from tests.mcp.mcp_clients import CLIENTS, LATEST, opened, text_of
 from tests.mcp.signing_in import SigningIn
 from tests.real_server import Gate, until
@@ -121,6 +122,15 @@ def ask(
     if token:
         headers["Authorization"] = f"Bearer {token}"
     return httpx2.request(method, url, headers=headers, json=body, timeout=60, trust_env=False)
+
+
+def mint_directly(hub: RealHub, name: str) -> str:
+    """Return an agent token that its person has made at their own server."""
+    url = f"{hub.public}/user/{name}/api/agent-exec/tokens"
+    said = {"label": "direct", "scopes": ["exec:scratch", "history:read:all"]}
+    minted = ask("POST", url, hub.user_token(name), said)
+    assert minted.status_code == 201, minted.text
+    return str(minted.json()["secret"])
 
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -296,7 +306,7 @@ def test_a_person_is_asked_only_for_themselves(hub: RealHub, ada: Program, bob: 
     assert bob.person.browser.get(page.url).status_code == 404
     form = {**hidden_fields(page.text), "decision": "allow"}
     mine = hidden_fields(bob.person.open(authorize_url(hub)).text)
-    answered = bob.person.browser.post(page.url, data=form | {"_xsrf": mine["_xsrf"]})
+    answered = bob.person.browser.post(page.url, data=form | mine | {"key": form["key"]})
     assert answered.status_code == 404
     assert bob.person.browser.post(page.url, data=form).status_code == 403  # of another's page
     for server in ("..", "a%2Fb", "../bob"):
@@ -318,7 +328,9 @@ def test_a_person_lists_and_revokes_what_they_granted(
     page = mine.open(url)
     assert page.text.count(program.token_id) == 1
     assert program.token_id not in bob.person.open(url).text
-    assert bob.person.revoke(bob.person.open(url), program.token_id).status_code == 404
+    bobs = bob.person.open(url)
+    for id in (program.token_id, "t_01M878TNYTTTYWMASZD5971NZ0", "x' OR 1", "\0", "é" * 9999):
+        assert bob.person.revoke(bobs, id).status_code == 404, id
     assert ask("POST", f"{service(hub)}/mcp", program.access_token, PING).status_code == 400
     revoked = mine.revoke(page, program.token_id)
     assert "has no access any more" in revoked.text
@@ -349,6 +361,31 @@ async def test_a_refresh_token_that_is_used_twice_ends_the_grant(sign_in: SignIn
     program.kept = second
     with pytest.raises(ValidationError):
         await program.renew()
+
+
+async def test_access_ends_with_the_persons_own(hub: RealHub, sign_in: SignIn, gate: Gate) -> None:
+    program = await asyncio.to_thread(sign_in, "dora")
+    url, direct = f"{service(hub)}/mcp", mint_directly(hub, "dora")
+    async with program.connected() as client:
+        session = await opened(client)
+        asked = {"session_id": session, "source": gate.source}
+        calling = asyncio.create_task(client.call_tool("execute", asked))
+        await asyncio.to_thread(gate.wait_until_it_runs)
+        assert ask("POST", url, program.access_token, PING).status_code == 400
+        take(hub, "agents", "dora")
+        assert "no failure" not in await failure(calling)
+    assert ask("POST", url, program.access_token, PING).status_code == 401
+    server = f"{hub.public}/user/dora/api/agent-exec/sessions/{session}"
+    assert ask("GET", server, direct).status_code == 200, "it does not come from the service"
+    take(hub, "members", "dora")
+    await asyncio.to_thread(until, lambda: ask("GET", server, direct).status_code == 401)
+    assert "The hub does not let the user" in ask("GET", server, direct).json()["message"]
+    hub.stop_server("dora")
+
+
+def take(hub: RealHub, group: str, name: str) -> None:
+    """Take from a person what their group may do."""
+    hub.as_service("DELETE", f"groups/{group}/users", {"users": [name]}).raise_for_status()
 
 
 def test_a_file_of_the_service_has_no_token_in_it(
@@ -461,7 +498,7 @@ def restart_all(hub: RealHub) -> None:
 
 def service_process(hub: RealHub) -> psutil.Process:
     children = psutil.Process(hub.process.pid).children()
-    return next(each for each in children if "jupyter_agent_exec.cli" in each.cmdline())
+    return next(each for each in children if "hub" in each.cmdline())
 
 
 def is_served(hub: RealHub) -> bool:

@@ -45,7 +45,7 @@ async def answering(headers: bytes, body: bytes) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def user_servers() -> AsyncIterator[UserServers]:
-    users = UserServers("http://127.0.0.1", "http://127.0.0.1/hub/api", "token")
+    users = UserServers("http://127.0.0.1", "http://127.0.0.1/hub/api", "token", bool)
     yield users
     await users.stop()
 
