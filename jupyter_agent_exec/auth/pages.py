@@ -1,4 +1,7 @@
-"""Pages for people. They need no scripts, and no other page can frame them."""
+"""Pages for people. They need no scripts, and no other page can frame, open or answer them.
+
+That holds for pages of the same origin too, such as those of other users' servers on a hub.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from tornado import web
-from tornado.httputil import url_concat
+from tornado.httputil import HTTPHeaders, url_concat
 from tornado.template import Loader
 
 from .. import errors
 from ..models import ApprovalPolicy, MintToken
 from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
-from .scopes import Grants, given_away
+from .scopes import Caller, Grants, given_away
 from .token_form import requested
 from .tokens import TokenRefused
 
@@ -26,8 +29,46 @@ TEMPLATES: Final = Loader(
 """Templates by their path in this package. `exact` is for names that somebody else chose."""
 
 
+NONCE: Final = "nonce"
+NONCE_DAYS: Final = 1
+"""How long a page's forms can be sent."""
+_KEY: Final = secrets.token_bytes(32)
+
+
 class Page(web.RequestHandler):
     """Base of all pages."""
+
+    caller: Caller
+    """The person."""
+
+    def form_fields(self) -> str:
+        """Return the hidden fields of a form. Only who sees the page knows them."""
+        nonce = web.create_signed_value(_KEY, NONCE, self.caller.username).decode()
+        return f'{self.xsrf_form_html()}<input type="hidden" name="{NONCE}" value="{nonce}">'
+
+    def check_window(self) -> None:
+        """Check that a window shows the page, and that a click on the page sent its form.
+
+        A browser says where an answer goes, which no page can change. Old browsers do not, nor does
+        any over plain HTTP from another computer.
+
+        Raises
+        ------
+        Forbidden
+            A script, a frame or another page sent the request, or the form is too old.
+        """
+        headers = self.request.headers
+        if headers.get("Sec-Fetch-Dest", "document") != "document":
+            raise errors.Forbidden("This page opens only in a window of its own.")
+        if self.request.method != "POST":
+            return
+        nonce = self.get_body_argument(NONCE, "")
+        of_whom = web.decode_signed_value(_KEY, NONCE, nonce, NONCE_DAYS)
+        has_click = headers.get("Sec-Fetch-User") == "?1" or not _tells_clicks(headers)
+        if of_whom != self.caller.username.encode() or not has_click:
+            raise errors.Forbidden(
+                "No click on this page sent its form, or the page is too old: open it again."
+            )
 
     def show(
         self, status: int, template: str, *, form_action: str = "'self'", **values: object
@@ -50,6 +91,7 @@ class Page(web.RequestHandler):
         self.set_header("Content-Type", "text/html; charset=UTF-8")
         self.set_header("Content-Security-Policy", policy)
         self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Cross-Origin-Opener-Policy", "noopener-allow-popups")
         self.set_header("Cache-Control", "no-store")
         self.set_header("Referrer-Policy", "same-origin")
         self.finish(TEMPLATES.load(template).generate(nonce=nonce, **values))
@@ -80,6 +122,8 @@ class PageHandler(Page, AgentExecHandler):
                 here = self.public(self.request.uri or "")
                 login = url_concat(self.public(login), {"next": here})
             self.redirect(login)
+        else:
+            self.check_window()
 
     async def allowed(self) -> MintToken:
         """Return the token that the form describes, if this person may create it.
@@ -96,3 +140,9 @@ class PageHandler(Page, AgentExecHandler):
         for scope in given_away(Grants.parse(asked.scopes)):
             await self.ask_authorizer(scope)
         return asked
+
+
+def _tells_clicks(headers: HTTPHeaders) -> bool:
+    """Return whether a browser says which requests a click has sent. Safari never does."""
+    agent = headers.get("User-Agent", "")
+    return "Sec-Fetch-Mode" in headers and ("Chrom" in agent or "Firefox/" in agent)

@@ -125,7 +125,7 @@ class TokenPageHandler(PageHandler):
             minted=minted,
             person="",
             mcp_url=f"{self.public_url}{self.namespace}/mcp",
-            xsrf=self.xsrf_form_html(),
+            hidden=self.form_fields(),
         )
 
 

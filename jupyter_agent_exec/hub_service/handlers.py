@@ -145,6 +145,7 @@ class PageHandler(SignInPage, HubOAuthenticated, ServiceHandler):  # type: ignor
         if user["kind"] != "user":
             raise errors.Forbidden("Only a user of the hub can sign a program in.")
         self.caller = Caller(username=user["name"], display_name=user["name"], access="full")
+        self.check_window()
 
     def check_xsrf_cookie(self) -> None:
         """Check that the hub's cookie comes with a page of this service."""
@@ -250,7 +251,7 @@ class GrantsHandler(PageHandler):
             minted=None,
             person=self.caller.display_name,
             mcp_url=self.mcp_url(""),
-            xsrf=self.xsrf_form_html(),
+            hidden=self.form_fields(),
         )
 
 

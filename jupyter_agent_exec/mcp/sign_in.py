@@ -82,8 +82,8 @@ class Question:
     person: str
     """The person's display name; empty if Jupyter made it up."""
     server: str
-    xsrf: str
-    """The form's hidden field."""
+    hidden: str
+    """The form's hidden fields."""
 
     @property
     def target(self) -> SplitResult:
@@ -277,9 +277,6 @@ class AuthorizationRoute(web.RequestHandler):
 class SignInPage(Page, AuthorizationRoute):
     """Base of what a person sees."""
 
-    caller: Caller
-    """The person."""
-
     async def begin(self) -> None:
         """Check what the client asks for, and go on to the page of consent.
 
@@ -378,7 +375,7 @@ class ConsentPage(SignInPage):
             name=asked.client_name[:200],
             person="" if is_made_up(self.caller.display_name) else self.caller.display_name,
             server=self.server_name,
-            xsrf=self.xsrf_form_html(),
+            hidden=self.form_fields(),
         )
         notebooks = offered(*self.notebooks)
         given = filled_in(form) or {

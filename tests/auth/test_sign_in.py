@@ -21,7 +21,7 @@ from jupyter_agent_exec.mcp.sign_in import MAX_WAITING, Pending, SignIn
 from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, TokenRevoked
 from tests.asking import Agent, Answered, Send
-from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert
+from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
 from tests.auth.minting import MINTED, bearer, ledger, mint
 from tests.notebooks.page import Page, shown
 
@@ -99,7 +99,9 @@ class Browser:
         self, key: str, headers: dict[str, str] | None = None, **changed: str
     ) -> Answered:
         person = await self.person()
-        fields = {**ALLOWED, "_xsrf": person.xsrf, "key": key, **changed}
+        any_page = await self._ask("GET", "access", headers={"Cookie": person.cookie})
+        hidden = hidden_fields(any_page.body.decode())
+        fields = {**ALLOWED, **hidden, "_xsrf": person.xsrf, "key": key, **changed}
         headers = {"Cookie": person.cookie, **FORM, **(headers or {})}
         return await self._ask("POST", "sign-in/consent", headers=headers, body=urlencode(fields))
 
@@ -580,6 +582,8 @@ async def test_an_answer_comes_from_the_page_and_from_a_person(
     assert (await browser.answer(key, _xsrf="wrong")).status == 403
     foreign = {"Origin": "https://elsewhere.example"}
     assert (await browser.answer(key, foreign)).status == 403
+    assert (await browser.answer(key, nonce="")).status == 403
+    assert (await browser.answer(key, {"Sec-Fetch-Dest": "empty"})).status == 403
     _, token = await mint(agent)
     query = {"client_id": CLIENT_ID}
     for headers in (bearer(token), {"Authorization": "Bearer jaex_wrong"}):

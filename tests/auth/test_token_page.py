@@ -13,7 +13,7 @@ import pytest
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.models import MintToken
 from tests.asking import Agent, Answered, Send
-from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert
+from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
 from tests.auth.minting import MINTED, PAST, bearer, change_kept, mint
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -31,22 +31,23 @@ class Browser:
 
     def __init__(self, ask: Send, log_in: Callable[[], Awaitable[LoggedIn]]) -> None:
         self._ask = ask
-        self._log_in = log_in
+        self.log_in = log_in
         self._known: LoggedIn | None = None
 
     async def _person(self) -> LoggedIn:
         """Return what the browser holds; the person logs in once."""
-        self._known = self._known or await self._log_in()
+        self._known = self._known or await self.log_in()
         return self._known
 
-    async def open(self, **query: str) -> Answered:
-        cookie = {"Cookie": (await self._person()).cookie}
-        return await self._ask("GET", "access", query=query, headers=cookie)
+    async def open(self, headers: dict[str, str] | None = None, **query: str) -> Answered:
+        headers = {"Cookie": (await self._person()).cookie, **(headers or {})}
+        return await self._ask("GET", "access", query=query, headers=headers)
 
     async def send(self, headers: dict[str, str] | None = None, **fields: str) -> Answered:
         person = await self._person()
         headers = {"Cookie": person.cookie, **FORM, **(headers or {})}
-        body = urlencode({"_xsrf": person.xsrf, **fields})
+        hidden = hidden_fields((await self.open()).body.decode())
+        body = urlencode({**hidden, "_xsrf": person.xsrf, **fields})
         return await self._ask("POST", "access", headers=headers, body=body)
 
     async def give(self, headers: dict[str, str] | None = None, **changed: str) -> Answered:
@@ -152,6 +153,7 @@ async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> N
         for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
             assert part in policy
         assert page.headers["X-Frame-Options"] == "DENY"
+        assert page.headers["Cross-Origin-Opener-Policy"] == "noopener-allow-popups"
         assert page.headers["Cache-Control"] == "no-store"
         assert b"<script" not in page.body
 
@@ -172,6 +174,37 @@ async def test_a_request_from_elsewhere_gets_and_revokes_no_token(
         assert secrets(refused) == set()
     assert len((await agent.get("tokens")).json["tokens"]) == 1
     assert await works(ask, secret)
+
+
+@pytest.mark.parametrize("dest", ["empty", "iframe", "embed", "object", "script", "image"])
+async def test_only_a_window_shows_the_page(browser: Browser, dest: str) -> None:
+    assert b"nonce" in (await browser.open({"Sec-Fetch-Dest": "document"})).body
+    for sends in (browser.open, browser.give):
+        refused = await sends({"Sec-Fetch-Dest": dest})
+        assert refused.status == 403
+        assert b'name="nonce"' not in refused.body
+
+
+ENGINE = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/605.1.15 (KHTML, like Gecko)"
+CHROME = {"User-Agent": f"{ENGINE} Chrome/156.0.0.0 Safari/537.36", "Sec-Fetch-Mode": "navigate"}
+FIREFOX = {"User-Agent": "Mozilla/5.0 Gecko/20100101 Firefox/150.0", "Sec-Fetch-Mode": "navigate"}
+SAFARI = {"User-Agent": f"{ENGINE} Version/26.0 Safari/605.1.15", "Sec-Fetch-Mode": "navigate"}
+CLICK = {"Sec-Fetch-User": "?1"}
+
+
+async def test_only_a_click_on_the_page_sends_its_form(
+    agent: Agent, ask: Send, browser: Browser
+) -> None:
+    id, secret = await mint(agent)
+    other = hidden_fields((await Browser(ask, browser.log_in).open()).body.decode())
+    asked = [{"nonce": ""}, {"nonce": "2|1:0|10:1|5:nonce|0:|0"}, {"nonce": other["nonce"]}]
+    for fields in (*asked, *({**each, "revoke": id} for each in asked)):
+        assert "No click on this page" in alert(await browser.give(CHROME | CLICK, **fields))
+    for script in (CHROME, FIREFOX):
+        assert (await browser.give(script)).status == 403
+    assert await works(ask, secret)
+    for click in (CHROME | CLICK, FIREFOX | CLICK, SAFARI):
+        assert (await browser.give(click)).status == 200
 
 
 async def test_only_people_open_the_page(agent: Agent, ask: Send, browser: Browser) -> None:

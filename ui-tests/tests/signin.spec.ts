@@ -45,13 +45,13 @@ const test = base.extend<{ program: Program }>({
   }
 });
 
-/** Register a program, and open the page on which the person decides. */
-async function ask(
+/** Register a program; return its id, and the address to which it sends the person. */
+async function register(
   page: Page,
   api: string,
   program: Program,
   name: string
-): Promise<string> {
+): Promise<{ client_id: string; address: string }> {
   const registered = await page.request.post(`${api}/sign-in/register`, {
     data: { client_name: name, redirect_uris: [program.url] }
   });
@@ -66,8 +66,37 @@ async function ask(
     state: 'the state',
     resource: `${api}/mcp`
   });
-  await page.goto(`${api}/sign-in/authorize?${query}`);
+  return { client_id, address: `${api}/sign-in/authorize?${query}` };
+}
+
+/** Register a program, and open the page on which the person decides. */
+async function ask(
+  page: Page,
+  api: string,
+  program: Program,
+  name: string
+): Promise<string> {
+  const { client_id, address } = await register(page, api, program, name);
+  await page.goto(address);
   return client_id;
+}
+
+/** A page of the same origin, as the server of another user may send on a hub. */
+async function hostile(
+  page: Page,
+  baseURL: string,
+  policy: string,
+  body: string
+): Promise<void> {
+  await page.route('**/hostile', route =>
+    route.fulfill({
+      contentType: 'text/html',
+      headers: { 'Cross-Origin-Opener-Policy': policy },
+      body
+    })
+  );
+  await page.goto(`${baseURL}/hostile`);
+  await page.unroute('**/hostile');
 }
 
 test('a person gives a program access on a page that cannot be framed', async ({
@@ -144,4 +173,80 @@ test('a person refuses, in the dark', async ({ page, baseURL, program }) => {
   await page.goBack();
   await page.reload();
   await expect(page.getByRole('alert')).toContainText('Start again');
+});
+
+test('a page of the same origin reaches nothing of a page that it opens', async ({
+  page,
+  baseURL,
+  program
+}) => {
+  const api = `${baseURL}/api/agent-exec`;
+  const { address } = await register(page, api, program, 'Hostile');
+  const atOnce = 'opened = window.open(address)';
+  const later = 'opened = window.open(); opened.location = address';
+  for (const [policy, opens, shown] of [
+    ['unsafe-none', atOnce, address],
+    ['same-origin', later, address],
+    ['noopener-allow-popups', atOnce, address],
+    ['noopener-allow-popups', later, address],
+    ['unsafe-none', later, `${api}/access?notebook=a.ipynb`]
+  ]) {
+    await hostile(
+      page,
+      baseURL!,
+      policy,
+      `<script>const address = ${JSON.stringify(shown)}; let opened</script>
+       <button onclick="${opens}">Play</button>`
+    );
+    const opening = page.context().waitForEvent('page');
+    await page.getByRole('button').click();
+    const popup = await opening;
+    const give = popup.getByRole('button', { name: 'Give access' });
+    await expect(give).toBeVisible();
+    const clicks = `try {
+      opened.document.querySelector('button.main').click(); 'clicked'
+    } catch (error) { opened.closed ? 'closed' : String(error) }`;
+    expect(await page.evaluate(clicks)).toBe('closed');
+    await expect(give).toBeVisible();
+    expect(popup.url()).toContain(api);
+    await popup.close();
+  }
+});
+
+test('a page of the same origin sends no answer of its own', async ({
+  page,
+  baseURL,
+  program
+}) => {
+  const api = `${baseURL}/api/agent-exec`;
+  await ask(page, api, program, 'Hostile');
+  const consent = page.url();
+  const key = new URL(consent).searchParams.get('key');
+  const tokens = async () =>
+    (await (await page.request.get(`${api}/tokens`)).json()) as unknown;
+  const before = await tokens();
+  const xsrf = (await page.context().cookies()).find(
+    ({ name }) => name === '_xsrf'
+  )!.value;
+  const filledIn = { key, _xsrf: xsrf, scope: 'exec:scratch', label: 'x' };
+  const fields = Object.entries({ ...filledIn, expires_in: 3600 }).map(
+    ([name, value]) => `<input name="${name}" value="${value}">`
+  );
+  for (const action of [`${api}/sign-in/consent`, `${api}/access`]) {
+    await hostile(
+      page,
+      baseURL!,
+      'unsafe-none',
+      `<form method="post" action="${action}">${fields.join('')}
+       <button name="decision" value="allow">Play</button></form>`
+    );
+    for (const address of [consent, `${api}/access`]) {
+      const read = `fetch('${address}').then(async answer =>
+        [answer.status, (await answer.text()).includes('name="nonce"')])`;
+      expect(await page.evaluate(read)).toEqual([403, false]);
+    }
+    await page.getByRole('button').click();
+    await expect(page.getByRole('alert')).toContainText('No click on this page');
+  }
+  expect(await tokens()).toEqual(before);
 });
