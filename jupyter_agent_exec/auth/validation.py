@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,6 +77,29 @@ def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
         return msgspec.convert(arguments, type=model)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
+
+
+def given(request: Request, *names: str) -> list[str]:
+    """Return those of a request's fields that do not have their default."""
+    defaults = _defaults(type(request))
+    return [name for name in names if getattr(request, name) != defaults[name]]
+
+
+def at_most_one(request: Request, *names: str) -> None:
+    """Raise InvalidRequest if two of these fields are given, of which one would be ignored."""
+    both = given(request, *names)[:2]
+    if len(both) == 2:
+        raise InvalidRequest(f"{both[1]}: not together with {both[0]}.", field=both[1])
+
+
+@cache
+def _defaults(model: type[Request]) -> dict[str, Any]:
+    """Return the default of each field that has one, and None for the others."""
+    defaults = {}
+    for field in msgspec.structs.fields(model):
+        made = None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        defaults[field.name] = made if field.default is msgspec.NODEFAULT else field.default
+    return defaults
 
 
 def _check_accepted(value: Any) -> None:

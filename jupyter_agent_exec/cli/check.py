@@ -122,7 +122,13 @@ def _checked(
     """Check what the arguments name, and say against whom it holds."""
     try:
         path = Path(arguments.what or "")
-        if path.suffix == ".ipynb" and path.is_file():
+        is_notebook = path.suffix == ".ipynb" and path.is_file()
+        if arguments.journal and not is_notebook:
+            raise UsageError("--journal is for an exported notebook.")
+        is_found = arguments.journal or (arguments.what and path.exists() and not is_notebook)
+        if arguments.history and is_found:
+            raise UsageError("--history: the other arguments name what to check; leave it out.")
+        if is_notebook:
             return _checked_notebook(arguments, path, head, keys)
         report = _checked_history(arguments, head, console)
         return report, hold(report, keys=keys)

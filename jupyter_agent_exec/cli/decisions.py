@@ -105,8 +105,11 @@ def _reject_options(parser: ArgumentParser) -> None:
 @command("reject", "reject code or proposed edits", _reject_options)
 def reject(arguments: Namespace, console: Console) -> None:
     """Reject an execution, or proposed edits."""
+    is_code = arguments.id.startswith("x_")
+    if not is_code and arguments.reason:
+        raise UsageError("--reason is for an execution (x_…).")
     with connected(arguments, console, may_start=False) as client:
-        if arguments.id.startswith("x_"):
+        if is_code:
             reject = partial(client.reject, arguments.id, arguments.reason)
             _answer(decided(client, console, reject), console)
         else:

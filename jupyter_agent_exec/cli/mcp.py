@@ -66,6 +66,8 @@ def _options(parser: ArgumentParser) -> None:
 )
 def mcp(arguments: Namespace, console: Console) -> int:
     """Serve the client at standard input and output until it closes standard input."""
+    if arguments.start and (arguments.url or arguments.token):
+        raise UsageError("--start starts a server: leave out --url and --token.")
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Standard output carries only the protocol; other prints go to standard error.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

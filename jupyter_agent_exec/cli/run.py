@@ -73,7 +73,7 @@ def _options(parser: ArgumentParser) -> None:
     option(where, "--isolated", what)
     what = "an environment variable for the kernel, if the server allows it; can be repeated"
     option(where, "--env NAME=VALUE", what, repeated=True)
-    option(where, "--agent NAME", "name of the agent (%(default)s)", default="command-line")
+    option(where, "--agent NAME", "name of the agent (command-line)")
     option(where, "--title TEXT", "what the session is for")
     group = parser.add_argument_group(
         "where the cell goes", "to the end of the notebook by default"
@@ -249,7 +249,7 @@ def _session(
         yield client.session(arguments.session)
         return
     session = client.open_session(
-        arguments.agent,
+        arguments.agent or "command-line",
         notebook=arguments.notebook,
         create=arguments.create,
         kernel_id=arguments.kernel,

@@ -129,9 +129,12 @@ def _show_options(parser: ArgumentParser) -> None:
 @command("show", "show a session and its executions, or one execution", _show_options)
 def show(arguments: Namespace, console: Console) -> None:
     """Show a session with its executions, or one execution."""
+    is_execution = arguments.id.startswith("x_")
+    if arguments.whole and not is_execution:
+        raise UsageError("--whole is for an execution (x_…).")
     folder = image_folder(arguments.images)
     with connected(arguments, console) as client:
-        if arguments.id.startswith("x_"):
+        if is_execution:
             results = [client.execution(arguments.id)]
             if arguments.whole and not console.is_json:
                 _write_whole_text(client, arguments.id, console)

@@ -28,7 +28,7 @@ def check_where(arguments: Namespace) -> None:
     kernel_options = ("kernel_name", "cwd", "env", "isolated")
     where = (arguments.session, arguments.notebook)
     refused = (
-        (arguments.session, (*kernel_options, "title"), "is for a new session"),
+        (arguments.session, (*kernel_options, "agent", "title"), "is for a new session"),
         (arguments.notebook, kernel_options[1:], "is not for a notebook"),
         (arguments.kernel, kernel_options, "is not for a kernel that runs already"),
         (

@@ -67,15 +67,15 @@ class AsyncAgentExecClient:
         the environment variable ``JUPYTER_AGENT_EXEC_URL``; if it is not set, the newest server on
         this machine that answers.
     token
-        An agent token or the server's own token. When None, the environment variable
-        ``JUPYTER_AGENT_EXEC_TOKEN``; if it is not set, the token of a server on this machine.
+        An agent token or the server's own token. When None, the one in `url`, else the environment
+        variable ``JUPYTER_AGENT_EXEC_TOKEN``, else the token of a server on this machine.
     transport
         The transport that sends requests, such as ``httpx2.AsyncHTTPTransport(proxy=…)``.
 
     Raises
     ------
     ValueError
-        `url` is not a valid address of a Jupyter server.
+        `url` is not a valid address of a Jupyter server, or has another token than `token`.
 
     Examples
     --------

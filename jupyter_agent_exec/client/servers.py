@@ -45,7 +45,7 @@ class Server(Struct, frozen=True, kw_only=True):
         Raises
         ------
         ValueError
-            `url` is not a valid address of a Jupyter server.
+            `url` is not a valid address of a Jupyter server, or has another token than `token`.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https", "http+unix") or not parts.netloc:
@@ -57,7 +57,10 @@ class Server(Struct, frozen=True, kw_only=True):
             path = path.removesuffix(page)
         if parts.scheme != "http+unix":
             _ = parts.port  # raises when it is not a number
-        token = token or parse_qs(parts.query).get("token", [None])[0]
+        in_url = parse_qs(parts.query).get("token", [None])[0]
+        if token and in_url and token != in_url:
+            raise ValueError("token: the URL has another one. Give one of them.")
+        token = token or in_url
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ValueError("Not a token: it holds characters that no token has.")
         if parts.scheme == "http+unix":
@@ -90,10 +93,11 @@ def named(
     Without a token, use the token of the server on this machine with the same address.
     """
     url = url or environ.get(URL_VARIABLE)
-    token = token or environ.get(TOKEN_VARIABLE) or None
     if not url:
         return None
     server = Server.at(url, token)
+    if server.token is None:
+        server = Server.at(url, environ.get(TOKEN_VARIABLE))
     if server.token is not None:
         return server
     return next((known for known in running() if known.address == server.address), server)

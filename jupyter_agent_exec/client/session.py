@@ -301,6 +301,10 @@ class AsyncSession:
         DocumentChanged
             The cell's source has changed; ``detail`` has its current source.
         """
+        if options.get("placement") is not None:
+            raise InvalidRequest(
+                "placement: run_cell runs the cell where it is.", field="placement"
+            )
         options["placement"] = cell_of(cell_id, source_sha256)
         return await self.run(
             None, idempotency_key=idempotency_key, raise_on_error=raise_on_error, **options

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from ..auth.validation import at_most_one, given
 from ..errors import HistoryBusy, InvalidRequest
 from ..models import Chain, Erase
 from ..records import (
@@ -60,7 +61,8 @@ class Erasable(NamedTuple):
 
 def check_wanted(wanted: Erase) -> None:
     """Raise InvalidRequest unless a request names exactly one thing to erase."""
-    if sum(getattr(wanted, name) is not None for name in _WANTED) != 1:
+    at_most_one(wanted, *_WANTED)
+    if not given(wanted, *_WANTED):
         raise InvalidRequest(f"Name one of {', '.join(_WANTED)}.", field="session_id")
 
 

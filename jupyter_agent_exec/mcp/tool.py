@@ -11,7 +11,7 @@ import msgspec
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 
 from ..auth.scopes import Scope
-from ..auth.validation import read_arguments
+from ..auth.validation import at_most_one, read_arguments
 from ..errors import (
     AgentExecError,
     AlreadyFinished,
@@ -96,6 +96,8 @@ class Tool(Generic[A]):
     input: type[A]
     """Type of the arguments. Language models read each field's `Meta(description=…)`, which
     describes nested objects too."""
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Groups of arguments of which a call may have one each."""
     hints: Hints
     examples: tuple[dict[str, Any], ...] = ()
     """Example arguments, for the documentation."""
@@ -149,7 +151,10 @@ def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
         The detail has the expected shape.
     """
     try:
-        return read_arguments(_decoded(given, tool.input), tool.input)
+        asked = read_arguments(_decoded(given, tool.input), tool.input)
+        for names in tool.alternatives:
+            at_most_one(asked, *names)
+        return asked
     except InvalidRequest as error:
         properties = input_schema(tool.input)["properties"]
         name = (error.detail.get("field") or "").partition(".")[0].partition("[")[0]

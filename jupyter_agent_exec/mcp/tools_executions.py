@@ -168,12 +168,6 @@ async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
 async def _run_steps(
     call: Call, session_id: SessionId, asked: ExecuteArguments, prefix: str
 ) -> Answered:
-    if asked.trial:
-        raise InvalidRequest("trial: only for `source`, not for steps.", field="trial")
-    if asked.source is not None or asked.values or asked.placement != "end":
-        raise InvalidRequest(
-            "steps: give source, values and placement in the steps.", field="steps"
-        )
     assert asked.steps is not None
     steps = [
         replace(_with_defaults(step, asked), claim=step.claim or _claim(asked))
@@ -258,6 +252,10 @@ EXECUTE: Final = Tool(
     ),
     scopes=LOOKS,
     input=ExecuteArguments,
+    alternatives=(
+        ("session_id", "target"),
+        *(("steps", name) for name in ("source", "values", "placement", "trial", "revises")),
+    ),
     hints=Hints(read_only=False, destructive=True, idempotent=False, open_world=True),
     examples=(
         {"target": {"kind": "scratch"}, "source": "1 + 1"},

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta
 
+from ..auth.validation import given
 from ..errors import FileMissing, InvalidRequest
 from ..files.file import Conditions, FilesQuery, OpenFile
 from ..models import Match, Request, SessionFile, Text
@@ -90,6 +91,8 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
 async def _list(call: Call, asked: ReadArguments) -> Answered:
     query = FilesQuery(path=asked.path.strip("/"), after=asked.after)
     found = await call.managers.files.list(asked.session_id, query)
+    for name in given(asked, "offset", "match"):
+        raise InvalidRequest(f"{name}: only for a file; path names a folder.", field=name)
     shown = fitting(found.files)
     next_after = shown[-1].path if len(shown) < len(found.files) else found.next_after
     lines = [_file_line(file) for file in shown] or ["There is no file."]
@@ -171,7 +174,7 @@ async def _write(call: Call, asked: WriteArguments) -> Answered:
 
 
 def _data(asked: WriteArguments) -> bytes:
-    if (asked.text is None) == (asked.base64 is None):
+    if asked.text is None and asked.base64 is None:
         raise InvalidRequest("text: give either text or base64.", field="text")
     if asked.text is not None:
         return asked.text.encode()
@@ -190,6 +193,7 @@ WRITE: Final = Tool(
     ),
     scopes=("files",),
     input=WriteArguments,
+    alternatives=(("text", "base64"),),
     hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
     examples=({"session_id": "s_01…", "path": "lib/clean.py", "text": "def clean(df): …"},),
     run=_write,

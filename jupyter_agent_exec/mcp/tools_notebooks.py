@@ -9,7 +9,8 @@ from typing import Annotated, Final
 from mcp_types import ContentBlock, TextContent
 from msgspec import Meta
 
-from ..errors import CellNotFound
+from ..auth.validation import given
+from ..errors import CellNotFound, InvalidRequest
 from ..models import (
     Edit,
     EditNotebook,
@@ -60,6 +61,8 @@ class ReadArguments(Request, frozen=True, kw_only=True):
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
     if not asked.path.endswith(".ipynb"):
+        for name in given(asked, "cells", "first", "proposed_by"):
+            raise InvalidRequest(f"{name}: only for a notebook; name it in path.", field=name)
         return await _list(call, asked.path)
     await call.reach_notebook("read:notebook", asked.path)
     if asked.proposed_by is not None:
@@ -204,6 +207,7 @@ READ: Final = Tool(
     ),
     scopes=("read:notebook",),
     input=ReadArguments,
+    alternatives=(("cells", "first"),),
     hints=READS,
     examples=({}, {"path": "work/sales.ipynb"}, {"path": "work/sales.ipynb", "cells": ["5f1c2a"]}),
     run=_read,

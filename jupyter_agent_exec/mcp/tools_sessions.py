@@ -176,6 +176,9 @@ OPEN: Final = Tool(
     ),
     scopes=LOOKS,
     input=OpenArguments,
+    alternatives=tuple(
+        ("restore", name) for name in OpenArguments.__struct_fields__ if name != "restore"
+    ),
     hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=False),
     examples=(
         {"agent": "analyst", "title": "Sales by region", "client_id": "sales-1"},
@@ -255,7 +258,7 @@ class StopArguments(Request, frozen=True, kw_only=True):
 
 async def _stop(call: Call, asked: StopArguments) -> Answered:
     manager = call.managers.sessions
-    if (asked.execution_id is None) == (asked.session_id is None):
+    if asked.execution_id is None and asked.session_id is None:
         raise InvalidRequest(
             "execution_id: give either execution_id or session_id.", field="execution_id"
         )
@@ -285,6 +288,7 @@ STOP: Final = Tool(
     ),
     scopes=LOOKS,
     input=StopArguments,
+    alternatives=(("execution_id", "session_id"), ("execution_id", "restart")),
     hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
     examples=(
         {"execution_id": "x_01…"},

@@ -11,6 +11,8 @@ from tornado.websocket import WebSocketClosedError
 
 from ..auth.handler import AgentExecHandler, AgentExecWebSocket
 from ..auth.operations import requires
+from ..auth.validation import given
+from ..errors import InvalidRequest
 from ..models import (
     AcceptOutputs,
     DecideEdits,
@@ -59,6 +61,8 @@ class CellsHandler(NotebooksBase):
     @requires("read:notebook", query=CellsQuery, answers={200: NotebookCells})
     async def get(self, path: str, query: CellsQuery) -> None:
         """Read a notebook's cells as they are now, unsaved edits included."""
+        if not query.outputs and given(query, "text_limit"):
+            raise InvalidRequest("text_limit: not together with outputs=false.", field="text_limit")
         if query.proposed_by is not None:
             await self.access.session(self.caller, "history:read", query.proposed_by)
         self.answer(await self.notebooks.cells(path, query, self._read_on))

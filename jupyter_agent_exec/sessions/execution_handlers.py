@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tornado import web
 
 from ..auth.operations import requires
-from ..errors import InvalidRequest
+from ..auth.validation import at_most_one
 from ..executions.execution import LiveExecution
 from ..models import (
     Cancel,
@@ -62,8 +62,7 @@ class ExecutionsHandler(SessionsBase):
     @requires("history:read", query=ExecutionsQuery, answers={200: ExecutionList})
     async def get(self, session_id: str, query: ExecutionsQuery) -> None:
         """List a session's executions in order."""
-        if query.after is not None and query.before is not None:
-            raise InvalidRequest("before: not together with after.", field="before")
+        at_most_one(query, "after", "before")
         records, next_after = await self.manager.history.executions(session_id, query)
         await self.answer_large(
             records,

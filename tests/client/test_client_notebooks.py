@@ -118,6 +118,12 @@ def test_a_cell_is_run_by_its_id_and_the_source_that_was_read() -> None:
     assert (body["placement"]["cell"], body["placement"]["source_sha256"]) == ("c1", DIGEST)
 
 
+def test_a_cell_that_is_run_where_it_is_has_no_other_place() -> None:
+    with pytest.raises(errors.InvalidRequest) as refused:
+        sent_body(AsyncSession.run_cell, "c1", placement=Placement(after=CellId("c2")))
+    assert refused.value.detail["field"] == "placement"
+
+
 def test_open_notebooks_are_listed() -> None:
     notebook = models.OpenNotebook(
         path="a.ipynb", via="tab", kernel=None, tabs=1, unsaved=True, session_ids=[]

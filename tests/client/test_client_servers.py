@@ -106,6 +106,14 @@ def test_arguments_come_before_the_environment(runtime_dir: Path) -> None:
     assert named(None, None, {}) is None
 
 
+def test_the_token_in_a_given_address_comes_before_the_environments(runtime_dir: Path) -> None:
+    url = "http://127.0.0.1:8/?token=in-url"
+    assert named(url, None, {TOKEN_VARIABLE: "env"}) == Server.at(url)
+    assert named(url, "in-url", {}) == Server.at(url)
+    with pytest.raises(ValueError, match="token: the URL has another one"):
+        named(url, "arg", {})
+
+
 def test_the_token_of_a_running_server_is_found_for_its_address(runtime_dir: Path) -> None:
     write_info(runtime_dir, "1", 100, url="http://127.0.0.1:1/base/", token="one")
     assert named("http://127.0.0.1:1/base", None, {}) == Server(

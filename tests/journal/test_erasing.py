@@ -95,6 +95,12 @@ def files_with(folder: Path, text: str) -> list[str]:
     ]
 
 
+def test_two_things_to_erase_are_refused_by_name(history):
+    with pytest.raises(InvalidRequest) as refused:
+        history.erase(Erase(agent="analyst", text=SECRET), PERSON)
+    assert refused.value.detail["field"] == "text"
+
+
 def test_how_far_an_erasure_is_can_be_asked(history):
     for _ in range(3):
         full_session(history)

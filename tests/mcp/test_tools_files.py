@@ -7,6 +7,7 @@ import base64
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp_types import ImageContent
@@ -121,7 +122,7 @@ async def test_an_image_is_shown_and_other_bytes_are_not_text(
     ("given", "field"),
     [
         ({}, "text"),
-        ({"text": "a", "base64": "YQ=="}, "text"),
+        ({"text": "a", "base64": "YQ=="}, "base64"),
         ({"base64": "not base64!"}, "base64"),
     ],
 )
@@ -130,6 +131,18 @@ async def test_a_file_is_given_in_one_form(bench: Bench, given: dict[str, str], 
     with pytest.raises(errors.InvalidRequest) as refused:
         await bench.call("write_file", session_id=session, path="a", **given)
     assert refused.value.detail["field"] == field
+
+
+@pytest.mark.parametrize(("given", "field"), [({"match": "a"}, "match"), ({"offset": 1}, "offset")])
+async def test_a_part_is_of_a_file_not_of_a_folder(
+    bench: Bench, given: dict[str, Any], field: str
+) -> None:
+    session = await bench.open()
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call("read_file", session_id=session, **given)
+    assert refused.value.detail["field"] == field
+    with pytest.raises(errors.FileMissing):
+        await bench.call("read_file", session_id=session, path="none.txt", **given)
 
 
 async def test_bytes_are_written_as_they_are(bench: Bench, jp_root_dir: Path) -> None:

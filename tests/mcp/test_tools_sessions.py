@@ -106,6 +106,31 @@ async def test_a_closed_session_says_to_open_another(bench: Bench) -> None:
         await bench.run(session, "1")
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "field"),
+    [
+        ("open_session", {"restore": "s_1", "title": "again"}, "title"),
+        (
+            "open_session",
+            {"restore": "s_1", "target": {"kind": "kernel", "kernel_id": "k"}},
+            "target",
+        ),
+        ("stop", {"execution_id": "x_1", "session_id": "s_1"}, "session_id"),
+        ("stop", {"execution_id": "x_1", "restart": True}, "restart"),
+        ("stop", {}, "execution_id"),
+        ("read_notebook", {"path": "a.ipynb", "cells": [1], "first": 1}, "first"),
+        ("read_notebook", {"cells": [1]}, "cells"),
+        ("read_notebook", {"path": "work", "proposed_by": "s_1"}, "proposed_by"),
+    ],
+)
+async def test_arguments_that_exclude_each_other_are_refused_by_name(
+    bench: Bench, tool: str, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(errors.InvalidRequest) as refused:
+        await bench.call(tool, **given)
+    assert refused.value.detail["field"] == field
+
+
 async def test_a_session_is_exported(bench: Bench, jp_root_dir: Path) -> None:
     session = await bench.open()
     await bench.run(session, "1 + 1")

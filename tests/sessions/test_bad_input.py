@@ -149,6 +149,7 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("images", {"q": "=="}, "q"),
     ("images", {"after": "x"}, "after"),
     ("images", {"limit": "0"}, "limit"),
+    ("notebooks/a.ipynb/cells", {"outputs": "false", "text_limit": "100"}, "text_limit"),
 ]
 
 IDS = [
