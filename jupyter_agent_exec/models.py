@@ -920,7 +920,7 @@ class SetReview(Request, frozen=True, kw_only=True):
 
 
 class Restore(Request, frozen=True, kw_only=True):
-    """Run again all that ended with `ok` in a session's last kernel."""
+    """Run again what ran in a session's last kernel, but not what was stopped."""
 
     leave_out: Annotated[list[ExecutionId], Meta(max_length=10_000)] = field(default_factory=list)
     """Executions that do not run again."""
@@ -931,7 +931,7 @@ class Restore(Request, frozen=True, kw_only=True):
 
 
 class RestoredCell(Answer, frozen=True, kw_only=True):
-    """An execution that ended with `ok` in an earlier kernel."""
+    """An execution that ran in an earlier kernel."""
 
     of: ExecutionId
     seq: int
@@ -953,7 +953,7 @@ class Restoration(Answer, frozen=True, kw_only=True):
     """Where it runs: the session, or a new one if it is closed."""
     of: SessionId
     status: Literal["planned", "running", "finished", "stopped"]
-    """`stopped`: an execution failed, and those after it did not run."""
+    """`stopped`: an execution failed that had not failed before, and those after it did not run."""
     cells: list[RestoredCell]
     """In order."""
 

@@ -691,7 +691,7 @@ class RestoreEnded(JournalEntry, frozen=True, kw_only=True, tag="restore_ended")
     """All of it has run again, or an execution failed and those after it did not run."""
 
     failed: ExecutionId | None = None
-    """The execution that did not end with `ok`."""
+    """The execution that failed, and had not failed before."""
 
 
 class Erased(JournalEntry, frozen=True, kw_only=True, tag="erased"):

@@ -562,7 +562,9 @@ class AsyncSession:
         dry_run: bool = False,
         wait: float = WAIT_SECONDS,
     ) -> models.Restoration:
-        """Run again all that ended with `ok` in the session's last kernel, in order.
+        """Run again what ran in the session's last kernel, in order, but not what was stopped.
+
+        Code that raised an error runs again too. A new failure stops the rest.
 
         If the session is closed, it runs in a new one: see `session_id` of the answer.
 

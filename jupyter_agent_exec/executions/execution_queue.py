@@ -132,8 +132,8 @@ class ExecutionQueue:
         Parameters
         ----------
         stop_on_error
-            Whether to cancel the remaining steps when one does not end with `ok`; None if there is
-            one execution, which is no step.
+            Whether to cancel the remaining steps when one fails; None if there is one execution,
+            which is no step.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class ExecutionQueue:
         for number, execution in enumerate(executions if stop_on_error is not None else (), 1):
             execution.step = StepOf(first=first.id, number=number, of=count)
             if stop_on_error:
-                stop = partial(_stop, number, executions[number:])
+                stop = partial(_stop, execution, number, executions[number:])
                 execution.finished.add_done_callback(stop)
         accepting = None
         if count > 1:
@@ -414,10 +414,13 @@ def _has_room(execution: LiveExecution, kernel: Kernel) -> bool:
 
 
 def _stop(
-    number: int, behind: Sequence[LiveExecution], finished: asyncio.Future[ExecutionRecord]
+    execution: LiveExecution,
+    number: int,
+    behind: Sequence[LiveExecution],
+    finished: asyncio.Future[ExecutionRecord],
 ) -> None:
     """Cancel the steps behind one that failed, before the session's next execution can start."""
     status = finished.result().status
-    if status != "ok":
-        for execution in behind:
-            execution.withdraw("cancelled", f"It was not run: step {number} ended with {status}.")
+    if execution.spec.is_failure(status):
+        for each in behind:
+            each.withdraw("cancelled", f"It was not run: step {number} ended with {status}.")

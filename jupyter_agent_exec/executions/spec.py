@@ -7,7 +7,7 @@ from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
 from ..models import Execute, derive
 from ..records import By, ExecutionRecord
-from ..types import Digest, ExecutionId
+from ..types import Digest, ExecutionId, Status
 from .limits import SessionLimits
 from .observer import Place
 
@@ -27,6 +27,8 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
     """The source that it revises."""
     restores: ExecutionId | None = None
     """The execution of an earlier kernel that it runs again."""
+    may_raise: bool = False
+    """Whether that execution raised too, so that an error is no failure."""
     idempotency_key: str | None = None
     body_sha256: Digest | None = None
     """Digest of the request, if that has an idempotency key."""
@@ -35,6 +37,10 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
     def reports_restart(self) -> bool:
         """Whether its answer says that variables were lost: it is code that the agent runs now."""
         return not self.init and self.restores is None
+
+    def is_failure(self, status: Status) -> bool:
+        """Return whether the steps after it do not run when it ends with this status."""
+        return status != "ok" and not (self.may_raise and status == "error")
 
     @classmethod
     def init_source(cls, source: str, *, by: By, limits: SessionLimits) -> ExecutionSpec:
@@ -57,7 +63,7 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
         *,
         place: Place | None,
         revision: tuple[ExecutionId | None, str | None],
-        restores: ExecutionId | None,
+        restores: ExecutionRecord | None,
         idempotency_key: str | None,
         body_sha256: Digest | None,
     ) -> ExecutionSpec:
@@ -79,7 +85,8 @@ class ExecutionSpec(Execute, frozen=True, kw_only=True):
             place=place,
             revises=revision[0],
             before=revision[1],
-            restores=restores,
+            restores=None if restores is None else restores.id,
+            may_raise=restores is not None and restores.status == "error",
             idempotency_key=idempotency_key,
             body_sha256=body_sha256,
         )

@@ -39,11 +39,15 @@ from .session import LiveSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellToRestore:
-    """An execution that ended well in the kernel whose state is to come back."""
+    """An execution that ran in the kernel whose state is to come back."""
 
     record: ExecutionRecord
     left_out: str | None
     """Why it does not run, in a sentence; None if it runs."""
+
+
+REPEATED: Final[tuple[Status, ...]] = ("ok", "error")
+"""How an execution ended that runs again. Other code was stopped, or ended the kernel."""
 
 
 def plan(
@@ -54,7 +58,9 @@ def plan(
     with_first_sources: bool,
     leave_out: Collection[ExecutionId],
 ) -> list[CellToRestore]:
-    """Return what ended with `ok` in the last kernel before the current one, in order.
+    """Return what ran in the last kernel before the current one, in order.
+
+    Code that raised runs again too, because what it did before the error was in the kernel.
 
     Parameters
     ----------
@@ -72,15 +78,21 @@ def plan(
     ended = [
         record
         for record in records
-        if record.status == "ok" and not record.trial and (with_first_sources or not record.init)
+        if life(record) and not record.trial and (with_first_sources or not record.init)
     ]
-    last = max((life(record) for record in ended if life(record) != current), default=0)
+    lives = {
+        status: [life(each) for each in ended if each.status == status and life(each) != current]
+        for status in REPEATED
+    }
+    last = max(lives["ok"] or lives["error"], default=0)
     cells = []
     for record in ended:
         if life(record) != last:
             continue
         left_out = None
-        if record.id in done:
+        if record.status not in REPEATED:
+            left_out = f"It ended as {record.status}."
+        elif record.id in done:
             left_out = "It ran again already."
         elif marks_in(record.source):
             left_out = "The record does not have its code: a secret in it was replaced."
@@ -122,7 +134,7 @@ class Restores:
         await self._tasks.end()
 
     async def restore(self, session_id: str, request: Restore, caller: Caller) -> Restoration:
-        """Run again what ended with `ok` in a session's last kernel, in order, up to a failure.
+        """Run again what ran in a session's last kernel, in order, up to a new failure.
 
         A closed session is restored in a new one, which the same caller gets again.
 
@@ -184,13 +196,16 @@ class Restores:
         there = records if is_same else [] if live is None else await self._records(live.id)
         kernel = None if live is None else live.record().kernel
         current = None if kernel is None else kernel.incarnation
+        before = {record.id: record.status for record in records}
         done = {
             record.restores
             for record in there
             if record.restores is not None
             and (
                 record.status not in FINAL_STATUSES
-                or (record.status == "ok" and life(record) == current)
+                or (
+                    record.status in ("ok", before.get(record.restores)) and life(record) == current
+                )
             )
         }
         return await self._sessions.in_thread(
@@ -215,7 +230,7 @@ class Restores:
             Execute(source=cell.record.source, timeout=cell.record.timeout, placement="none")
             for cell in runs
         ]
-        originals = [cell.record.id for cell in runs]
+        originals = [cell.record for cell in runs]
         submit = self._sessions.submission.restore
         if live is not None:
             return live, await submit(live.id, requests, originals, caller)
@@ -247,9 +262,9 @@ def _client_id(of: Session) -> str:
 
 
 def _failed(executions: Sequence[LiveExecution]) -> ExecutionId | None:
-    """Return the first execution that did not end with `ok`; None if there is none."""
-    ended = (each.finished.result() for each in executions)
-    return next((record.id for record in ended if record.status != "ok"), None)
+    """Return the first execution that failed as it did not before; None if there is none."""
+    failed = (e.id for e in executions if e.spec.is_failure(e.finished.result().status))
+    return next(failed, None)
 
 
 def _told(

@@ -70,9 +70,13 @@ class Submission:
         return record
 
     async def restore(
-        self, id: str, requests: Sequence[Execute], restores: Sequence[ExecutionId], caller: Caller
+        self,
+        id: str,
+        requests: Sequence[Execute],
+        restores: Sequence[ExecutionRecord],
+        caller: Caller,
     ) -> list[LiveExecution]:
-        """Submit what ran in an earlier kernel, and stop at the first that fails.
+        """Submit what ran in an earlier kernel, and stop at the first that fails as it did not.
 
         Errors are those of `execute`.
         """
@@ -150,7 +154,7 @@ class Submission:
         body: Digest | None = None,
         *,
         stop_on_error: bool | None = None,
-        restores: Sequence[ExecutionId | None] = (),
+        restores: Sequence[ExecutionRecord] = (),
     ) -> list[LiveExecution]:
         """Submit requests, all or none; the first has the key.
 

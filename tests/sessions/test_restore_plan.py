@@ -49,9 +49,25 @@ def runs(found: list[CellToRestore]) -> list[int]:
 def test_the_last_kernel_that_made_anything_counts_and_not_the_current_one() -> None:
     records = [ran(1, "a = 1"), ran(2, "b", life=2, status="error"), ran(3, "c = 1", life=2)]
     assert runs(planned(*records)) == [1]
-    assert runs(planned(*records, current=None)) == [3]
-    assert runs(planned(*records, current=3)) == [3]
+    assert runs(planned(*records, current=None)) == [2, 3]
+    assert runs(planned(*records, current=3)) == [2, 3]
     assert planned(records[2], current=2) == []
+
+
+def test_code_that_raised_runs_again_and_what_was_stopped_is_told() -> None:
+    ends = ("error", "interrupted", "timed_out", "kernel_died")
+    records = [ran(n, "import a\nb()", status=status) for n, status in enumerate(ends, 1)]
+    found = planned(*records)
+    assert runs(found) == [1]
+    assert [cell.left_out for cell in found[1:]] == [f"It ended as {each}." for each in ends[1:]]
+    waited = record(id=ExecutionId("x_9"), seq=9, source="c", status="cancelled", kernel=None)
+    assert planned(records[0], waited) == found[:1]
+
+
+def test_a_kernel_in_which_all_failed_counts_only_if_there_is_no_better_one() -> None:
+    records = [ran(1, "a = 1"), ran(2, "a", life=2, status="error")]
+    assert runs(planned(*records, current=3)) == [1]
+    assert runs(planned(records[1], current=3)) == [2]
 
 
 def test_what_ran_first_counts_only_where_a_new_session_does_not_run_it() -> None:
