@@ -844,7 +844,7 @@ class Value(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """The value of an expression after an execution: as JSON if possible, else described."""
 
     status: Literal["ok", "error"]
-    json: Any | UnsetType = UNSET
+    json: Any = UNSET
     """The value, if JSON can hold it: null, booleans, finite numbers, strings, lists, objects."""
     type: str | None = None
     """Qualified name of its type."""

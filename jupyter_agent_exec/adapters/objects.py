@@ -129,7 +129,7 @@ def expressions(variable: str) -> dict[str, str]:
     return {"object": told, "description": got}
 
 
-def returned(values: Mapping[str, Value] | None) -> tuple[Any, bool]:
+def returned(values: Mapping[str, Value]) -> tuple[Any, bool]:
     """Return the value of a variable, and whether the value is incomplete.
 
     Returns
@@ -137,8 +137,7 @@ def returned(values: Mapping[str, Value] | None) -> tuple[Any, bool]:
     The object. If it cannot be sent as data, its `repr` or another description. None if the
     variable does not exist.
     """
-    found = values or {}
-    told, described = found.get("object"), found.get("description")
+    told, described = values.get("object"), values.get("description")
     if told is not None and isinstance(told.json, dict):
         with suppress(Exception):  # code in the kernel may send anything
             return decoded(told.json["data"]), False

@@ -124,13 +124,13 @@ class Result:
         return self.execution.error
 
     @property
-    def values(self) -> dict[str, Value] | None:
-        """The values of the requested expressions; None if none were requested, and until the end.
+    def values(self) -> dict[str, Value]:
+        """The values of the requested expressions; empty until the code has ended.
 
         Each has `json` if JSON can hold the value. Otherwise, it has a description of the value, or
         the error of the expression.
         """
-        return self.execution.values
+        return self.execution.values or {}
 
     @property
     def cell(self) -> dict[str, Any]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
 
-from jupyter_agent_exec.client import AsyncAgentExecClient, Session
+from jupyter_agent_exec.client import AsyncAgentExecClient, Result, Session
 from jupyter_agent_exec.errors import InvalidRequest
+from jupyter_agent_exec.models import Value
 from tests.real_server import RealServer
 
 
 def test_values_come_with_the_result(session: Session) -> None:
     result = session.run("x = [1, 2]", values={"n": "len(x)", "x": "x", "bad": "y"})
-    assert result.values is not None
     assert (result.values["n"].json, result.values["x"].json) == (2, [1, 2])
     assert (result.values["bad"].ename, result.ok) == ("NameError", True)
-    assert session.run("x").values is None
+    assert session.run("x").values == {}
+    # A program that is checked by mypy needs no test for None.
+    hints = get_type_hints(Result.values.fget), get_type_hints(Value)
+    assert (hints[0]["return"], hints[1]["json"]) == (dict[str, Value], Any)
 
 
 def test_a_kernel_is_looked_into(session: Session) -> None:
