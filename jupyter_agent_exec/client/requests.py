@@ -9,6 +9,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 from textwrap import dedent
 from types import FunctionType
 from typing import Any, Final, Literal, TypeAlias, TypedDict
@@ -34,6 +36,9 @@ from ..models import (
 from ..types import CellId, Digest
 
 API: Final = "/api/agent-exec"
+
+Source: TypeAlias = str | PathLike[str]
+"""Code, or the path of a file with code."""
 
 Place: TypeAlias = Placement | Literal["end", "none"]
 """The place of an execution's cell in its notebook."""
@@ -120,20 +125,33 @@ class ExecuteOptions(TypedDict, total=False):
     trial: bool
 
 
-def execute_request(source: str | None, options: ExecuteOptions) -> Execute:
+def source_text(source: Source) -> str:
+    """Return code as it is, or the content of the file with code."""
+    if isinstance(source, str):
+        return source
+    path = Path(source)
+    if path.suffix == ".ipynb":
+        raise InvalidRequest(f"source: {path} is a notebook, not source code.", field="source")
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"source: {path} is not UTF-8 text.", field="source") from error
+
+
+def execute_request(source: Source | None, options: ExecuteOptions) -> Execute:
     """Return the request that runs `source`, or the source of the cell that `placement` names."""
     given: dict[str, Any] = {name: each for name, each in options.items() if each is not None}
     require_finite("timeout", given.get("timeout"))
     require_finite("queue_timeout", given.get("queue_timeout"))
-    return Execute(source=source, **given)
+    return Execute(source=None if source is None else source_text(source), **given)
 
 
 def steps_request(
-    steps: Iterable[str | Step], *, stop_on_error: bool, timeout: float | None
+    steps: Iterable[Source | Step], *, stop_on_error: bool, timeout: float | None
 ) -> RunSteps:
     """Return the request that runs several sources."""
     require_finite("timeout", timeout)
-    asked = [Step(source=each) if isinstance(each, str) else each for each in steps]
+    asked = [each if isinstance(each, Step) else Step(source=source_text(each)) for each in steps]
     return RunSteps(
         steps=[replace(each, timeout=each.timeout or timeout) for each in asked],
         stop_on_error=stop_on_error,

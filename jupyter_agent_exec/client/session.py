@@ -41,6 +41,7 @@ from .replies import Reply, check, read
 from .requests import (
     API,
     ExecuteOptions,
+    Source,
     cell_of,
     execute_request,
     header_value,
@@ -119,7 +120,7 @@ class AsyncSession:
 
     async def run(
         self,
-        source: str | None,
+        source: Source | None,
         *,
         idempotency_key: str | None = None,
         on_input: Callable[[models.Input], str | Awaitable[str]] | None = None,
@@ -134,7 +135,8 @@ class AsyncSession:
         Parameters
         ----------
         source
-            Code in the kernel's language; None for the source of the cell that `placement` names.
+            Code in the kernel's language, or the path (`pathlib.Path`) of a file with code; None
+            for the source of the cell that `placement` names.
         placement
             The place of the execution's cell in the notebook: ``"end"``, ``"none"``, or a
             `Placement` after a cell, before a cell, or in place of one. A `Placement` needs a
@@ -167,6 +169,8 @@ class AsyncSession:
 
         Raises
         ------
+        OSError
+            The file cannot be read; no code was run.
         ExecutionFailed
             `raise_on_error` is set and the status is not ``ok``. The error has the result.
         AgentExecError
@@ -221,7 +225,7 @@ class AsyncSession:
 
     async def run_steps(
         self,
-        steps: Iterable[str | models.Step],
+        steps: Iterable[Source | models.Step],
         *,
         stop_on_error: bool = True,
         timeout: float | None = None,
@@ -235,7 +239,7 @@ class AsyncSession:
         Parameters
         ----------
         steps
-            Sources, or `Step` objects with their own timeout, placement and values.
+            Sources, as for `run`, or `Step` objects with their own timeout, placement and values.
         stop_on_error
             If a step ends with any status but ``ok``, cancel the steps after it.
         timeout
@@ -254,7 +258,7 @@ class AsyncSession:
 
     async def submit_steps(
         self,
-        steps: Iterable[str | models.Step],
+        steps: Iterable[Source | models.Step],
         *,
         stop_on_error: bool = True,
         timeout: float | None = None,
@@ -312,7 +316,7 @@ class AsyncSession:
 
     def stream(
         self,
-        source: str | None,
+        source: Source | None,
         *,
         idempotency_key: str | None = None,
         **options: Unpack[ExecuteOptions],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,21 @@ def test_the_client_that_awaits_answers_with_a_coroutine(server: RealServer) -> 
             return [*result.text.split(), steps[1].text.strip()]
 
     assert asyncio.run(run()) == ["F", "S", "'1'"]
+
+
+def test_a_file_with_code_is_run(session: Session, tmp_path: Path) -> None:
+    code, notebook, latin = (tmp_path / name for name in ("a.py", "a.ipynb", "latin.py"))
+    code.write_bytes("\ufeffprint('größer')".encode())
+    notebook.write_text("{}")
+    latin.write_bytes(b"# caf\xe9")
+    assert session.run(code).text == "größer\n"
+    assert [each.text for each in session.run_steps([code, "1"])] == ["größer\n", "1"]
+    for path in (notebook, latin):
+        with pytest.raises(InvalidRequest) as refused:
+            session.run(path)
+        assert refused.value.detail["field"] == "source"
+    with pytest.raises(FileNotFoundError):
+        session.run(tmp_path / "none.py")
 
 
 def test_steps_come_back_as_results_in_order(session: Session) -> None:

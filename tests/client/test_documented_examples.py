@@ -63,6 +63,13 @@ def test_the_first_example_of_the_client(server: RealServer) -> None:
     assert "north    15.5" in run(server, example("client.md", 'title="Sales by region"'))
 
 
+def test_a_single_source(server: RealServer) -> None:
+    (server.root_dir / "report.py").write_text("print('done')")
+    assert run(server, example("client.md", "run(Path(")) == "done\n\n"
+    with AgentExecClient(server.url, server.token) as client:
+        assert [each.info.status for each in client.sessions(agent="python-client")] == ["closed"]
+
+
 def test_the_asynchronous_client(server: RealServer) -> None:
     body = example("client.md", "async with AsyncAgentExecClient()")
     lines = "\n".join(f"    {line}" for line in [*body.splitlines(), "print(result.text)"])
