@@ -212,9 +212,10 @@ class AgentExecHandler(JupyterHandler):
         self.current_user = user
         note_current_user(self, user)
         if user is None:
+            is_shown = bool(self.identity_provider.get_token(self))
             raise errors.Unauthenticated(
-                "A credential is needed: send 'Authorization: token <token>' with the token of "
-                "this Jupyter server."
+                f"{'The token was refused' if is_shown else 'A credential is needed'} (401): send "
+                "'Authorization: token <token>' with the token of this Jupyter server."
             )
         try:
             if self.request.method not in ("GET", "HEAD"):

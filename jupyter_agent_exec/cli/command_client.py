@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from argparse import Namespace
@@ -16,7 +17,7 @@ from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound, ServerUnreachable
 from ..client.errors import ClientError
-from ..client.servers import Server
+from ..client.servers import TOKEN_VARIABLE, Server
 from ..errors import AgentExecError, PassphraseRequired, PassphraseWrong
 from ..leaves import installed
 from . import exit_codes
@@ -38,7 +39,8 @@ def connected(
 ) -> Iterator[AgentExecClient]:
     """Connect to the server named by the user, or to one that runs here.
 
-    If there is none, start a server, which stops at the end of the block. SIGTERM ends the block.
+    If there is none, and no token for one, start a server, which stops at the end of the block.
+    SIGTERM ends the block.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def connected(
     try:
         client.connect()
     except NoServerFound as error:
-        if not may_start:
+        if not may_start or arguments.token or os.environ.get(TOKEN_VARIABLE):
             raise
         console.note(f"{error.what} Starting one for the time of this command.")
     else:

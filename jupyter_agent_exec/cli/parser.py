@@ -20,7 +20,8 @@ exported as a notebook."""
 _EPILOG = f"""\
 Commands use the newest of your running Jupyter servers on this machine that has the extension. To
 use another one, give --url, or set {URL_VARIABLE} and {TOKEN_VARIABLE}. If none
-is running, a command that can work without one starts a server, which ends with the command.
+is running, and no token is given, a command that can work without one starts a server, which ends
+with the command.
 `verify` and `doctor` need no server.
 
 exit codes: 0 ok, 1 the code raised an error, 2 usage, 3 no server or no connection, 4 the server

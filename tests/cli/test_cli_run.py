@@ -263,6 +263,9 @@ def test_the_environment_names_the_server(cli_alone: Cli, cli: Cli) -> None:
         "status", JUPYTER_AGENT_EXEC_URL=status["address"], JUPYTER_AGENT_EXEC_TOKEN=token
     )
     assert done.returncode == 4
+    assert "The token was refused (401)" in done.stderr
+    refused = cli_alone("run", "1", JUPYTER_AGENT_EXEC_TOKEN=token)
+    assert (refused.returncode, refused.stdout) == (3, "")  # it is for a server that is not there
 
 
 def test_without_a_server_one_is_started_for_the_command(recorded: Recorded) -> None:

@@ -230,11 +230,11 @@ def test_a_refusal_names_the_request(server: RealServer, modern: bool) -> None:
 @pytest.mark.parametrize(
     ("changed", "code", "said"),
     [
-        ({"JUPYTER_AGENT_EXEC_TOKEN": "wrong"}, 4, "credential is needed"),
+        ({"JUPYTER_AGENT_EXEC_TOKEN": "wrong"}, 4, "The token was refused (401)"),
         (
             {"JUPYTER_AGENT_EXEC_URL": "", "JUPYTER_AGENT_EXEC_TOKEN": "wrong"},
             3,
-            "credential is needed",
+            "The token was refused (401)",
         ),
         ({"JUPYTER_AGENT_EXEC_URL": "http://127.0.0.1:9"}, 3, "Cannot connect"),
         ({"JUPYTER_AGENT_EXEC_URL": "nonsense"}, 2, "Not the address"),
