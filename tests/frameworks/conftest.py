@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
+
+# A shell that starts the tests in the background has them ignore it, and tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
