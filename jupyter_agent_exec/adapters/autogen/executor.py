@@ -129,6 +129,16 @@ $functions"""
         return self._output_dir
 
     @property
+    def work_dir(self) -> Path:
+        """The same folder, under its name in AutoGen's other executors."""
+        return self._output_dir
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the functions that blocks may call."""
+        return [each.name for each in self._config.functions]
+
+    @property
     def functions_module(self) -> str:
         """The module from which blocks may import the functions."""
         return self._config.functions_module

@@ -12,6 +12,7 @@ from autogen_core.code_executor import (
     with_requirements,
 )
 from autogen_ext.code_executors.azure import ACADynamicSessionsCodeExecutor
+from autogen_ext.code_executors.local import LocalCommandLineCodeExecutor
 from running import executed
 
 from jupyter_agent_exec.adapters import Target
@@ -69,6 +70,15 @@ def test_they_are_told_to_a_model_as_the_azure_executor_tells_them(tmp_path: Pat
     assert ours.FUNCTION_PROMPT_TEMPLATE == azures.FUNCTION_PROMPT_TEMPLATE
     assert ours.SUPPORTED_LANGUAGES == azures.SUPPORTED_LANGUAGES
     assert ours.functions_module == azures.functions_module
+    assert ours.functions == ["add_two_numbers", "load_data", "area"]
+
+
+def test_it_has_the_attributes_of_the_frameworks_other_executors(tmp_path: Path) -> None:
+    ours = JupyterCodeExecutor(output_dir=tmp_path)
+    for other in (ACADynamicSessionsCodeExecutor, LocalCommandLineCodeExecutor):
+        made = {name for name, each in vars(other).items() if isinstance(each, property)}
+        assert made - {"cleanup_temp_files"} <= set(dir(ours))
+    assert (ours.work_dir, ours.functions) == (tmp_path, [])
 
 
 def test_code_finds_them_by_name_and_in_a_module_also_after_a_crash(server: RealServer) -> None:
