@@ -11,8 +11,10 @@ from typing import Any, Literal, overload
 from .executors import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor, UserCapability
 from .ipython_results import (
     CodeExecutor,
+    DockerJupyterServer,
     FrameworkFactory,
     IPythonCodeResult,
+    JupyterClient,
     JupyterConnectable,
     JupyterConnectionInfo,
 )
@@ -20,8 +22,10 @@ from .local_server import LocalJupyterServer
 
 __all__ = [
     "CodeExecutorFactory",
+    "DockerJupyterServer",
     "EmbeddedIPythonCodeExecutor",
     "IPythonCodeResult",
+    "JupyterClient",
     "JupyterCodeExecutor",
     "JupyterConnectable",
     "JupyterConnectionInfo",

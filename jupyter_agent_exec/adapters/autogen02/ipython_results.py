@@ -30,7 +30,12 @@ with needed("autogen-agentchat>=0.2.36,<0.3"):
     from autogen.coding import CodeExecutorFactory as FrameworkFactory
     from autogen.coding import MarkdownCodeExtractor
     from autogen.coding.base import CodeBlock, CodeExecutor, CodeExtractor, IPythonCodeResult
-    from autogen.coding.jupyter import JupyterClient, JupyterConnectable, JupyterConnectionInfo
+    from autogen.coding.jupyter import (
+        DockerJupyterServer,
+        JupyterClient,
+        JupyterConnectable,
+        JupyterConnectionInfo,
+    )
 
 _WRITTEN: Final = ("text/markdown", "text/latex")
 _SHELLS: Final = ("bash", "shell", "sh", "pwsh", "powershell", "ps1")
@@ -124,6 +129,7 @@ __all__ = [
     "CodeExecutor",
     "CodeExtractor",
     "ConversableAgent",
+    "DockerJupyterServer",
     "FrameworkFactory",
     "IPythonCodeResult",
     "JupyterClient",

@@ -16,7 +16,7 @@ def test_each_line_of_the_page_runs(server: RealServer, monkeypatch: pytest.Monk
     monkeypatch.setattr(CodeExecutorFactory, "create", CodeExecutorFactory.create)
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    table = re.findall(r"^\| `(\w+CodeExecutor\([^…`]*\))` \|", page, re.MULTILINE)
+    table = re.findall(r"^- `(\w+CodeExecutor\([^…`]*\))`:", page, re.MULTILINE)
     assert len(blocks) >= 2
     assert "JupyterCodeExecutor(LocalJupyterServer())" in table
     names: dict[str, object] = {}

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import autogen.coding.jupyter
 import psutil
 import pytest
 from autogen.coding.jupyter import JupyterCodeExecutor as FrameworkExecutor
 from autogen.coding.jupyter import JupyterConnectable, JupyterConnectionInfo
 from blocks import run, text
 
+from jupyter_agent_exec.adapters import autogen02
 from jupyter_agent_exec.adapters.autogen02 import JupyterCodeExecutor, LocalJupyterServer
 from jupyter_agent_exec.client import ServerUnreachable
 from jupyter_agent_exec.errors import Unauthenticated
@@ -58,6 +60,13 @@ def test_a_local_server_serves_our_executor_and_the_frameworks_own(
     for make in (JupyterCodeExecutor, FrameworkExecutor):
         with make(local, timeout=30) as executor:
             assert text(executor, "x = 6", "print(x * 7)").split() == ["42"]
+
+
+def test_each_name_of_the_framework_is_there_so_that_only_the_import_changes() -> None:
+    for name in autogen.coding.jupyter.__all__:
+        assert name in autogen02.__all__
+    assert isinstance(autogen02.DockerJupyterServer, type)
+    assert issubclass(autogen02.DockerJupyterServer, autogen02.JupyterConnectable)
 
 
 def test_a_kernel_that_writes_much_past_its_streams_blocks_nothing(
