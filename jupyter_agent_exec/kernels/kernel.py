@@ -33,8 +33,9 @@ BUSY_TIMEOUT: Final = 0.2
 
 WAITS_FOR_ITSELF: Final = (
     "The program that asks runs in this kernel itself, and the kernel runs code: if the code waits "
-    "for the program, each would wait for the other. Leave out notebook= and kernel_id= to run it "
-    "in a kernel of its own, or run your program outside of this kernel, such as in a terminal."
+    "for the program, each would wait for the other. Leave out notebook= and kernel_id=, in an "
+    "adapter's target too, to run it in a kernel of its own, or run your program outside of this "
+    "kernel, such as in a terminal."
 )
 
 
