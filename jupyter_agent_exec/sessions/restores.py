@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, Literal
 
 from ..auth.scopes import Caller
-from ..errors import AgentExecError, KernelNotOwned
+from ..errors import AgentExecError, InvalidRequest, KernelNotOwned
 from ..executions.execution import LiveExecution
 from ..executions.limits import Settings
 from ..models import (
@@ -140,8 +140,8 @@ class Restores:
 
         Raises
         ------
-        SessionNotFound, SessionElsewhere, KernelNotOwned, TooManyRequests, KernelUnavailable,
-        HistoryUnavailable, and those of opening a session
+        InvalidRequest, SessionNotFound, SessionElsewhere, KernelNotOwned, TooManyRequests,
+        KernelUnavailable, HistoryUnavailable, and those of opening a session
             Nothing runs.
         """
         async with self._lock:
@@ -192,11 +192,16 @@ class Restores:
         self, of: Session, live: LiveSession | None, request: Restore
     ) -> list[CellToRestore]:
         records = await self._records(of.id)
+        before = {record.id: record.status for record in records}
+        for id in request.leave_out:
+            if id not in before:
+                raise InvalidRequest(
+                    f"leave_out: the session has no execution {id!r}.", field="leave_out"
+                )
         is_same = live is not None and live.id == of.id
         there = records if is_same else [] if live is None else await self._records(live.id)
         kernel = None if live is None else live.record().kernel
         current = None if kernel is None else kernel.incarnation
-        before = {record.id: record.status for record in records}
         done = {
             record.restores
             for record in there

@@ -46,6 +46,9 @@ async def test_restored_code_runs_once_and_is_reported(agent: Agent, history_dir
         "def twice(x):\n    return 2 * x",
         "b = twice(len(a))",
     )
+    unknown = {"leave_out": ["x_0"]}  # a slip would let code run that must not
+    refused = await agent.ask("POST", f"sessions/{session['id']}/restore", unknown)
+    assert (refused.status, refused.json["detail"]) == (400, {"field": "leave_out"})
     plan = await restored(agent, session, dry_run=True)
     assert (plan["status"], plan["session_id"]) == ("planned", session["id"])
     told = {cell["seq"]: (cell["source"], cell["left_out"]) for cell in plan["cells"]}
