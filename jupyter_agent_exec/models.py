@@ -1156,8 +1156,8 @@ class EditNotebook(Request, frozen=True, kw_only=True):
 class NotebookCell(Answer, frozen=True, kw_only=True):
     """The current state of a cell in a notebook."""
 
-    id: CellId | None
-    """Null in a notebook older than nbformat 4.5."""
+    id: CellId
+    """Its id in the notebook; one by its content if that is missing, not valid or not unique."""
     index: int
     cell_type: str
     source: str
@@ -1175,7 +1175,7 @@ class NotebookCells(Answer, frozen=True, kw_only=True):
 
     path: str
     hash: Digest
-    """Hash of the ids, types and sources of all cells, in order."""
+    """Hash of the types and sources of all cells, in order."""
     via: Via
     cells: list[NotebookCell]
 

@@ -196,13 +196,16 @@ class Services:
     def _make_backends(self) -> None:
         """Create the backends that read and write notebooks."""
         contents_manager = self._serverapp.contents_manager
-        self.tabs = TabBackend(log=self._log)
+        self.tabs = TabBackend(
+            lambda path, ids: self._contents_backend.not_in_file(path, ids), log=self._log
+        )
         self._contents_backend = ContentsBackend(
             contents_manager, self._log, saved=self.tabs.written
         )
         self._collaboration = CollaborationBackend(
             self._serverapp.extension_manager,
             partial(self._serverapp.web_app.settings.get, "file_id_manager"),
+            self._contents_backend.not_in_file,
             self._log,
         )
         self._documents = Notebooks([self._collaboration, self.tabs, self._contents_backend])

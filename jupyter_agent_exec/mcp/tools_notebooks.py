@@ -132,7 +132,7 @@ async def _images(
 
 def _wanted(read: NotebookCells, named: Sequence[CellId | int]) -> list[NotebookCell]:
     by_id = {str(cell.index): cell for cell in read.cells}
-    by_id |= {cell.id: cell for cell in read.cells if cell.id is not None}
+    by_id |= {cell.id: cell for cell in read.cells}
     missing = [each for each in named if str(each) not in by_id]
     if missing:
         raise CellNotFound(

@@ -1,7 +1,8 @@
 """Changes to a notebook, and their effect on a plain nbformat 4 dict.
 
 Every backend makes the same changes. JupyterLab tabs receive them as JSON over a WebSocket. Cells
-and positions are identified by cell id, not by index, because the user may edit meanwhile.
+and positions are identified by their names (see `cell_names`), not by index, because the user may
+edit meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from ..models import OutputChange
 from ..types import CellId, Output, Via
+from .cell_names import CELL_IDS_SINCE
 
 
 class Position(Struct, frozen=True, kw_only=True):
@@ -108,7 +110,7 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """The current notebook, unsaved edits included."""
 
     cells: list[dict[str, Any]]
-    """nbformat 4 cells; `source` and stream texts are strings. `id` is absent before 4.5."""
+    """nbformat 4 cells; `source` and stream texts are strings, and `id` is the cell's name."""
     metadata: dict[str, Any]
     nbformat_minor: int
 
@@ -159,15 +161,12 @@ class Backend(Protocol):
 
 Cell: TypeAlias = dict[str, Any]
 
-CELL_IDS_SINCE = 5
-"""The nbformat 4 minor version from which on cells have ids."""
-
 
 def apply(notebook: dict[str, Any], changes: Sequence[Change], expected: Expected) -> Cell:
     """Return a changed copy of a notebook. It shares all unchanged cells with the original.
 
-    Notebooks before nbformat 4.5 have no cell ids, and are not upgraded. Inserted cells get their
-    id in their metadata there, and only those can be found.
+    The `id` of each cell is its name. Notebooks before nbformat 4.5 cannot hold it, and are not
+    upgraded: there, cells that are inserted, changed or moved get their name in their metadata.
 
     Raises
     ------
@@ -195,15 +194,9 @@ def check(cells: Sequence[Cell], expected: Expected) -> None:
             raise Moved(f"Cell {id} was run.")
 
 
-def id_of(cell: Cell) -> CellId | None:
-    """Return a cell's id. Before nbformat 4.5, only cells that agents inserted have one."""
-    if "id" in cell:
-        return CellId(cell["id"])
-    ours = cell.get("metadata", {}).get("agent_exec")
-    if not isinstance(ours, dict):
-        return None
-    id = ours.get("cell_id") or ours.get("execution_id")
-    return CellId(id) if isinstance(id, str) else None
+def id_of(cell: Cell) -> CellId:
+    """Return the name of a cell."""
+    return CellId(cell["id"])
 
 
 def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
@@ -212,8 +205,8 @@ def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
 
 
 def order_of(cells: Sequence[Cell]) -> list[CellId]:
-    """Return the ids of cells in order; an empty string for a cell without an id."""
-    return [id_of(cell) or CellId("") for cell in cells]
+    """Return the names of cells in order."""
+    return [id_of(cell) for cell in cells]
 
 
 def joined(text: str | Sequence[str]) -> str:
@@ -251,32 +244,42 @@ def _apply_one(cells: list[Cell], change: Change, with_ids: bool) -> None:
     match change:
         case PutCell():
             if change.cell["id"] not in order_of(cells):
-                cells.insert(_place(cells, change.at), _as_stored(change.cell, with_ids))
+                cells.insert(_place(cells, change.at), _new(change.cell, with_ids))
         case DeleteCell():
             cells[:] = [cell for cell in cells if id_of(cell) != change.cell_id]
         case MoveCell():
-            _move(cells, change)
+            _move(cells, change, with_ids)
         case SetSource():
-            _update(cells, change.cell_id, lambda cell: {**cell, "source": change.source})
+            _update(
+                cells,
+                change.cell_id,
+                lambda cell: _holding_name({**cell, "source": change.source}, with_ids),
+            )
         case SetCell():
             _update(cells, change.cell_id, lambda cell: _stands(cell, change, with_ids))
         case SetOutputs():
             _update(cells, change.cell_id, lambda cell: _with_outputs(cell, change))
 
 
-def _as_stored(cell: Cell, with_ids: bool) -> Cell:
+def _new(cell: Cell, with_ids: bool) -> Cell:
     """Return a cell to insert. It is not trusted unless a `SetCell` says so."""
     metadata = {key: value for key, value in cell.get("metadata", {}).items() if key != "trusted"}
-    stored = {**cell, "metadata": metadata}
-    if not with_ids:
-        metadata["agent_exec"] = {**metadata.get("agent_exec", {}), "cell_id": stored.pop("id")}
-    return stored
+    return _holding_name({**cell, "metadata": metadata}, with_ids)
 
 
-def _move(cells: list[Cell], change: MoveCell) -> None:
+def _holding_name(cell: Cell, with_ids: bool) -> Cell:
+    """Return a cell with its name in its metadata, if the notebook has no ids."""
+    ours = cell["metadata"].get("agent_exec")
+    ours = ours if isinstance(ours, dict) else {}
+    if with_ids or ours.get("cell_id") == cell["id"]:
+        return cell
+    return {**cell, "metadata": {**cell["metadata"], "agent_exec": {**ours, "cell_id": cell["id"]}}}
+
+
+def _move(cells: list[Cell], change: MoveCell, with_ids: bool) -> None:
     if change.moves:
         cell = cells.pop(_index(cells, change.cell_id))
-        cells.insert(_place(cells, change.at), cell)
+        cells.insert(_place(cells, change.at), _holding_name(cell, with_ids))
 
 
 def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
@@ -286,17 +289,14 @@ def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
         for key, value in cell["metadata"].items()
         if key not in ("agent_exec", "trusted")
     }
-    ours = change.agent_exec
-    if not with_ids:  # `id_of` finds the cell by this
-        ours = {**(ours or {}), "cell_id": change.cell_id}
-    if ours is not None:
-        metadata["agent_exec"] = ours
+    if change.agent_exec is not None:
+        metadata["agent_exec"] = change.agent_exec
     if change.trusted:
         metadata["trusted"] = True
     stands = {**cell, "metadata": metadata}
     if cell["cell_type"] == "code":
         stands["execution_count"] = change.execution_count
-    return stands
+    return _holding_name(stands, with_ids)
 
 
 def _with_outputs(cell: Cell, change: SetOutputs) -> Cell:
@@ -324,10 +324,9 @@ def _place(cells: Sequence[Cell], at: Position) -> int:
         if id in order:
             return order.index(id) + 1
     for index, cell in enumerate(cells):
-        here = id_of(cell)
-        if here is not None and here == at.after:
+        if id_of(cell) == at.after:
             return index + 1
-        if here is not None and here == at.before:
+        if id_of(cell) == at.before:
             return index
     return len(cells)
 

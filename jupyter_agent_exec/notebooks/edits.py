@@ -25,11 +25,13 @@ from ..models import (
 from ..records import digest_of
 from ..types import CellId, CellType, Digest
 from . import changes
+from .cell_names import CELL_IDS_SINCE, with_names
 from .changes import (
     Change,
     Expected,
     Notebook,
     Position,
+    SetSource,
     find_cell,
     id_of,
     joined,
@@ -117,15 +119,16 @@ def plan_of(
     cell_ids
         As in the plan.
     """
-    base = {id: cell for cell in notebook.cells if (id := id_of(cell)) is not None}
+    base = {id_of(cell): cell for cell in notebook.cells}
     touched = set(touched)
+    made, named = _naming(notebook, made)
     now = notebook.after(made).cells
     return EditPlan(
-        changes=list(made),
+        changes=made,
         expected=Expected(
             cells={
                 id: (base[id]["cell_type"], joined(base[id]["source"]))
-                for id in (*touched, *relied_on)
+                for id in (*touched, *relied_on, *named)
                 if id in base
             },
             counts={id: base[id].get("execution_count") for id in counts},
@@ -138,10 +141,28 @@ def plan_of(
     )
 
 
+def _naming(notebook: Notebook, made: Sequence[Change]) -> tuple[list[Change], list[CellId]]:
+    """Return changes after which each cell keeps its name, and the cells that they name.
+
+    Before nbformat 4.5, cells with the same content are told apart by their order. If one of them
+    is deleted or changed, the others have to hold their names.
+    """
+    changed = list(made)
+    named: list[CellId] = []
+    while notebook.nbformat_minor < CELL_IDS_SINCE:
+        now = notebook.after(changed).cells
+        again = zip(now, with_names(now, notebook.nbformat_minor), strict=True)
+        lost = [cell for cell, renamed in again if cell["id"] != renamed["id"]]
+        if not lost:
+            break
+        named += map(id_of, lost)
+        changed += [SetSource(cell_id=id_of(each), source=joined(each["source"])) for each in lost]
+    return changed, named
+
+
 def notebook_hash(cells: Iterable[dict[str, Any]]) -> Digest:
-    """Return the SHA-256 of ids, types and sources. It is the same through each backend."""
-    described = [[id_of(cell), cell["cell_type"], joined(cell["source"])] for cell in cells]
-    return digest_of(as_json(described))
+    """Return the SHA-256 of types and sources. It is the same through each backend."""
+    return digest_of(as_json([[cell["cell_type"], joined(cell["source"])] for cell in cells]))
 
 
 def as_json(value: Any) -> bytes:
@@ -197,11 +218,7 @@ def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> Not
     """Return the order of all cells, and the content of touched cells."""
     return {
         "order": order_of(cells),
-        "cells": {
-            id: content_of(cell)
-            for cell in cells
-            if (id := id_of(cell)) is not None and id in touched
-        },
+        "cells": {id: content_of(cell) for cell in cells if (id := id_of(cell)) in touched},
     }
 
 
@@ -303,15 +320,9 @@ class _Planner:
             cells = [cell for cell in self._now.cells if cell["cell_type"] == "code"]
         cleared = []
         for cell in cells:
-            id = id_of(cell)
-            if id is None:
-                raise self._invalid(
-                    "op",
-                    "in a notebook older than nbformat 4.5, cells without id cannot be cleared",
-                )
             if cell["outputs"] or cell["execution_count"] is not None:
-                self._clear_one(cell, id)
-                cleared.append(id)
+                self._clear_one(cell, id_of(cell))
+                cleared.append(id_of(cell))
         return cleared
 
     def _clear_one(self, cell: dict[str, Any], id: CellId) -> None:
@@ -326,7 +337,7 @@ class _Planner:
         """Replace the source of a cell, and its type if it differs."""
         self.touched.add(id)
         if cell_type == cell["cell_type"]:
-            self._do(changes.SetSource(cell_id=id, source=source))
+            self._do(SetSource(cell_id=id, source=source))
             return
         kept = {
             key: value
@@ -352,13 +363,7 @@ class _Planner:
         index = order.index(id)
         if index + 1 == len(order):
             return Position()
-        if index > 0 and order[index - 1]:
-            return Position(after=order[index - 1])
-        if order[index + 1]:
-            return Position(before=order[index + 1])
-        raise self._invalid(
-            "cell_type", "its place cannot be told among cells without ids, before nbformat 4.5"
-        )
+        return Position(before=order[index + 1])
 
     def _position(self, edit: InsertCell | MoveCell) -> Position:
         if edit.after is not None and edit.before is not None:
@@ -379,7 +384,7 @@ class _Planner:
             raise CellNotFound(
                 f"{self.at}.{field}: the notebook has no cell {id!r}.",
                 field=f"{self.at}.{field}",
-                cell_ids=[id for id in order_of(cells) if id][:MAX_TOLD_CELLS],
+                cell_ids=order_of(cells)[:MAX_TOLD_CELLS],
             )
         if source_sha256 is not None and source_hash(joined(cell["source"])) != source_sha256:
             raise DocumentChanged(

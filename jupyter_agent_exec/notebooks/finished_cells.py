@@ -45,7 +45,6 @@ class FinishedCell(NamedTuple):
     def changes_of(self, cell: Cell) -> tuple[list[Change], Expected]:
         """Return the changes of a cell, expecting that nobody has edited it."""
         id = id_of(cell)
-        assert id is not None
         return self.changes(id), Expected(cells={id: ("code", joined(cell["source"]))})
 
 

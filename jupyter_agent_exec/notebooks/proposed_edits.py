@@ -260,7 +260,7 @@ def _with_outputs(cell: Cell) -> list[Change]:
 
 def _place(order: Sequence[CellId], id: CellId, notebook: Notebook) -> Position:
     """Return the place of a cell among those of an order that are in a notebook."""
-    there = {id_of(cell) for cell in notebook.cells} - {id, None, CellId("")}
+    there = {id_of(cell) for cell in notebook.cells} - {id}
     index = order.index(id) if id in order else len(order)
     for before in reversed(order[:index]):
         if before in there:
@@ -317,12 +317,11 @@ def complete(cells: Iterable[Cell], wanted: Collection[CellId]) -> dict[str, Any
         "cells": {
             id: {
                 **cell,
-                "id": id,
                 "source": joined(cell["source"]),
                 "metadata": {k: v for k, v in cell["metadata"].items() if k != "trusted"},
             }
             for cell in cells
-            if (id := id_of(cell)) is not None and id in wanted
+            if (id := id_of(cell)) in wanted
         },
     }
 

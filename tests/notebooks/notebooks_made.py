@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from nbformat import v4
 
+from jupyter_agent_exec.notebooks.cell_names import with_names
 from jupyter_agent_exec.notebooks.changes import Notebook
 from jupyter_agent_exec.types import CellId
 
@@ -59,7 +61,7 @@ def as_written(notebook: Any) -> str:
 
 def as_read(notebook: Any) -> Notebook:
     return Notebook(
-        cells=[dict(cell) for cell in notebook["cells"]],
+        cells=with_names([dict(cell) for cell in notebook["cells"]], notebook["nbformat_minor"]),
         metadata=notebook["metadata"],
         nbformat_minor=notebook["nbformat_minor"],
     )
@@ -90,3 +92,71 @@ class File:
 
     def remove(self) -> None:
         self._path.unlink()
+
+
+CELLS = [
+    ("markdown", "# Title"),
+    ("code", "x = 1"),
+    ("code", "x = 1"),
+    ("raw", "raw"),
+    ("code", ""),
+    ("code", ""),
+]
+"""Types and sources of the cells of `without_ids`: two pairs of them are equal."""
+
+
+def without_ids(minor: int = 5, ids: Sequence[str | None] = ()) -> dict[str, Any]:
+    """A notebook as tools write it that do not know of cell ids, or write wrong ones.
+
+    Parameters
+    ----------
+    minor
+        Its minor version of nbformat 4.
+    ids
+        Ids of its first cells; None for none.
+    """
+    cells = []
+    for (cell_type, source), id in zip_longest(CELLS, ids):
+        cell = {"cell_type": cell_type, "metadata": {"tags": ["keep"]}, "source": [source]}
+        if cell_type == "code":
+            cell |= {"execution_count": 3, "outputs": [v4.new_output("stream", text=["1\n", "2"])]}
+        cells.append(cell if id is None else {**cell, "id": id})
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": minor}
+
+
+VERSION_3 = {
+    "metadata": {"name": "old"},
+    "nbformat": 3,
+    "nbformat_minor": 0,
+    "worksheets": [
+        {
+            "cells": [
+                {"cell_type": "heading", "level": 1, "source": "Title", "metadata": {}},
+                *(
+                    {"cell_type": "code", "input": "x = 1", "outputs": [], "metadata": {}}
+                    for _ in range(2)
+                ),
+                {"cell_type": "raw", "source": "raw", "metadata": {}},
+            ]
+        }
+    ],
+}
+
+OTHER_MAKERS = {
+    "nbformat 4.0": without_ids(0),
+    "nbformat 4.4": without_ids(4),
+    "no ids": without_ids(),
+    "some ids": without_ids(ids=["good", None, "also-good"]),
+    "an id twice": without_ids(ids=["a", "b", "b", "a"]),
+    "an empty id": without_ids(ids=["", "b", ""]),
+    "an id with spaces": without_ids(ids=["my cell", "b"]),
+    "an id that is too long": without_ids(ids=["x" * 65, "b"]),
+}
+"""Notebooks in which not every cell has an id of its own, by what is wrong."""
+
+NEW_IDS = pytest.mark.filterwarnings(
+    "ignore::nbformat.warnings.MissingIDFieldWarning",
+    "ignore::nbformat.warnings.DuplicateCellId",
+)
+"""Jupyter warns at each read of such a notebook that it makes up ids."""

@@ -22,11 +22,18 @@ from jupyter_agent_exec.notebooks.changes import (
     SetSource,
     apply,
     apply_output_changes,
+    find_cell,
     new_cell,
     order_of,
 )
 from jupyter_agent_exec.types import CellId
-from tests.notebooks.notebooks_made import as_written, code, markdown, persons_notebook
+from tests.notebooks.notebooks_made import (
+    as_read,
+    as_written,
+    code,
+    markdown,
+    persons_notebook,
+)
 
 ANY = Expected()
 X = CellId("x_01JD0000000000000000000000")
@@ -223,21 +230,24 @@ def test_what_holds_is_no_obstacle() -> None:
     apply(lines, [put()], expected)
 
 
-def test_before_ids_an_agents_cell_is_found_by_its_metadata_and_others_stay() -> None:
+def test_before_ids_cells_that_change_hold_their_names_in_their_metadata() -> None:
     notebook = persons_notebook(minor=4)
-    made = applied(notebook, put(cell_id=X), stands(X))
+    notebook["cells"] = as_read(notebook).cells
+    names = order(notebook)
+    made = apply(notebook, [put(cell_id=X), stands(X)], ANY)
     assert made["cells"][:-1] == notebook["cells"]
-    assert "id" not in made["cells"][-1]
     assert made["nbformat_minor"] == 4
-    assert order(made) == ["", "", "", "", X]
-    shown = SetOutputs(cell_id=X, changes=[OutputChange(index=0, output=STREAM)])
-    made = applied(made, put(cell_id=X), shown, SetSource(cell_id=X, source="3"))
-    assert made["cells"][-1]["outputs"] == [STREAM]
-    assert len(made["cells"]) == 5
-    made = applied(made, put(after(X), "second"), stands("second", agent_exec=None))
-    assert order(made)[-2:] == [X, "second"]
-    assert order(applied(made, DeleteCell(cell_id=X)))[-1] == "second"
-    assert order(applied(made, DeleteCell(cell_id=X)))[:4] == ["", "", "", ""]
+    assert order(made) == [*names, X]
+    assert made["cells"][-1]["metadata"]["agent_exec"] == {**OURS, "cell_id": X}
+    first = CellId(names[0])
+    for change in (
+        SetSource(cell_id=first, source="3"),
+        stands(first, agent_exec=None),
+        MoveCell(cell_id=first, at=Position()),
+    ):
+        changed = find_cell(apply(made, [change], ANY)["cells"], first)
+        assert changed is not None
+        assert changed["metadata"]["agent_exec"] == {"cell_id": first}
 
 
 def test_in_a_copy_of_an_agents_cell_its_own_id_counts() -> None:

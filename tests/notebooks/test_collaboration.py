@@ -8,7 +8,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from pathlib import Path
@@ -32,11 +32,13 @@ from jupyter_agent_exec.notebooks.changes import (
     SetOutputs,
     SetSource,
     Unreachable,
+    order_of,
 )
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
 from jupyter_agent_exec.workarounds import room_settled
 from tests.notebooks.collaborating import Page, opened, until
+from tests.notebooks.notebooks_made import NEW_IDS, OTHER_MAKERS, File
 
 # Rooms leave streams behind that nobody closes; what finds them must not be another test.
 pytestmark = [
@@ -95,11 +97,16 @@ def jp_server_config(
     }
 
 
+async def no_ids(path: str, ids: Set[str]) -> Set[str]:
+    return frozenset()
+
+
 @pytest.fixture
 def ways(jp_serverapp: Any) -> CollaborationBackend:
     return CollaborationBackend(
         jp_serverapp.extension_manager,
         lambda: jp_serverapp.web_app.settings.get("file_id_manager"),
+        ContentsBackend(jp_serverapp.contents_manager, LOG).not_in_file,
         LOG,
     )
 
@@ -184,6 +191,28 @@ async def reached(ways: CollaborationBackend) -> CollaborationHandle:
     way = await ways.find("a.ipynb")
     assert way is not None
     return way
+
+
+@NEW_IDS
+@pytest.mark.parametrize("notebook", OTHER_MAKERS.values(), ids=OTHER_MAKERS.keys())
+async def test_a_live_document_names_its_cells_as_the_file_does(
+    ways: CollaborationBackend,
+    jp_serverapp: Any,
+    open_page: Open,
+    file: Path,
+    notebook: dict[str, Any],
+) -> None:
+    File(file).text = json.dumps(notebook)
+    contents = await ContentsBackend(jp_serverapp.contents_manager, LOG).find("a.ipynb")
+    names = order_of((await contents.read()).cells)
+    async with open_page("a.ipynb") as page:
+        way = await reached(ways)
+        assert order_of((await way.read()).cells) == names
+        await way.apply([SetSource(cell_id=names[2], source="changed")], Expected())
+        assert order_of((await way.read()).cells) == names
+        await page.sees(lambda: page.sources[2] == "changed")
+        await until(lambda: sources_in(file)[2:3] == ["changed"])
+    assert order_of((await contents.read()).cells) == names
 
 
 async def test_a_notebook_that_nobody_has_open_is_not_reached(
@@ -396,7 +425,7 @@ class Extensions:
 
 
 async def test_without_collaboration_there_is_no_such_way() -> None:
-    ways = CollaborationBackend(Extensions(), lambda: None, LOG)
+    ways = CollaborationBackend(Extensions(), lambda: None, no_ids, LOG)
     assert await ways.find("a.ipynb") is None
     assert ways.paths() == []
 
@@ -408,7 +437,7 @@ async def test_a_version_that_is_too_old_is_told_once(
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: x\nVersion: 1.9.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    ways = CollaborationBackend(Extensions(jupyter_server_ydoc=object()), lambda: None, LOG)
+    ways = CollaborationBackend(Extensions(jupyter_server_ydoc=object()), lambda: None, no_ids, LOG)
     for _ in range(2):
         assert await ways.find("a.ipynb") is None
     (record,) = caplog.records

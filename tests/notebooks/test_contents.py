@@ -37,10 +37,22 @@ from jupyter_agent_exec.notebooks.changes import (
     SetCell,
     SetOutputs,
     SetSource,
+    find_cell,
     new_cell,
+    order_of,
 )
 from jupyter_agent_exec.types import CellId
-from tests.notebooks.notebooks_made import File, as_written, code, persons_notebook, result
+from tests.notebooks.notebooks_made import (
+    CELLS,
+    NEW_IDS,
+    OTHER_MAKERS,
+    VERSION_3,
+    File,
+    as_written,
+    code,
+    persons_notebook,
+    result,
+)
 
 ANY = Expected()
 X = CellId("x_01JD0000000000000000000000")
@@ -426,13 +438,13 @@ def broken(path: Path, **changed: Any) -> None:
     file.text = json.dumps({**made, **changed})
 
 
-VERSION_3 = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": []}
+EMPTY_3 = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": []}
 
 
 @pytest.mark.parametrize(
     ("text", "readable"),
     [
-        (json.dumps(VERSION_3), True),
+        (json.dumps(EMPTY_3), True),
         (json.dumps({"nbformat": 5, "nbformat_minor": 0, "metadata": {}, "cells": []}), False),
         (json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{}]}), False),
         ("not a notebook", False),
@@ -538,3 +550,39 @@ async def test_a_source_may_be_set_in_a_large_notebook_without_touching_others(
     await applied(contents, SetSource(cell_id=CellId("c150"), source="changed"))
     await applied(contents, SetSource(cell_id=CellId("c150"), source="x = 150\n" * 20))
     assert file.text == before
+
+
+@NEW_IDS
+@pytest.mark.parametrize("notebook", OTHER_MAKERS.values(), ids=OTHER_MAKERS.keys())
+async def test_cells_without_ids_are_named_alike_at_each_read_and_untouched_ones_stay(
+    contents: Any, file: File, notebook: dict[str, Any]
+) -> None:
+    file.text = json.dumps(notebook)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
+    names = order_of((await way.read()).cells)
+    assert order_of((await way.read()).cells) == names
+    for name, (_, source) in zip(names, CELLS, strict=True):
+        cell = find_cell((await way.read()).cells, name)
+        assert cell is not None
+        assert cell["source"] == source
+    await applied(contents, SetSource(cell_id=names[2], source="changed"))
+    after = on_disk(file)
+    as_before = nbformat.reads(json.dumps(notebook), nbformat.NO_CONVERT)
+    for index, (cell, before) in enumerate(zip(after.cells, as_before.cells, strict=True)):
+        if after.nbformat_minor >= 5:
+            assert cell.pop("id") == names[index]
+            before.pop("id", None)
+        elif index == 2:
+            assert cell.metadata.pop("agent_exec") == {"cell_id": names[index]}
+        assert cell == {**before, "source": "changed" if index == 2 else before.source}
+    assert order_of((await way.read()).cells) == names
+
+
+async def test_a_notebook_of_version_3_has_the_same_names_at_each_read(
+    contents: Any, file: File
+) -> None:
+    file.text = json.dumps(VERSION_3)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
+    names = order_of((await way.read()).cells)
+    assert order_of((await way.read()).cells) == names
+    assert len(set(names)) == 4

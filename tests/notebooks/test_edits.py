@@ -36,6 +36,7 @@ from tests.notebooks.notebooks_made import (
     numbered,
     persons_notebook,
     result,
+    without_ids,
 )
 
 STREAM = {"output_type": "stream", "name": "stdout", "text": "a\n"}
@@ -301,15 +302,16 @@ def test_a_refusal_does_not_tell_long_sources_whole() -> None:
     assert cell["source_sha256"] == sha("x" * 10_000)
 
 
-def test_the_hash_tells_ids_types_sources_and_their_order_and_nothing_else() -> None:
+def test_the_hash_tells_types_sources_and_their_order_and_nothing_else() -> None:
     cells = three()["cells"]
     base = notebook_hash(cells)
     cells[0]["outputs"], cells[0]["execution_count"], cells[0]["metadata"] = [], 9, {"a": 1}
+    cells[0]["id"] = "z"
     assert notebook_hash(cells) == base
     cells[1]["source"] = ["t", "wo"]
     assert notebook_hash(cells) == base
     assert notebook_hash(cells[::-1]) != base
-    for key, value in (("source", "x"), ("cell_type", "raw"), ("id", "z")):
+    for key, value in (("source", "x"), ("cell_type", "raw")):
         assert notebook_hash([{**cells[0], key: value}, *cells[1:]]) != base
 
 
@@ -320,20 +322,34 @@ def test_a_lone_surrogate_passes() -> None:
     json.dumps(made.before)
 
 
-def test_before_ids_agents_cells_can_be_edited_and_others_only_be_neighbours() -> None:
-    notebook = persons_notebook(code("a"), markdown("b"), minor=4)
-    made = plan(as_read(notebook), [inserted(), inserted(before=id("new-1"))], numbered())
-    after = apply(notebook, made.changes, made.expected)
-    assert order_of(after["cells"]) == ["", "", "new-2", "new-1"]
-    nbformat.validate(nbformat.from_dict(after))
+def test_before_ids_each_cell_keeps_its_name_whatever_becomes_of_its_equals() -> None:
+    notebook = without_ids(minor=4)
+    before = as_read(notebook)
+    title, first, second, raw, empty, other = order_of(before.cells)
     edits: list[Edit] = [
-        ReplaceCell(cell_id=id("new-2"), source="y", cell_type="markdown"),
-        DeleteCell(cell_id=id("new-1")),
+        DeleteCell(cell_id=first),
+        ReplaceCell(cell_id=title, source="changed"),
+        MoveCell(cell_id=other, before=empty),
+        ReplaceCell(cell_id=raw, source="x", cell_type="markdown"),
+        inserted(after=title),
+        ClearOutputs(cell_id=second),
     ]
-    made = plan(as_read(after), edits, numbered())
-    assert order_of(apply(after, made.changes, made.expected)["cells"]) == ["", "", "new-2"]
-    error = refused(after, ClearOutputs())
-    assert error.detail["field"] == "edits[0].op"
+    made = plan(before, edits, numbered())
+    after = apply({**notebook, "cells": before.cells}, made.changes, made.expected)
+    bare = {**after, "cells": [{**cell, "id": None} for cell in after["cells"]]}
+    assert order_of(as_read(bare).cells) == [title, "new-1", second, raw, other, empty]
+    assert made.expected.cells.keys() >= {second}
+    assert made.touched == {title, first, second, raw, other, "new-1"}
+    few = plan(before, [ReplaceCell(cell_id=first, source="changed")], numbered())
+    after = before.after(few.changes).cells
+    assert [one is other for one, other in zip(after, before.cells, strict=True)] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.notebooks.edits import notebook_hash
 from tests.asking import Agent, Answered
 from tests.notebooks.notebooks_made import (
+    NEW_IDS,
+    OTHER_MAKERS,
     File,
     as_written,
     code,
@@ -324,6 +326,34 @@ async def test_the_record_says_that_a_notebook_cannot_be_written(
     asked, refused = entries(history_dir, session_id)
     assert asked["type"] == "notebook_edit_asked"
     assert (refused["type"], refused["code"]) == ("notebook_edit_refused", "document_unwritable")
+
+
+@NEW_IDS
+@pytest.mark.parametrize("notebook", OTHER_MAKERS.values(), ids=OTHER_MAKERS.keys())
+async def test_cells_without_ids_are_read_and_edited_by_their_names(
+    agent: Agent, file: File, notebook: dict[str, Any]
+) -> None:
+    file.text = json.dumps(notebook)
+    session_id = await opened(agent)
+    read = (await agent.get(ROUTE)).json
+    assert (await agent.get(ROUTE)).json == read
+    title, first, second, raw, *_ = (cell["id"] for cell in read["cells"])
+    edits = [
+        {"op": "replace", "cell_id": second, "source": "changed"},
+        {"op": "delete", "cell_id": first},
+        {"op": "move", "cell_id": raw, "before": title},
+        {"op": "clear_outputs"},
+    ]
+    edited = await edit(agent, session_id, *edits, hash=read["hash"])
+    assert edited.status == 200, edited.body
+    again = (await agent.get(ROUTE)).json
+    assert again["hash"] == edited.json["hash"]
+    assert [cell["id"] for cell in again["cells"][:3]] == [raw, title, second]
+    assert again["cells"][2]["source"] == "changed"
+    placement = {"cell": second, "source_sha256": again["cells"][2]["source_sha256"]}
+    ran = await agent.run({"id": session_id}, "5 * 5", placement=placement)
+    assert ran["document"]["cell_id"] == second
+    assert [cell["text"] for cell in (await agent.get(ROUTE)).json["cells"][1:3]] == ["", "25"]
 
 
 async def test_a_body_over_its_limit_is_refused(agent: Agent, file: File) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jupyter_agent_exec.errors import DocumentUnwritable
 from jupyter_agent_exec.models import OutputChange
+from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
 from jupyter_agent_exec.notebooks.backends.tab import TabBackend
 from jupyter_agent_exec.notebooks.changes import (
     DeleteCell,
@@ -22,12 +26,15 @@ from jupyter_agent_exec.notebooks.changes import (
     PutCell,
     SetOutputs,
     Unreachable,
+    order_of,
 )
+from tests.notebooks.notebooks_made import NEW_IDS, File, without_ids
 from tests.notebooks.page import Answering, Page, shown
 
 OpenPage = Callable[..., Awaitable[Page]]
 
 CHANNEL = ("api", "agent-exec", "notebooks", "channel")
+LOG = logging.getLogger("test")
 OK = {"status": "ok"}
 CELL = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "hello"}
 NOTEBOOK = {"cells": [CELL], "metadata": {"title": "x"}, "nbformat_minor": 5}
@@ -121,6 +128,32 @@ async def test_what_the_tab_has_is_read(ways: TabBackend, open_page: OpenPage) -
     await open_page(shown("a.ipynb"))
     notebook = await (await reached(ways, "a.ipynb")).read()
     assert notebook == Notebook(cells=[CELL], metadata={"title": "x"}, nbformat_minor=5)
+
+
+@NEW_IDS
+@pytest.mark.parametrize("minor", [4, 5])
+async def test_a_tab_knows_cells_by_the_names_that_they_have_in_the_file(
+    ways: TabBackend, open_page: OpenPage, jp_root_dir: Path, jp_serverapp: Any, minor: int
+) -> None:
+    File(jp_root_dir / "a.ipynb").text = json.dumps(without_ids(minor, ids=["0123abcd"]))
+    contents = ContentsBackend(jp_serverapp.contents_manager, LOG)
+    file = await (await contents.find("a.ipynb")).read()
+    names = order_of(file.cells)
+    ids = [f"{n}123abcd" if minor == 5 else f"lab-{n}" for n in range(len(names))]
+    opened = [{**cell, "id": id} for cell, id in zip(file.cells, ids, strict=True)]
+
+    def answering(asked: dict[str, Any]) -> dict[str, Any]:
+        for cell in opened:
+            cell["id"] = asked.get("names", {}).get(cell["id"], cell["id"])
+        return {**OK, "notebook": {**NOTEBOOK, "cells": opened, "nbformat_minor": minor}}
+
+    page = await open_page(shown("a.ipynb"), answering=answering)
+    way = await reached(ways, "a.ipynb")
+    assert order_of((await way.read()).cells) == names
+    assert [cell["id"] for cell in opened] == names
+    opened[1]["source"] = "the person types"
+    assert order_of((await way.read()).cells) == names
+    await page.heard("read", "name", "read")
 
 
 async def test_changes_go_to_the_tab_as_json(ways: TabBackend, open_page: OpenPage) -> None:

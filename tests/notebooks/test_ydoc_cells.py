@@ -14,6 +14,7 @@ from pycrdt import Doc
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks import changes as notebook_changes
 from jupyter_agent_exec.notebooks.backends.ydoc_cells import LiveCells, carried_out, read
+from jupyter_agent_exec.notebooks.cell_names import with_names
 from jupyter_agent_exec.notebooks.changes import (
     Change,
     DeleteCell,
@@ -25,6 +26,7 @@ from jupyter_agent_exec.notebooks.changes import (
     SetCell,
     SetOutputs,
     SetSource,
+    order_of,
 )
 from jupyter_agent_exec.types import CellId
 
@@ -264,16 +266,36 @@ def test_what_is_expected_is_checked_first(both: Both) -> None:
         assert len(both.dict["cells"]) == 4
 
 
-def test_a_notebook_without_cell_ids_knows_the_cells_that_agents_put() -> None:
-    both = Both(notebook(*({**code("x"), "source": str(n)} for n in range(2)), minor=4))
-    for cell in both.dict["cells"]:
-        del cell["id"]
+def test_a_notebook_without_cell_ids_knows_each_cell() -> None:
+    both = Both(notebook(*(code("x", str(n % 2)) for n in range(4)), minor=4))
+    both.dict["cells"] = with_names(both.dict["cells"], 4)
+    first, second, third, _ = order_of(both.dict["cells"])
+    both.check()
+    both.apply(
+        SetSource(cell_id=first, source="changed"), expected=Expected(cells={first: ("code", "0")})
+    )
+    both.apply(steps(second, output(0, STDOUT)), standing(second))
+    both.shared.ycells[2]["source"] += "typed"
+    with pytest.raises(Moved):
+        both.live.apply([standing(third)], NOTHING)
+    del both.shared.ycells[2], both.dict["cells"][2]
     both.apply(put("n1", "1"), standing("n1"))
     both.apply(steps("n1", output(0, STDOUT)), SetSource(cell_id=CellId("n1"), source="2"))
     both.apply(put("n1"), put("n2", before="n1"), standing("n2", agent_exec=None))
     both.apply(MoveCell(cell_id=CellId("n1"), at=at(before="n2")))
     both.apply(standing("x"), DeleteCell(cell_id=CellId("x")))
-    assert all("id" not in cell for cell in read(both.shared)().cells)
+    both.apply(DeleteCell(cell_id=first), MoveCell(cell_id=second, at=at()))
+    assert all("id" not in cell for cell in both.shared.get()["cells"])
+
+
+def test_what_is_no_usable_id_is_replaced_when_something_is_written() -> None:
+    both = Both(notebook(code("my cell", "1"), code("", "2"), code("c", "3")))
+    both.dict["cells"] = with_names(both.dict["cells"], 5)
+    first, second, _ = order_of(both.dict["cells"])
+    both.check()
+    both.apply(SetSource(cell_id=second, source="changed"))
+    assert [cell["id"] for cell in both.shared.get()["cells"]] == [first, second, "c"]
+    both.apply(SetSource(cell_id=second, source="again"), standing(first))
 
 
 def test_numbers_are_those_that_a_page_can_take(both: Both) -> None:

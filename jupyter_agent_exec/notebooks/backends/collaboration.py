@@ -10,7 +10,8 @@ The objects of jupyter-server-ydoc are typed as `Any`, because it is optional an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
+from functools import partial
 from importlib.metadata import version
 from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
@@ -40,11 +41,21 @@ class CollaborationBackend:
         The server's `ExtensionManager`; jupyter-server-ydoc may be loaded later.
     file_ids
         Returns the file id manager; None before its extension is loaded.
+    not_in_file
+        Takes a path and ids. Returns the ids that no cell in the file has; none if it cannot be
+        read.
     """
 
-    def __init__(self, extensions: Any, file_ids: Callable[[], Any], log: Logger) -> None:
+    def __init__(
+        self,
+        extensions: Any,
+        file_ids: Callable[[], Any],
+        not_in_file: Callable[[str, Set[str]], Awaitable[Set[str]]],
+        log: Logger,
+    ) -> None:
         self._extensions = extensions
         self._file_ids = file_ids
+        self._not_in_file = not_in_file
         self._log = log
         self._found: Any = None
         self._too_old = False
@@ -62,7 +73,7 @@ class CollaborationBackend:
         if handle is None or not handle.alive:
             handle = await self._open(extension, room_id)
         if handle is not None:
-            await handle.catch_up()
+            await handle.catch_up(partial(self._not_in_file, path))
         return handle if handle is not None and handle.alive else None
 
     def paths(self) -> list[str]:
@@ -139,12 +150,19 @@ class CollaborationHandle:
         """Stop observing the document."""
         self._cells.close()
 
-    async def catch_up(self) -> None:
-        """Load earlier writes of other backends. The room polls the file only once a second."""
+    async def catch_up(self, not_in_file: Callable[[Set[str]], Awaitable[Set[str]]]) -> None:
+        """Load earlier writes of other backends. The room polls the file only once a second.
+
+        Parameters
+        ----------
+        not_in_file
+            Returns those ids that no cell in the file has.
+        """
         if not self._up_to_date:
             loader = self._loader()
             if loader is not None:
                 await loader.maybe_notify()
+            await self._cells.forget_ids(not_in_file)
             self._up_to_date = True
 
     async def read(self) -> Notebook:
@@ -152,7 +170,7 @@ class CollaborationHandle:
         from .ydoc_cells import read
 
         await self._settled()
-        return await asyncio.to_thread(read(self._document))
+        return await asyncio.to_thread(read(self._document, self._cells.made_up))
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Make changes, all or none, in one transaction.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -22,7 +23,8 @@ from tornado.web import HTTPError
 from ...errors import AgentExecError, DocumentUnwritable, NotebookNotFound
 from ...tasks import Tasks
 from ...types import Via
-from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, joined
+from ..cell_names import CELL_IDS_SINCE, is_made_up, with_names
+from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, joined, order_of
 from .atomic_contents import atomic
 
 MAX_TRIES: Final = 5
@@ -68,6 +70,13 @@ class ContentsBackend:
                 path, self._files, self._tasks, self._saved
             )
         return handle
+
+    async def not_in_file(self, path: str, ids: Set[str]) -> Set[str]:
+        """Return those ids that no cell in a notebook's file has; none if it cannot be read."""
+        try:
+            return ids - {*order_of((await (await self.find(path)).read()).cells)}
+        except (NotebookNotFound, DocumentUnwritable):
+            return set()
 
     async def last_modified(self, path: str) -> datetime | None:
         """Return when a notebook was saved last; None if unknown."""
@@ -122,7 +131,7 @@ class _ContentsHandle:
         self._check_valid(model)
         content = model["content"]
         return Notebook(
-            cells=[_with_strings(cell) for cell in content["cells"]],
+            cells=[_with_strings(cell) for cell in _named(content)["cells"]],
             metadata=content["metadata"],
             nbformat_minor=content["nbformat_minor"],
         )
@@ -157,11 +166,11 @@ class _ContentsHandle:
         for _ in range(MAX_TRIES):
             model = await self._files.get(self._path)
             self._check_writable(model)
-            notebook, made, refused = _apply_each(model["content"], batch)
+            notebook, made, refused = _apply_each(_named(model["content"]), batch)
             if made and not await self._files.is_as_it_was(self._path, model):
                 continue
             if made:
-                await self._files.save(self._path, notebook)
+                await self._files.save(self._path, _unnamed(notebook))
             for asked in made:
                 asked.end()
             for asked, error in refused:
@@ -220,13 +229,31 @@ def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
             continue
         try:
             nbformat.validate(
-                nbformat.from_dict(cell),  # type: ignore[no-untyped-call]
+                nbformat.from_dict(_storable(cell, minor)),  # type: ignore[no-untyped-call]
                 ref=f"{cell['cell_type']}_cell",
                 version=4,
                 version_minor=minor,
             )
         except nbformat.ValidationError as error:
             raise DocumentUnwritable(f"A cell would not be valid: {error.message}.") from error
+
+
+def _named(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a notebook whose cells have their names as `id`."""
+    return {**content, "cells": with_names(content["cells"], content["nbformat_minor"])}
+
+
+def _unnamed(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a notebook as its file holds it."""
+    minor = content["nbformat_minor"]
+    return {**content, "cells": [_storable(cell, minor) for cell in content["cells"]]}
+
+
+def _storable(cell: dict[str, Any], minor: int) -> dict[str, Any]:
+    """Return a cell as a file holds it: without id before nbformat 4.5."""
+    if minor >= CELL_IDS_SINCE:
+        return cell
+    return {key: value for key, value in cell.items() if key != "id"}
 
 
 def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +277,28 @@ class _Files:
         self._asked = {"require_hash": True} if self._hashes else {}
 
     async def get(self, path: str) -> Model:
-        """Return the model of a notebook, with its content."""
+        """Return the model of a notebook, with its content. Its cells have the ids in the file."""
+        for _ in range(MAX_TRIES):
+            model = await self._read(path)
+            if not any(is_made_up(cell.get("id")) for cell in model["content"]["cells"]):
+                return model
+            text = await self._text(path)
+            if text is None:
+                return model
+            if text.get("hash") == model.get("hash"):
+                return _with_own_ids(model, text["content"])
+        raise _unreadable(path)
+
+    async def _text(self, path: str) -> Model | None:
+        """Return the model of a notebook as text; None if the contents manager has none."""
+        try:
+            got = self._contents.get(path, type="file", format="text", **self._asked)
+            text: Model = await ensure_async(got)
+        except HTTPError:
+            return None
+        return text
+
+    async def _read(self, path: str) -> Model:
         for delay in READ_DELAYS:
             try:
                 return await self._get(path)
@@ -324,6 +372,20 @@ class _Files:
         if error.status_code == HTTPStatus.BAD_REQUEST:
             return _unreadable(path)
         return DocumentUnwritable(f"{path} could not be read: {_why(error)}.", path=path)
+
+
+def _with_own_ids(model: Model, text: str) -> Model:
+    """Return a notebook's model whose cells have the ids that the file's text gives them."""
+    try:
+        stored = json.loads(text)["cells"]
+    except (ValueError, LookupError, TypeError):  # nbformat 3, or text that is not JSON
+        stored = []
+    cells = [{key: cell[key] for key in cell if key != "id"} for cell in model["content"]["cells"]]
+    if len(stored) == len(cells):
+        for cell, as_stored in zip(cells, stored, strict=True):
+            if "id" in as_stored:
+                cell["id"] = as_stored["id"]
+    return {**model, "content": {**model["content"], "cells": cells}}
 
 
 def _not_found(path: str) -> NotebookNotFound:

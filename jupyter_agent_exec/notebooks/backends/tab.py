@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import suppress
 from itertools import count
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -20,10 +20,14 @@ from msgspec.structs import replace
 from ...errors import DocumentUnwritable
 from ...tasks import Tasks
 from ...types import Via
-from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, Unreachable
+from ..cell_names import is_made_up, with_names
+from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, Unreachable, order_of
 from . import tab_messages as wire
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+NotInFile: TypeAlias = Callable[[str, Set[str]], Awaitable[Set[str]]]
+"""Takes a path and ids. Returns the ids that no cell in the file has; none if it is unreadable."""
 
 BYTES_PER_SECOND: Final = 4_000_000
 """Speed of the slowest supported connection. The timeout of large changes grows accordingly."""
@@ -36,7 +40,7 @@ class Tab:
         self.page = page
         self.shown = shown
         self.used_at = used_at
-        self.handle = TabHandle(self)
+        self.handle = TabHandle(self, page.not_in_file)
         """The same object while the tab is open."""
         self.has_changes = False
         """Whether it has unsaved changes of agents."""
@@ -74,14 +78,23 @@ class Page:
         Sends a message to the page. Raises ConnectionError if the page is gone.
     hang_up
         Closes the socket. The page may connect again.
+    not_in_file
+        See `NotInFile`.
     timeout
         Seconds to wait for the page's answer.
     """
 
     def __init__(
-        self, send: Send, hang_up: Callable[[], None], *, timeout: float, log: logging.Logger
+        self,
+        send: Send,
+        hang_up: Callable[[], None],
+        not_in_file: NotInFile,
+        *,
+        timeout: float,
+        log: logging.Logger,
     ) -> None:
         self.tabs: dict[str, Tab] = {}
+        self.not_in_file = not_in_file
         self._send = send
         self._hang_up = hang_up
         self._timeout = timeout
@@ -164,15 +177,34 @@ class TabHandle:
     via: Via = "tab"
     streams = True
 
-    def __init__(self, tab: Tab) -> None:
+    def __init__(self, tab: Tab, not_in_file: NotInFile) -> None:
         self._tab = tab
+        self._not_in_file = not_in_file
+        self._given: set[str] = set()  # ids that the tab has from us, or from the file
 
     async def read(self) -> Notebook:
         """Return the notebook in the tab, unsaved edits included."""
         answer = await self._tab.ask(wire.Read())
         if answer.notebook is None:
             raise Unreachable("The tab did not say what is in the notebook.")
-        return answer.notebook
+        return replace(answer.notebook, cells=await self._named(answer.notebook))
+
+    async def _named(self, notebook: Notebook) -> list[dict[str, Any]]:
+        """Return cells with their names, by which the tab knows them from now on."""
+        ids = [cell.get("id", "") for cell in notebook.cells]
+        new = {id for id in ids if is_made_up(id)} - self._given
+        made_up = await self._not_in_file(self._tab.shown.path, new) if new else new
+        self._given |= new - made_up
+        counting = [
+            {**cell, "id": None} if id in made_up else cell
+            for id, cell in zip(ids, notebook.cells, strict=True)
+        ]
+        named = with_names(counting, notebook.nbformat_minor, self._given)
+        names = {id: name for id, name in zip(ids, order_of(named), strict=True) if id != name}
+        if names:
+            await self._tab.ask(wire.Name(names=names))
+            self._given.update(names.values())
+        return named
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Send changes to the tab, which makes all or none."""
@@ -210,6 +242,8 @@ class TabBackend:
 
     Parameters
     ----------
+    not_in_file
+        See `NotInFile`.
     timeout
         Seconds to wait for a page's answer.
     kernel_timeout
@@ -218,11 +252,13 @@ class TabBackend:
 
     def __init__(
         self,
+        not_in_file: NotInFile,
         *,
         log: logging.Logger,
         timeout: float = ANSWER_TIMEOUT,
         kernel_timeout: float = KERNEL_TIMEOUT,
     ) -> None:
+        self._not_in_file = not_in_file
         self._log = log
         self._timeout = timeout
         self._kernel_timeout = kernel_timeout
@@ -237,7 +273,7 @@ class TabBackend:
 
     def connect(self, send: Send, hang_up: Callable[[], None]) -> Page:
         """Add a page whose socket was opened; see `Page`."""
-        page = Page(send, hang_up, timeout=self._timeout, log=self._log)
+        page = Page(send, hang_up, self._not_in_file, timeout=self._timeout, log=self._log)
         if self._stopped:
             page.close()
         else:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from ...types import CellId
 from ..changes import Change, Expected, Notebook
 
 # -- from a page -----------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ class Answer(Struct, frozen=True, kw_only=True, tag_field="op", tag="answer"):
     ``read_only``: it cannot be saved. ``failed``: an error. After ``moved``, ``gone`` and
     ``read_only``, nothing was changed."""
     notebook: Notebook | None = None
-    """The notebook, after `Read`."""
+    """The notebook, after `Read`. Each cell has the id by which the tab knows it."""
     message: str | None = None
     """The error, for the log."""
 
@@ -75,6 +76,13 @@ class Apply(ToTab, frozen=True, kw_only=True, tag="apply"):
 
     changes: list[Change]
     expected: Expected
+
+
+class Name(ToTab, frozen=True, kw_only=True, tag="name"):
+    """Know cells by other ids."""
+
+    names: dict[str, CellId]
+    """The new ids by the old ones."""
 
 
 class Save(ToTab, frozen=True, kw_only=True, tag="save"):

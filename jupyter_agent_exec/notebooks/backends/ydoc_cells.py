@@ -10,7 +10,7 @@ Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 from jupyter_ydoc import YNotebook
@@ -18,8 +18,8 @@ from pycrdt import Array, Doc, Map, Text
 
 from ...models import OutputChange
 from ...types import CellId, Output
+from ..cell_names import holds_names, is_made_up, with_names
 from ..changes import (
-    CELL_IDS_SINCE,
     Cell,
     Change,
     DeleteCell,
@@ -225,10 +225,12 @@ ORIGIN = "jupyter_agent_exec"
 """The origin of our transactions. It keeps them out of the undo histories of the document and the
 pages."""
 
-_IDS = frozenset({"id", "metadata", "agent_exec"})
-"""The keys of a cell and its metadata that hold its id."""
+_OURS = "agent_exec"
 
-_METADATA = ("agent_exec", "trusted")
+_IDS = frozenset({"id", "metadata", _OURS})
+"""The keys of a cell and its metadata that hold its name."""
+
+_METADATA = (_OURS, "trusted")
 """The keys of a cell's metadata that changes set."""
 
 
@@ -240,12 +242,28 @@ class LiveCells:
         self._cells: Array[Map[Any]] = document.ycells
         self._meta: Map[Any] = document.ydoc.get("meta", type=Map)
         self._order: list[CellId] | None = None  # None: read it again
+        self._holds_names = True  # if not, a name may depend on a source
+        self.made_up: Set[str] = frozenset()
+        """Ids that nbformat gave to cells when it read the file, and that the file has not."""
         self._ends: dict[CellId, End] = {}
         self._subscription = self._cells.observe_deep(self._on_changes)
 
     def close(self) -> None:
         """Stop observing the document."""
         self._cells.unobserve(self._subscription)
+
+    async def forget_ids(self, not_in_file: Callable[[Set[str]], Awaitable[Set[str]]]) -> None:
+        """Find the ids that nbformat made up when it read the file: they are no names.
+
+        Parameters
+        ----------
+        not_in_file
+            Returns those ids that no cell in the file has.
+        """
+        made_up = {id for cell in self._cells if is_made_up(id := cell.get("id"))}
+        if made_up:
+            self.made_up = await not_in_file(made_up)
+            self._order = None
 
     def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         """Make changes in one transaction, all or none.
@@ -267,9 +285,11 @@ class LiveCells:
         self._order = order_of(after)
 
     def _on_changes(self, events: list[Any]) -> None:
-        """Forget the order if cells were added, moved or removed, or got other ids."""
-        if any(not event.path or _IDS & set(getattr(event, "keys", ())) for event in events):
-            self._order = None
+        """Forget the order if cells were added, moved or removed, or may have other names."""
+        for event in events:
+            is_source = "source" in event.path and not self._holds_names
+            if not event.path or is_source or _IDS & set(getattr(event, "keys", ())):
+                self._order = None
 
     def _append(self, changes: Sequence[Change]) -> bool:
         """Add text to the last output, the most frequent change; False if the changes are others.
@@ -297,7 +317,7 @@ class LiveCells:
     def _read(self, changes: Sequence[Change], expected: Expected, minor: int) -> list[Cell]:
         """Return plain cells: what the changes need of the cells that they name, ids of others."""
         if self._order is None:
-            self._order = [_id_of(cell, minor) for cell in self._cells]
+            self._order = self._names(minor)
         named = {*expected.cells, *expected.counts, *map(_named, changes)}
         steps: dict[CellId, list[OutputChange]] = {}
         for change in changes:
@@ -306,13 +326,26 @@ class LiveCells:
         cells = []
         for index, id in enumerate(self._order):
             cell: Cell = {"id": id, "metadata": {}}
-            if minor < CELL_IDS_SINCE:
-                cell = {"metadata": {"agent_exec": {"cell_id": id}} if id else {}}
             if id in named:
                 named.remove(id)
                 cell |= self._plain(id, self._cells[index], steps.get(id, []))
             cells.append(cell)
         return cells
+
+    def _names(self, minor: int) -> list[CellId]:
+        """Return the names of all cells. Read sources only if names depend on them."""
+        cells: list[Cell] = [
+            {
+                "id": None if (id := cell.get("id")) in self.made_up else id,
+                "metadata": {_OURS: cell["metadata"].get(_OURS)},
+            }
+            for cell in self._cells
+        ]
+        self._holds_names = holds_names(cells, minor)
+        if not self._holds_names:
+            for cell, shared in zip(cells, self._cells, strict=True):
+                cell |= {"cell_type": shared["cell_type"], "source": str(shared["source"])}
+        return order_of(with_names(cells, minor))
 
     def _plain(self, id: CellId, shared: Map[Any], steps: list[OutputChange]) -> Cell:
         metadata = shared["metadata"]
@@ -353,11 +386,14 @@ class LiveCells:
         with_outputs = {each.cell_id for each in changes if isinstance(each, SetOutputs)}
         for index, cell in enumerate(after):
             id = id_of(cell)
-            if id is None or "cell_type" not in cell:  # no change names it
+            if "cell_type" not in cell:  # no change names it
+                if not self._holds_names:
+                    _set(self._cells[index], "id", id)
                 continue
             if id not in present:
                 self._insert(index, removed.get(id) or _new(id, cell))
             shared = self._cells[index]
+            _set(shared, "id", id)
             if id in states and "execution_state" in shared:
                 _set(shared, "execution_state", states[id])
             if id in with_outputs:
@@ -382,7 +418,7 @@ class LiveCells:
             if id in deleted:
                 del self._cells[index]
                 removed[id] = None
-            elif id is not None and "cell_type" in cell:
+            elif "cell_type" in cell:
                 new = find_cell(after, id)
                 assert new is not None
                 shared = self._cells[index]
@@ -402,8 +438,14 @@ class LiveCells:
             _set(inserted, "execution_state", state)
 
 
-def read(document: YNotebook) -> Callable[[], Notebook]:
-    """Copy the current document. Return a function that converts the copy, in any thread."""
+def read(document: YNotebook, made_up: Set[str] = frozenset()) -> Callable[[], Notebook]:
+    """Copy the current document. Return a function that converts the copy, in any thread.
+
+    Parameters
+    ----------
+    made_up
+        See `LiveCells.made_up`.
+    """
     update = document.ydoc.get_update()
 
     def notebook() -> Notebook:
@@ -414,7 +456,7 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
         minor = int(meta.get("nbformat_minor", 0))
         return Notebook(
             # Convert cells one by one, so that other threads can run in between.
-            cells=[_as_stored(cell.to_py(), with_ids=minor >= CELL_IDS_SINCE) for cell in cells],
+            cells=with_names([_as_stored(cell.to_py(), made_up) for cell in cells], minor),
             metadata=with_integers(meta.get("metadata", {})),
             nbformat_minor=minor,
         )
@@ -422,23 +464,16 @@ def read(document: YNotebook) -> Callable[[], Notebook]:
     return notebook
 
 
-def _as_stored(cell: dict[str, Any], *, with_ids: bool) -> dict[str, Any]:
+def _as_stored(cell: dict[str, Any], made_up: Set[str]) -> dict[str, Any]:
     """Return a cell as a file stores it, without its trust."""
+    if cell.get("id") in made_up:
+        cell["id"] = None
     cell = with_integers(cell)
     cell.pop("execution_state", None)
     cell["metadata"].pop("trusted", None)
-    if not with_ids:
-        cell.pop("id", None)
     if not cell.get("attachments", True):
         del cell["attachments"]
     return cell
-
-
-def _id_of(cell: Map[Any], minor: int) -> CellId:
-    """Return the id of a shared cell; an empty string if it has none."""
-    if minor >= CELL_IDS_SINCE:
-        return CellId(cell["id"])
-    return id_of({"metadata": {"agent_exec": cell["metadata"].get("agent_exec")}}) or CellId("")
 
 
 def _named(change: Change) -> CellId:

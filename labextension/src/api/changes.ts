@@ -58,6 +58,13 @@ export type Asked =
       changes: Change[];
       expected: IExpected;
     }
+  | {
+      id: number;
+      panel: string;
+      op: 'name';
+      /** The new ids of cells by their old ones. */
+      names: { [id: string]: string };
+    }
   | { id: number; panel: string; op: 'save' }
   | { id: number; panel: string; op: 'reload' };
 

@@ -5,10 +5,12 @@
  * between, and nothing of it is undoable, so that a person's undo takes back
  * their own edits only.
  */
+import type { YCodeCell } from '@jupyter/ydoc';
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { PartialJSONValue } from '@lumino/coreutils';
+import { METADATA_KEY } from '../api/cellrecord';
 import { applyOutputChange } from '../api/outputs';
 import type {
   Change,
@@ -36,6 +38,9 @@ type Step =
   | INewCell
   | (Pick<ISetCell, 'cell_id' | 'agent_exec'> & { op: 'set_record' });
 
+/** The minor version of nbformat 4 since which files hold cells' ids. */
+const CELL_IDS_SINCE = 5;
+
 /** A notebook's cells, by ids that are read only once: there may be many. */
 class Cells {
   constructor(private readonly _model: INotebookModel) {
@@ -56,6 +61,19 @@ class Cells {
 
   find(id: string): ICellModel {
     return this._model.cells.get(this.indexOf(id));
+  }
+
+  /** A cell of which the file will hold the id, if need be in its metadata. */
+  hold(id: string): ICellModel {
+    const cell = this.find(id);
+    const ours = cell.getMetadata(METADATA_KEY);
+    if (
+      this._model.sharedModel.nbformat_minor < CELL_IDS_SINCE &&
+      ours?.cell_id !== id
+    ) {
+      cell.setMetadata(METADATA_KEY, { ...ours, cell_id: id });
+    }
+    return cell;
   }
 
   insert(index: number, cell: nbformat.ICell & { id: string }): ICellModel {
@@ -82,13 +100,29 @@ class Cells {
   }
 }
 
-/** The notebook as its file would be if it were saved now. */
+/** The notebook as its file would be if it were saved now, with all ids. */
 export function readNotebook(model: INotebookModel): INotebook {
   const { cells, metadata, nbformat_minor } = model.sharedModel.toJSON();
-  for (const cell of cells) {
+  cells.forEach((cell, index) => {
+    cell.id = model.sharedModel.cells[index].getId();
     delete cell.metadata.trusted;
-  }
+  });
   return { cells: cells as nbformat.ICell[], metadata, nbformat_minor };
+}
+
+/** Give cells other ids, by the ids that they have. That is no edit. */
+export function nameCells(
+  model: INotebookModel,
+  names: { [id: string]: string }
+): void {
+  for (const cell of model.sharedModel.cells) {
+    const { ymodel } = cell as YCodeCell;
+    const name = names[cell.getId()];
+    if (name) {
+      // JupyterLab tells nobody of a change of this origin.
+      ymodel.doc?.transact(() => ymodel.set('id', name), 'silent-change');
+    }
+  }
 }
 
 /**
@@ -276,11 +310,15 @@ function applyOne(cells: Cells, change: Step): void {
     case 'delete':
       return deleteCell(cells, change.cell_id);
     case 'set_source':
-      return setSource(cells.find(change.cell_id), change.source);
+      return setSource(cells.hold(change.cell_id), change.source);
     case 'set_cell':
-      return setCell(cells.find(change.cell_id), change);
+      setCell(cells.find(change.cell_id), change);
+      cells.hold(change.cell_id);
+      return;
     case 'set_record':
-      return setRecord(cells.find(change.cell_id), change.agent_exec);
+      setRecord(cells.find(change.cell_id), change.agent_exec);
+      cells.hold(change.cell_id);
+      return;
     case 'set_outputs': {
       const cell = cells.find(change.cell_id);
       if (isCode(cell)) {
@@ -309,6 +347,7 @@ function putCell(cells: Cells, { at, cell, outputs, state }: INewCell): void {
     ...(state && { execution_count: state.execution_count }),
     ...(outputs && { outputs: [...outputs] })
   });
+  cells.hold(cell.id);
   if (state && isCode(put) && put.executionState !== state.execution_state) {
     put.executionState = state.execution_state;
   }
@@ -337,7 +376,7 @@ function moveCell(cells: Cells, change: Move): void {
   const state = isCode(moved) ? moved.executionState : null;
   cells.move(from, to);
   // The cell is made anew where it goes, without what is not in a file.
-  const cell = cells.find(change.cell_id);
+  const cell = cells.hold(change.cell_id);
   if (isCode(cell) && state) {
     cell.executionState = state;
   }

@@ -8,7 +8,7 @@ import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { applyChanges, Moved, readNotebook } from './apply';
+import { applyChanges, Moved, nameCells, readNotebook } from './apply';
 import { METADATA_KEY } from '../api/cellrecord';
 import { PersonsRuns } from './personsruns';
 import { after, Saves } from './saves';
@@ -146,6 +146,9 @@ export class OpenDocument implements IDisposable {
     switch (asked.op) {
       case 'read':
         return { status: 'ok', notebook: readNotebook(this.context.model) };
+      case 'name':
+        nameCells(this.context.model, asked.names);
+        return { status: 'ok' };
       case 'apply':
         return this._saves.any
           ? this._applyAfterSaves(asked)

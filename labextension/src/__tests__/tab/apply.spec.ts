@@ -2,7 +2,7 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Change, IExpected, ISetCell } from '../../api/changes';
-import { applyChanges, Moved, readNotebook } from '../../tab/apply';
+import { applyChanges, Moved, nameCells, readNotebook } from '../../tab/apply';
 import { PersonsRuns } from '../../tab/personsruns';
 import type { IOutputChange } from '../../tokens';
 import { stdout } from '../fakes';
@@ -30,8 +30,12 @@ function picture(data = 'AAAA') {
 }
 
 function notebook(...cells: nbformat.ICell[]): NotebookModel {
+  return opened(5, cells);
+}
+
+function opened(minor: number, cells: nbformat.ICell[]): NotebookModel {
   const model = new NotebookModel();
-  model.fromJSON({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 });
+  model.fromJSON({ cells, metadata: {}, nbformat: 4, nbformat_minor: minor });
   model.sharedModel.clearUndoHistory();
   return model;
 }
@@ -75,6 +79,53 @@ beforeAll(() => {
   // Shared cells are read before they are part of a document; JupyterLab
   // does that with each cell, and Yjs warns each time.
   jest.spyOn(console, 'warn').mockImplementation();
+});
+
+describe('cells whose ids are not in the file', () => {
+  function withoutIds(): NotebookModel {
+    const cells = [code('', '1'), code('', '2')];
+    cells.forEach(cell => delete (cell as Partial<typeof cell>).id);
+    const model = opened(4, cells);
+    model.dirty = false; // as after a notebook was read from its file
+    const [first, second] = readNotebook(model).cells.map(({ id }) => id);
+    nameCells(model, { [String(first)]: 'first', [String(second)]: 'second' });
+    return model;
+  }
+
+  it('are read with the ids by which they are known here', () => {
+    const model = withoutIds();
+    expect(ids(model)).toEqual(['first', 'second']);
+    expect(readNotebook(model).cells.map(({ id }) => id)).toEqual(ids(model));
+  });
+
+  it('get their names without an edit', () => {
+    const model = withoutIds();
+    expect(model.dirty).toBe(false);
+    expect(model.sharedModel.canUndo()).toBe(false);
+    expect(model.sharedModel.toJSON().cells.map(({ id }) => id)).toEqual([
+      undefined,
+      undefined
+    ]);
+  });
+
+  it.each([
+    ['source', { op: 'set_source', cell_id: 'first', source: '3' }],
+    ['metadata', setCell('first', { agent_exec: null })],
+    ['place', { op: 'move', cell_id: 'first', at: END }]
+  ] as [string, Change][])('keep them when their %s changes', (_, change) => {
+    const model = withoutIds();
+    apply(model, change);
+    const { metadata } = cell(model, 'first').toJSON();
+    expect(metadata.agent_exec).toEqual({ cell_id: 'first' });
+    expect(cell(model, 'second').getMetadata('agent_exec')).toBeUndefined();
+  });
+
+  it('keep the ids with which they are put', () => {
+    const model = withoutIds();
+    apply(model, { op: 'put', cell: code('n'), at: END }, setCell('n'));
+    const { metadata } = cell(model, 'n').toJSON();
+    expect(metadata.agent_exec).toEqual({ execution_id: 'x', cell_id: 'n' });
+  });
 });
 
 describe('where cells go', () => {
