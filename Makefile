@@ -91,7 +91,7 @@ FAST := $(addprefix tests/,auth/test_grants.py \
 	$(patsubst %,journal/test_%.py,amendments blobs chain commitments decisions formats history images \
 	index lists notebook verify verify_ledger) \
 	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs) \
-	mcp/test_tools_docs.py notebooks/test_cell_reads.py notebooks/test_edits.py \
+	mcp/test_tools_docs.py notebooks/test_cell_names.py notebooks/test_cell_reads.py notebooks/test_edits.py \
 	notebooks/test_proposed_edits.py test_client_pages.py \
 	test_code_blocks.py test_docs.py test_json_pieces.py \
 	test_tasks.py text)

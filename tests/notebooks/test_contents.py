@@ -451,9 +451,8 @@ EMPTY_3 = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksh
         ("", False),
         ("[]", False),
         (as_written(persons_notebook()).replace('"metadata": {', '"extra": {', 1), False),
-        (as_written(persons_notebook()).replace('"raw",', '"raw", "extra": 1,', 1), False),
     ],
-    ids=["nbformat 3", "nbformat 5", "no cell", "text", "empty", "list", "no metadata", "invalid"],
+    ids=["nbformat 3", "nbformat 5", "no cell", "text", "empty", "list", "no metadata"],
 )
 async def test_what_is_no_valid_notebook_of_version_4_is_not_written_to(
     contents: Any, file: File, text: str, readable: bool
@@ -549,6 +548,58 @@ async def test_a_source_may_be_set_in_a_large_notebook_without_touching_others(
     before = file.text
     await applied(contents, SetSource(cell_id=CellId("c150"), source="changed"))
     await applied(contents, SetSource(cell_id=CellId("c150"), source="x = 150\n" * 20))
+    assert file.text == before
+
+
+@pytest.mark.parametrize("kernelspec", [{}, None])
+async def test_what_is_not_quite_valid_is_read_and_stays_as_it_is(
+    contents: Any, file: File, kernelspec: Any
+) -> None:
+    notebook = persons_notebook(*(code(id) for id in ("bare", "extra", "outputs", "changed")))
+    bare, extra, outputs, changed = notebook.cells
+    notebook.metadata.kernelspec = kernelspec
+    for cell in (bare, changed):
+        del cell["outputs"], cell["execution_count"]
+    extra["unknown"] = {"to": "nbformat"}
+    outputs["outputs"] = [{"output_type": "display_data", "data": {"text/plain": "<Plot>"}}]
+    file.text = json.dumps(notebook)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
+    first, *_ = (await way.read()).cells
+    assert (first["outputs"], first["execution_count"]) == ([], None)
+    await applied(contents, SetSource(cell_id=CellId("changed"), source="2"))
+    after = json.loads(file.text)
+    assert after["metadata"] == notebook.metadata
+    kept = nbformat.reads(file.text, nbformat.NO_CONVERT).cells[:3]
+    assert kept == [{**bare, "outputs": []}, extra, outputs]
+    assert after["cells"][3]["execution_count"] is None
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "place"),
+    [
+        (("cell_type",), "heading", "cell 1: cell_type"),
+        (("cell_type",), None, "cell 1: cell_type"),
+        (("metadata",), None, "cell 1: metadata"),
+        (("source",), 7, "cell 1: source"),
+        (("execution_count",), "one", "cell 1: execution_count"),
+        (("outputs", 0, "text"), {}, r"cell 1: outputs\[0\].text"),
+        (("outputs", 0, "output_type"), "odd", r"cell 1: outputs\[0\]"),
+    ],
+)
+async def test_what_cannot_be_repaired_is_refused_by_its_place(
+    contents: Any, file: File, at: tuple[Any, ...], value: Any, place: str
+) -> None:
+    notebook = json.loads(file.text)
+    *above, last = ("cells", 1, *at)
+    part = notebook
+    for key in above:
+        part = part[key]
+    part[last] = value
+    file.text = before = json.dumps(notebook)
+    way = await ContentsBackend(contents, LOG).find(API_PATH)
+    for call in (way.read(), way.apply([put()], ANY)):
+        with pytest.raises(DocumentUnwritable, match=place):
+            await call
     assert file.text == before
 
 

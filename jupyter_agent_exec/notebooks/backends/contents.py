@@ -25,6 +25,7 @@ from ...tasks import Tasks
 from ...types import Via
 from ..cell_names import CELL_IDS_SINCE, is_made_up, with_names
 from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, joined, order_of
+from ..repairs import cell_fault, fault, repaired
 from .atomic_contents import atomic
 
 MAX_TRIES: Final = 5
@@ -129,9 +130,9 @@ class _ContentsHandle:
         """Return the notebook from the disk."""
         model = await self._files.get(self._path)
         self._check_valid(model)
-        content = model["content"]
+        content = _readable(model["content"])
         return Notebook(
-            cells=[_with_strings(cell) for cell in _named(content)["cells"]],
+            cells=[_with_strings(cell) for cell in content["cells"]],
             metadata=content["metadata"],
             nbformat_minor=content["nbformat_minor"],
         )
@@ -166,11 +167,13 @@ class _ContentsHandle:
         for _ in range(MAX_TRIES):
             model = await self._files.get(self._path)
             self._check_writable(model)
-            notebook, made, refused = _apply_each(_named(model["content"]), batch)
+            before = _readable(model["content"])
+            notebook, made, refused = _apply_each(before, batch)
             if made and not await self._files.is_as_it_was(self._path, model):
                 continue
             if made:
-                await self._files.save(self._path, _unnamed(notebook))
+                notebook = _storable(notebook, before, model["content"])
+                await self._files.save(self._path, notebook)
             for asked in made:
                 asked.end()
             for asked, error in refused:
@@ -190,8 +193,8 @@ class _ContentsHandle:
             raise self._unwritable("is not of nbformat 4; save it in Jupyter first")
 
     def _check_valid(self, model: Model) -> None:
-        if model.get("message"):
-            raise self._unwritable("is not a valid notebook, and saving might lose parts of it")
+        if model.get("message") and (wrong := fault(model["content"])) is not None:
+            raise self._unwritable(f"is not a valid notebook: {wrong}")
 
     def _unwritable(self, why: str) -> DocumentUnwritable:
         return DocumentUnwritable(f"{self._path} {why}.", path=self._path)
@@ -225,35 +228,52 @@ def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
     as_they_were = {id(cell) for cell in before["cells"]}
     minor = min(after["nbformat_minor"], nbformat.v4.nbformat_minor)
     for cell in after["cells"]:
-        if id(cell) in as_they_were:
-            continue
-        try:
-            nbformat.validate(
-                nbformat.from_dict(_storable(cell, minor)),  # type: ignore[no-untyped-call]
-                ref=f"{cell['cell_type']}_cell",
-                version=4,
-                version_minor=minor,
-            )
-        except nbformat.ValidationError as error:
-            raise DocumentUnwritable(f"A cell would not be valid: {error.message}.") from error
+        if id(cell) not in as_they_were and (wrong := cell_fault(cell, minor)) is not None:
+            raise DocumentUnwritable(f"A cell would not be valid: {wrong}.")
 
 
-def _named(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a notebook whose cells have their names as `id`."""
-    return {**content, "cells": with_names(content["cells"], content["nbformat_minor"])}
+def _readable(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a notebook whose cells are complete, and have their names as `id`."""
+    cells = [repaired(cell) for cell in content["cells"]]
+    return {**content, "cells": with_names(cells, content["nbformat_minor"])}
 
 
-def _unnamed(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a notebook as its file holds it."""
-    minor = content["nbformat_minor"]
-    return {**content, "cells": [_storable(cell, minor) for cell in content["cells"]]}
+def _storable(
+    after: dict[str, Any], before: dict[str, Any], content: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a changed notebook as its file holds it.
+
+    Cells that did not change stay as they are in the file, except for what Jupyter needs to save
+    them: their outputs, and from nbformat 4.5 on their ids.
+
+    Parameters
+    ----------
+    before
+        The notebook before the changes, as `_readable` returns it.
+    content
+        The same as it is in the file.
+    """
+    pairs = zip(before["cells"], content["cells"], strict=True)
+    in_file = {id(cell): stored for cell, stored in pairs}
+    cells = []
+    for cell in after["cells"]:
+        stored = in_file.get(id(cell), cell)
+        if cell["cell_type"] == "code" and not _has_outputs(stored):
+            stored = {**stored, "outputs": cell["outputs"]}
+        if after["nbformat_minor"] >= CELL_IDS_SINCE:
+            stored = {**stored, "id": cell["id"]}
+        else:
+            stored = {key: value for key, value in stored.items() if key != "id"}
+        cells.append(stored)
+    return {**after, "cells": cells}
 
 
-def _storable(cell: dict[str, Any], minor: int) -> dict[str, Any]:
-    """Return a cell as a file holds it: without id before nbformat 4.5."""
-    if minor >= CELL_IDS_SINCE:
-        return cell
-    return {key: value for key, value in cell.items() if key != "id"}
+def _has_outputs(cell: dict[str, Any]) -> bool:
+    """Return whether Jupyter can save the outputs of a code cell."""
+    outputs = cell.get("outputs")
+    return outputs is not None and all(
+        "text" in output for output in outputs if output["output_type"] == "stream"
+    )
 
 
 def _with_strings(cell: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +307,7 @@ class _Files:
                 return model
             if text.get("hash") == model.get("hash"):
                 return _with_own_ids(model, text["content"])
-        raise _unreadable(path)
+        raise _unreadable(path, "others save it all the time")
 
     async def _text(self, path: str) -> Model | None:
         """Return the model of a notebook as text; None if the contents manager has none."""
@@ -297,6 +317,17 @@ class _Files:
         except HTTPError:
             return None
         return text
+
+    async def _unreadable(self, path: str) -> DocumentUnwritable:
+        """Return the error for a notebook that Jupyter cannot read, with the place if possible."""
+        text = await self._text(path)
+        try:
+            wrong = None if text is None else fault(json.loads(text["content"]))
+        except ValueError:
+            wrong = "it is not JSON"
+        except RecursionError:
+            wrong = "it is nested too deeply"
+        return _unreadable(path, wrong)
 
     async def _read(self, path: str) -> Model:
         for delay in READ_DELAYS:
@@ -324,6 +355,9 @@ class _Files:
             raise _unreadable(path) from error
         except OSError as error:  # for example, the name is too long
             raise _not_found(path) from error
+        except (LookupError, TypeError, AttributeError, RecursionError) as error:
+            # Jupyter expects valid cells, not too deeply nested.
+            raise await self._unreadable(path) from error
 
     async def is_as_it_was(self, path: str, model: Model) -> bool:
         """Return whether a notebook's file is unchanged since it was read."""
@@ -370,7 +404,7 @@ class _Files:
         if await ensure_async(self._contents.dir_exists(path)):
             return NotebookNotFound(f"{path} is a folder, not a notebook.", path=path)
         if error.status_code == HTTPStatus.BAD_REQUEST:
-            return _unreadable(path)
+            return await self._unreadable(path)
         return DocumentUnwritable(f"{path} could not be read: {_why(error)}.", path=path)
 
 
@@ -378,7 +412,7 @@ def _with_own_ids(model: Model, text: str) -> Model:
     """Return a notebook's model whose cells have the ids that the file's text gives them."""
     try:
         stored = json.loads(text)["cells"]
-    except (ValueError, LookupError, TypeError):  # nbformat 3, or text that is not JSON
+    except (ValueError, LookupError, TypeError, RecursionError):  # nbformat 3, or no JSON
         stored = []
     cells = [{key: cell[key] for key in cell if key != "id"} for cell in model["content"]["cells"]]
     if len(stored) == len(cells):
@@ -392,8 +426,10 @@ def _not_found(path: str) -> NotebookNotFound:
     return NotebookNotFound(f"There is no notebook at {path!r}.", path=path)
 
 
-def _unreadable(path: str) -> DocumentUnwritable:
-    return DocumentUnwritable(f"{path} is not a notebook that this server can read.", path=path)
+def _unreadable(path: str, wrong: str | None = None) -> DocumentUnwritable:
+    why = "" if wrong is None else f": {wrong}"
+    message = f"{path} is not a notebook that this server can read{why}."
+    return DocumentUnwritable(message, path=path)
 
 
 def _why(error: HTTPError) -> str:

@@ -36,6 +36,7 @@ from ..changes import (
     joined,
     order_of,
 )
+from ..repairs import repaired
 
 SAFE_INTEGER = 2**53 - 1
 """The largest exact integer in JavaScript. Larger integers are sent as floats, because JSON cannot
@@ -456,7 +457,9 @@ def read(document: YNotebook, made_up: Set[str] = frozenset()) -> Callable[[], N
         minor = int(meta.get("nbformat_minor", 0))
         return Notebook(
             # Convert cells one by one, so that other threads can run in between.
-            cells=with_names([_as_stored(cell.to_py(), made_up) for cell in cells], minor),
+            cells=with_names(
+                [repaired(_as_stored(cell.to_py(), made_up)) for cell in cells], minor
+            ),
             metadata=with_integers(meta.get("metadata", {})),
             nbformat_minor=minor,
         )
