@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import threading
 from collections.abc import Awaitable, Callable
@@ -58,10 +59,25 @@ class ServerContents:
         try:
             if await ensure_async(self._contents.is_hidden(path)):
                 return None
-            kind: str = (await ensure_async(self._contents.get(path, content=False)))["type"]
+            model = await ensure_async(self._contents.get(path, content=False))
         except (web.HTTPError, OSError):
             return None
-        return kind
+        return _kind(model)
+
+    def located(self, path: str) -> str:
+        """Return a contents path for a path that may also be absolute on this machine.
+
+        It is taken as absolute only if it leads into the served root folder, and there is nothing
+        at the same contents path.
+        """
+        if not self.is_here:
+            return path
+        root = Path(self._contents.root_dir)
+        absolute = Path("/", path.lstrip("/"))
+        for served in (root, root.resolve()):
+            if absolute.is_relative_to(served) and not os.path.lexists(root / path.lstrip("/")):
+                return absolute.relative_to(served).as_posix()
+        return path
 
     async def kernel_name(self, path: str) -> str | None:
         """Return the kernelspec that a notebook names; None if it names none or cannot be read."""
@@ -81,7 +97,7 @@ class ServerContents:
             model = await ensure_async(self._contents.get(path, content=True, type="directory"))
         except (web.HTTPError, OSError):
             return []
-        return [(each["type"], contents_path(each["path"])) for each in model["content"]]
+        return [(_kind(each), contents_path(each["path"])) for each in model["content"]]
 
     async def kernel_names(self) -> list[str]:
         """Return the names of the kernels that can be started."""
@@ -141,6 +157,12 @@ class ServerContents:
         except (web.HTTPError, OSError):
             return False
         return True
+
+
+def _kind(model: Any) -> str:
+    """Return the type of a file. Jupyter takes only `.ipynb` in lower case for a notebook."""
+    kind: str = model["type"]
+    return "notebook" if kind == "file" and model["path"].lower().endswith(".ipynb") else kind
 
 
 class ServerSessions:

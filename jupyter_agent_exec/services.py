@@ -304,7 +304,7 @@ class Services:
             self._scratch_kernels,
             self._notebook_kernels,
             self.settings,
-            targets=TargetAccess(self._jupyter_sessions),
+            targets=TargetAccess(self._jupyter_sessions, self._contents.located),
             tokens=self.tokens,
             make_cells=partial(self._writer.cells, replace_edit=self.proposals.replace),
             activity=self.activity,
@@ -341,7 +341,9 @@ class Services:
             lambda: self._decisions.paused is not None,
             self._disk,
         )
-        self.access = AccessControl(self.manager.history, self._jupyter_sessions)
+        self.access = AccessControl(
+            self.manager.history, self._jupyter_sessions, self._contents.located
+        )
 
     def _make_managers(self) -> None:
         """Create the other managers that routes and MCP tools use."""
@@ -368,6 +370,7 @@ class Services:
             self.proposals,
             kernels=self._jupyter_sessions.by_notebook,
             folder=self._contents.folder,
+            located=self._contents.located,
         )
         self.sign_in = SignIn(self.tokens, fetch_document)
         self.mcp_endpoint = Endpoint(

@@ -7,7 +7,7 @@ may not see an object, the error is the same "not found" as if the object did no
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Protocol, TypeVar, cast
 
 from ..errors import (
@@ -70,10 +70,13 @@ class TargetAccess:
     ----------
     kernels
         Finds the notebooks of a kernel.
+    located
+        Returns the contents path for a path that may also be absolute on the server's machine.
     """
 
-    def __init__(self, kernels: KernelNotebooks) -> None:
+    def __init__(self, kernels: KernelNotebooks, located: Callable[[str], str]) -> None:
         self._kernels = kernels
+        self._located = located
 
     def check(self, caller: Caller, scope: Scope) -> None:
         """Raise Forbidden if a caller does not have a scope for any object."""
@@ -111,7 +114,7 @@ class TargetAccess:
         grants = caller.grants
         if grants is None:
             return
-        there = plain_path(path)
+        there = plain_path(self._located(path))
         needed = scope if there is None else _of_notebook(grants, scope, there)
         if scope not in NOTEBOOK or there is None:
             self.check(caller, scope)
@@ -185,12 +188,14 @@ class AccessControl(TargetAccess):
     ----------
     sessions
         The agent sessions, open or closed.
-    kernels
-        Finds the notebooks of a kernel.
+    kernels, located
+        See `TargetAccess`.
     """
 
-    def __init__(self, sessions: SessionLookup, kernels: KernelNotebooks) -> None:
-        super().__init__(kernels)
+    def __init__(
+        self, sessions: SessionLookup, kernels: KernelNotebooks, located: Callable[[str], str]
+    ) -> None:
+        super().__init__(kernels, located)
         self._sessions = sessions
 
     def only(self, caller: Caller) -> TokenId | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
@@ -18,7 +19,8 @@ TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
 AGENT_PREFIX = "jaex_"
 """Prefix of agent tokens."""
 
-_PAGES = ("/lab", "/tree", "/notebooks")
+_PAGE = re.compile(r"(/(lab|doc)(/workspaces/[^/]+)?(/tree(/.*)?)?|/tree|/notebooks(/.+\.ipynb)?)$")
+"""The end of the URL of a page."""
 
 
 class Server(Struct, frozen=True, kw_only=True):
@@ -37,8 +39,9 @@ class Server(Struct, frozen=True, kw_only=True):
         Parameters
         ----------
         url
-            A base URL, or the URL of a page with ``?token=`` as Jupyter prints it at its start. May
-            also be ``http+unix://`` and the quoted path of a Unix socket.
+            A base URL, or the URL of a page as it is in a browser, or with ``?token=`` as Jupyter
+            prints it at its start. May also be ``http+unix://`` and the quoted path of a Unix
+            socket.
         token
             The token; the one in `url` when None.
 
@@ -52,9 +55,7 @@ class Server(Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"Not the address of a Jupyter server: {url!r}. Give it as http://host:port/base/."
             )
-        path = parts.path.rstrip("/")
-        for page in _PAGES:
-            path = path.removesuffix(page)
+        path = _PAGE.sub("", parts.path.rstrip("/"), count=1)
         if parts.scheme != "http+unix":
             _ = parts.port  # raises when it is not a number
         in_url = parse_qs(parts.query).get("token", [None])[0]

@@ -60,7 +60,7 @@ class ReadArguments(Request, frozen=True, kw_only=True):
 
 
 async def _read(call: Call, asked: ReadArguments) -> Answered:
-    if not asked.path.endswith(".ipynb"):
+    if not asked.path.lower().endswith(".ipynb"):
         for name in given(asked, "cells", "first", "proposed_by"):
             raise InvalidRequest(f"{name}: only for a notebook; name it in path.", field=name)
         return await _list(call, asked.path)

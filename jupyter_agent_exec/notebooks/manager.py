@@ -81,6 +81,8 @@ class NotebookManager:
         Returns the kernels of notebooks by contents path.
     folder
         Returns type and contents path of what is in a folder.
+    located
+        Returns the contents path for a path that may also be absolute on the server's machine.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class NotebookManager:
         *,
         kernels: Callable[[], Awaitable[Mapping[str, NotebookKernel]]],
         folder: Callable[[str], Awaitable[Sequence[tuple[str, str]]]],
+        located: Callable[[str], str],
     ) -> None:
         self._notebooks = notebooks
         self._sessions = sessions
@@ -103,6 +106,7 @@ class NotebookManager:
         self._proposals = proposals
         self._kernels = kernels
         self._folder = folder
+        self._located = located
 
     async def list(self, caller: Caller, access: AccessControl) -> OpenNotebookList:
         """Return the notebooks in use that a caller may read, by path.
@@ -176,7 +180,7 @@ class NotebookManager:
         ------
         NotebookNotFound, DocumentUnwritable, SessionNotFound, InvalidRequest
         """
-        path = path.strip("/")
+        path = self._located(path).strip("/")
         await self._writer.flush(path)
         handle, notebook = await self._notebooks.read(path)
         if query.proposed_by is not None:
@@ -197,7 +201,7 @@ class NotebookManager:
         NotebookNotFound, CellNotFound, DocumentChanged, DocumentUnwritable, HistoryUnavailable
             Nothing was changed.
         """
-        path = path.strip("/")
+        path = self._located(path).strip("/")
         session = await self._sessions.live_session(asked.session_id)
         _check_target(session.record(), path)
         await self._writer.flush(path)

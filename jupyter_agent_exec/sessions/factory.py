@@ -94,6 +94,9 @@ class SessionFactory:
         if isinstance(target, ScratchTarget):
             isolated = self._kernels.isolates(target.isolated)
             request = replace(request, target=replace(target, isolated=isolated))
+        elif isinstance(target, NotebookTarget):
+            path = self._notebooks.contents.located(target.path)
+            request = replace(request, target=replace(target, path=path))
         bounds = self._bounds(request.limits, caller)
         permit = Permit()
         if caller.token is not None:

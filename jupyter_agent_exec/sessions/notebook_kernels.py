@@ -69,6 +69,9 @@ class Contents(Protocol):
     def is_here(self) -> bool:
         """Whether contents are files on this machine."""
 
+    def located(self, path: str) -> str:
+        """Return a contents path for a path that may also be absolute on this machine."""
+
     async def is_folder(self, path: str) -> bool:
         """Return whether a contents path is a folder in which a kernel may start."""
 

@@ -356,6 +356,29 @@ async def test_cells_without_ids_are_read_and_edited_by_their_names(
     assert [cell["text"] for cell in (await agent.get(ROUTE)).json["cells"][1:3]] == ["", "25"]
 
 
+async def test_a_notebook_is_found_by_its_absolute_path_and_in_capital_letters(
+    agent: Agent, file: File, jp_root_dir: Path
+) -> None:
+    capital = File(jp_root_dir / "work here" / "x.IPYNB")
+    capital.text = file.text
+    session = await agent.open(target={"kind": "notebook", "path": "work here/x.IPYNB"})
+    assert session["target"]["path"] == "work here/x.IPYNB"
+    absolute = f"{jp_root_dir}/{PATH}"
+    session = await agent.open(target={"kind": "notebook", "path": absolute})
+    assert session["target"]["path"] == PATH
+    route = f"notebooks{absolute}/cells"
+    assert (await agent.get(route)).json["path"] == PATH
+    edited = await agent.ask("PATCH", route, {"session_id": session["id"], "edits": [INSERT]})
+    assert edited.json["path"] == PATH
+    # What is there as a contents path is taken as one.
+    (jp_root_dir / absolute.lstrip("/")).parent.mkdir(parents=True)
+    File(jp_root_dir / absolute.lstrip("/")).text = file.text
+    session = await agent.open(target={"kind": "notebook", "path": absolute})
+    assert session["target"]["path"].lstrip("/") == absolute.lstrip("/")
+    outside = await agent.get(f"notebooks{jp_root_dir.parent}/gone.ipynb/cells")
+    assert (outside.status, outside.json["code"]) == (404, "notebook_not_found")
+
+
 async def test_a_body_over_its_limit_is_refused(agent: Agent, file: File) -> None:
     session_id = await opened(agent)
     answered = await edit(agent, session_id, {**INSERT, "source": "x" * 6_000_000})
