@@ -24,6 +24,7 @@ from .displays import Displays, DisplayUpdate
 from .inspection import ASIDE, Inspector
 from .link import KernelLink
 from .messages import Header, Message
+from .nbformat_outputs import displays_in, payloads_in
 from .outputs import LateOutputs, Outputs
 from .variables import (
     VariableChanges,
@@ -164,6 +165,8 @@ class ExecuteRequest:
     """When it started, by `time.monotonic`."""
     _duration: float | None = None
     _reply: dict[str, Any] | None = None
+    _original: dict[str, Any] = field(default_factory=dict)
+    """The reply with its secrets."""
     _idle: bool = False
     _is_at_code: bool = False
     _when_at_code: list[Callable[[], None]] = field(default_factory=list)
@@ -192,9 +195,22 @@ class ExecuteRequest:
         """Set the time at which it ends."""
         self.ended_at, self._duration = datetime.now(UTC), time.monotonic() - self._clock
 
-    def replied(self, reply: dict[str, Any]) -> None:
-        """Set the reply of a copy of the kernel, in which it ran as a trial: the last message."""
-        self._reply, self._is_heard = reply, True
+    def replied(
+        self, reply: dict[str, Any], original: dict[str, Any], *, is_last: bool = False
+    ) -> None:
+        """Set the reply.
+
+        Parameters
+        ----------
+        reply
+            Its content without secrets.
+        original
+            Its content. Secrets are replaced and counted where it becomes an output.
+        is_last
+            Whether no output comes after it, as in a copy of the kernel.
+        """
+        self._reply, self._original, self._replied_at = reply, original, time.monotonic()
+        self._is_heard |= is_last
 
     @property
     def has_ended(self) -> bool:
@@ -238,6 +254,8 @@ class ExecuteRequest:
     ) -> ExecuteOutcome:
         """Stop collecting outputs, and return how it ended."""
         assert self.started_at is not None
+        for shown in displays_in(self._original):
+            self.outputs.feed("display_data", shown)
         self.outputs.finish()
         if self.ended_at is None or self._duration is None:
             self.ends()
@@ -281,10 +299,9 @@ def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
 
 def exits(reply: dict[str, Any] | None) -> bool:
     """Return whether a reply asks the frontend to let the kernel exit."""
-    payload = (reply or {}).get("payload")
     return any(
-        isinstance(item, dict) and item.get("source") == "ask_exit" and not item.get("keepkernel")
-        for item in (payload if isinstance(payload, list) else ())
+        item.get("source") == "ask_exit" and not item.get("keepkernel")
+        for item in payloads_in(reply)
     )
 
 
@@ -504,8 +521,7 @@ class ExecuteRequests:
         if run is None:
             return
         if msg_id == run.id and message.header.msg_type == "execute_reply":
-            run._reply = self._link.redacted(message)
-            run._replied_at = time.monotonic()
+            run.replied(self._link.redacted(message), message.content)
             _is_at_code(run)
             self._end_if_complete(run)
         elif asked := run.asked_by(msg_id):

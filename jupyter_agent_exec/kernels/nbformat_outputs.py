@@ -11,11 +11,13 @@ import json
 import math
 import re
 from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..models import Omitted, OutputChange
 from ..text.counts import counted
 from ..types import JSON, Output
+from .in_kernel.resident import VALUES_SOURCE, VARIABLES_SOURCE
 
 DISPLAYS: Final = frozenset({"display_data", "execute_result", "update_display_data"})
 
@@ -44,6 +46,39 @@ def display(msg_type: str, content: dict[str, Any]) -> tuple[Output, int]:
         "metadata": metadata,
         "execution_count": count if is_count else None,
     }, size
+
+
+_NOT_SHOWN: Final = (VARIABLES_SOURCE, VALUES_SOURCE, "ask_exit")
+"""The sources of payloads that are not for a reader."""
+
+NAME_CHARACTERS: Final = 100
+"""The most characters that are shown of the name of an unknown payload."""
+
+
+def payloads_in(reply: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """Yield the payloads in an `execute_reply`."""
+    payload = (reply or {}).get("payload")
+    for item in payload if isinstance(payload, list) else ():
+        if isinstance(item, dict):
+            yield item
+
+
+def displays_in(reply: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what payloads show, each as the content of a `display_data` message.
+
+    A pager's text is an output, as in JupyterLab. What a frontend would do is told in words.
+    """
+    for item in payloads_in(reply):
+        source = item.get("source")
+        if source == "page":
+            yield {"data": item.get("data")}
+        elif source == "set_next_input":
+            where = "in place of this cell's" if item.get("replace") else "for the next cell"
+            told = f"[The code suggests this source {where}. It has not run.]\n{item.get('text')}"
+            yield {"data": {"text/plain": told}}
+        elif source not in _NOT_SHOWN:
+            told = f"[The kernel sent a payload that is not shown: {str(source)[:NAME_CHARACTERS]}]"
+            yield {"data": {"text/plain": told}}
 
 
 def display_id(content: dict[str, Any]) -> str | None:

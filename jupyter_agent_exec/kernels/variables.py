@@ -18,6 +18,7 @@ from ..types import ExecutionId
 from .in_kernel.expression import is_ipython, resident_call
 from .in_kernel.resident import TARGET, VALUES_SOURCE, VARIABLES_SOURCE
 from .messages import Header
+from .nbformat_outputs import payloads_in
 
 _SOURCES: Final = (VARIABLES_SOURCE, VALUES_SOURCE)
 
@@ -71,20 +72,15 @@ _decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
 
 def variables_in(reply: dict[str, Any] | None) -> Variables | None:
     """Return the variables in an `execute_reply`; None if it has none."""
-    for item in payloads_in(reply, VARIABLES_SOURCE):
+    for item in payloads_in(reply):
+        if item.get("source") != VARIABLES_SOURCE:
+            continue
         try:
             total, newest = _decode_variables(item["variables"])
         except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
             continue  # user code in the kernel can write payloads too
         return Variables(total, {variable.name: variable for variable in newest})
     return None
-
-
-def payloads_in(reply: Mapping[str, Any] | None, source: str) -> list[dict[str, Any]]:
-    """Return the payloads of a source in an `execute_reply`."""
-    payload = (reply or {}).get("payload")
-    items = payload if isinstance(payload, list) else []
-    return [item for item in items if isinstance(item, dict) and item.get("source") == source]
 
 
 def lacks_our_code(reply: Mapping[str, Any] | None) -> bool:
@@ -212,8 +208,9 @@ def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str
     An expression without a value in the reply gets a `not_evaluated` value with the reason.
     """
     found: dict[str, Value] = {}
-    for item in payloads_in(reply, VALUES_SOURCE):
-        found |= _read(item.get("values"))
+    for item in payloads_in(reply):
+        if item.get("source") == VALUES_SOURCE:
+            found |= _read(item.get("values"))
     because = "The code did not come to its end, or the kernel told nothing."
     if reply is not None and reply.get("status") == "error":
         because = "The code failed before."

@@ -63,6 +63,30 @@ async def test_an_image_has_its_size_and_can_be_fetched(agent: Agent) -> None:
     assert fetched.headers["Content-Disposition"].startswith("attachment")
 
 
+async def test_what_only_the_reply_tells_is_among_the_outputs(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "x = 41")
+    payloads = {
+        "x?": "int([x]) -> integer",
+        "x??": "int([x]) -> integer",
+        "%pinfo x": "String form: 41",
+        "%prun sum([1])": "function calls",
+        "x?\n1 / 0": "String form: 41",
+        "%recall 1": "source for the next cell. It has not run.]\nx = 41",
+        "get_ipython().set_next_input('y = 42', replace=True)": "this cell's. It has not run.]\ny",
+        "get_ipython().payload_manager.write_payload({'source': 'edit_magic'})": ": edit_magic]",
+    }
+    for source, told in payloads.items():
+        done = await agent.run(session, source)
+        assert told in done["text"], source
+        shown = done["cell"]["outputs"][-1]
+        assert shown["output_type"] == "display_data"
+        assert (await agent.get(f"executions/{done['id']}")).json["text"] == done["text"]
+        nbformat.validate(done["cell"], ref="code_cell", version=4, version_minor=5)
+    silent = await agent.run(session, "1", values={"y": "x"})
+    assert len(silent["cell"]["outputs"]) == 1
+
+
 async def test_an_update_from_a_later_cell_changes_the_earlier_one(agent: Agent) -> None:
     session = await agent.open()
     first = await agent.run(session, "h = display('old', display_id='d')")

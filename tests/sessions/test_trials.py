@@ -62,6 +62,12 @@ async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
         agent, session, "import matplotlib.pyplot as p\n%matplotlib inline\np.plot([1])\np.show()"
     )
     assert [image["mimetype"] for image in figure["images"]] == ["image/png"]
+    for source in ("os.path?", "%pinfo os.path"):
+        asked = await attempt(agent, session, source, values={"two": "1 + 1"})
+        assert "posixpath.py" in asked["text"]
+        assert asked["values"]["two"]["json"] == 2
+    loaded = await attempt(agent, session, "get_ipython().set_next_input('y = 42')")
+    assert "y = 42" in loaded["text"]
     refused = await attempt(agent, session, "open('mark', 'w')")
     assert refused["error"]["ename"] == "PermissionError"
     assert "trial=false" in refused["text"]

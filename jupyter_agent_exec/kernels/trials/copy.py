@@ -364,8 +364,10 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
         told = getattr(shell, "_last_traceback", None) or []
         reply = {"ename": type(error).__name__, "evalue": str(error), "traceback": told}
         reply["status"] = "error"
+    reply["payload"] = shell.payload_manager.read_payload()
     after = listed(shell, plan["look"])
-    reply["payload"] = listed(shell, plan["values"]) if error is None else []
+    if error is None:
+        reply["payload"] += listed(shell, plan["values"])
     return {"reply": reply, "before": before, "after": after, "refused": denials.told(error)}
 
 

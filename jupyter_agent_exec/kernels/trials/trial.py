@@ -267,7 +267,7 @@ class Trial:
         reply = ended.get("reply")
         reason: str | None = None
         if isinstance(reply, dict):
-            run.replied(reply)
+            run.replied(reply, self._told["trial_ended"]["reply"], is_last=True)
             before = variables_in({"payload": ended.get("before")})
             after = variables_in({"payload": ended.get("after")})
             if before is not None and after is not None:
