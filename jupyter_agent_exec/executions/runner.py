@@ -374,11 +374,18 @@ class Runner:
         self._tasks.start(self._check_obeyed(execution, kernel), f"end of {execution.id}")
 
     async def _check_obeyed(self, execution: LiveExecution, kernel: Kernel) -> None:
-        """Wait for the grace period; if the code still runs, apply the limits for that case."""
-        await first_of(execution.finished, execution.parted, timeout=self._limits.interrupt_grace)
+        """Wait for the grace period; if the code still runs, apply the limits for that case.
+
+        Code may catch one interrupt and go on, so there is another in the middle.
+        """
+        assert execution.run is not None
+        half = self._limits.interrupt_grace / 2
+        await first_of(execution.finished, execution.parted, timeout=half)
+        if not execution.cannot_be_interrupted() and kernel.connection.is_running(execution.run):
+            await kernel.interrupt()
+        await first_of(execution.finished, execution.parted, timeout=half)
         if execution.cannot_be_interrupted():
             return
-        assert execution.run is not None
         if execution.run.has_ended:
             kernel.connection.end_incomplete(execution.run)
             return

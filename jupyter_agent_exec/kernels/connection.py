@@ -313,6 +313,9 @@ class KernelConnection(KernelLink):
 
     def shell_message(self, message: Message) -> None:
         """Handle a reply."""
+        is_of_code = message.header.msg_type == "execute_reply"
+        if not is_of_code and self.activity.done(message.parent.msg_id):
+            self.tell_state()
         if message.parent.msg_id.startswith("x_"):
             self._runs.take_reply(message)
             return

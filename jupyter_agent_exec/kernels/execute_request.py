@@ -24,7 +24,7 @@ from .displays import Displays, DisplayUpdate
 from .inspection import ASIDE, Inspector
 from .link import KernelLink
 from .messages import Header, Message
-from .nbformat_outputs import displays_in, payloads_in
+from .nbformat_outputs import payloads_in
 from .outputs import LateOutputs, Outputs
 from .variables import (
     VariableChanges,
@@ -181,6 +181,8 @@ class ExecuteRequest:
     """How many later requests were sent, to find out whether it is over."""
     _is_asking: bool = False
     """Whether the kernel has not answered the last of them."""
+    _silent_since: float | None = None
+    """Since when there is no output, although the code has ended."""
     _proof: int | None = None
     """Which of them the kernel can only get after it has published all output; None if none."""
     _is_told_begun: bool = False
@@ -254,9 +256,12 @@ class ExecuteRequest:
     ) -> ExecuteOutcome:
         """Stop collecting outputs, and return how it ended."""
         assert self.started_at is not None
-        for shown in displays_in(self._original):
-            self.outputs.feed("display_data", shown)
+        self.outputs.feed_reply(self._original)
         self.outputs.finish()
+        is_error = self._reply is not None and self._reply.get("status") not in ("ok", "aborted")
+        error = self.outputs.error if is_error else None
+        if is_error and error is None:
+            reason = reason or "The kernel reported an error, and did not say which."
         if self.ended_at is None or self._duration is None:
             self.ends()
         assert self.ended_at is not None
@@ -267,7 +272,7 @@ class ExecuteRequest:
             status=status,
             reason=reason,
             execution_count=execution_count,
-            error=error_in(self._reply),
+            error=error,
             outputs=self.outputs.outputs,
             outputs_complete=omitted == Omitted(),
             omitted=omitted,
@@ -285,18 +290,6 @@ class ExecuteRequest:
         )
 
 
-def error_in(reply: dict[str, Any] | None) -> ExecutionError | None:
-    """Return the error in an `execute_reply`, if there is one."""
-    if reply is None or reply.get("status") == "ok" or "ename" not in reply:
-        return None
-    traceback = reply.get("traceback")
-    return ExecutionError(
-        ename=str(reply["ename"]),
-        evalue=str(reply.get("evalue", "")),
-        traceback=[str(line) for line in traceback] if isinstance(traceback, list) else [],
-    )
-
-
 def exits(reply: dict[str, Any] | None) -> bool:
     """Return whether a reply asks the frontend to let the kernel exit."""
     return any(
@@ -309,11 +302,16 @@ ASK_DELAY = 2.0
 """Seconds of silence after the reply without idle, or after idle without the reply, until a later
 request is sent: what it causes can only follow what is missing."""
 
+SILENCE_SECONDS = 10.0
+"""Seconds without output or status after which a request is over that the kernel has answered, as
+it has a later one: it does not tell when it is idle."""
+
 
 class ExecuteRequests:
     """Sends execute requests to one kernel and follows each to its end."""
 
     ask_delay = ASK_DELAY
+    silence_seconds = SILENCE_SECONDS
 
     def __init__(
         self,
@@ -493,7 +491,7 @@ class ExecuteRequests:
             with self._lock:
                 run.outputs.leave_out(message.header.msg_type, message.size)
             return True
-        run._half_since = None  # more may follow
+        run._half_since = run._silent_since = None  # more may follow
         _is_at_code(run)
         self.feed(run.outputs, message)
         return True
@@ -576,6 +574,11 @@ class ExecuteRequests:
         if (run.has_ended or run._is_over) and not run._is_asking:
             run._half_since = run._half_since or now
             due = run._half_since + self.ask_delay
+            if run._silent_since is None or self.is_full:  # then nothing is read
+                run._silent_since = now
+            if run._is_over and now >= run._silent_since + self.silence_seconds:
+                self._end(run)
+                return []
             if now >= due:
                 _tell_begun(run)  # its time limit begins now at the latest
                 run._half_since, due = now, now + self.ask_delay

@@ -9,12 +9,16 @@ takes effect some time after it was made, so the state is known only once an ans
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ..types import KernelState
 from .messages import Header, Message
+
+MOST_OVER: Final = 100
+"""How many requests are remembered as over: their busy may come after their reply."""
 
 
 class ActiveRequest(NamedTuple):
@@ -68,6 +72,7 @@ class KernelActivity:
         self._work: dict[str, ActiveRequest] = {}
         self._before: ActiveRequest | None = None
         self._stale: set[str] = set()
+        self._over: deque[str] = deque(maxlen=MOST_OVER)
         self._is_known = found is None
         self.execution_state: KernelState = "starting"
         self.foreign: ActiveRequest | None = None
@@ -94,7 +99,7 @@ class KernelActivity:
         ours = parent.session == self._session
         if parent.msg_type == "execute_request":
             self.latest_request = parent
-        if state == "busy":
+        if state == "busy" and parent.msg_id not in self._over:
             self.has_executed |= parent.msg_type == "execute_request"
             now = datetime.now(UTC)
             self._work[parent.msg_id] = ActiveRequest(
@@ -110,8 +115,12 @@ class KernelActivity:
         return self._settle(after_ours=ours)
 
     def done(self, msg_id: str) -> bool:
-        """Stop waiting for the idle of our request; return as `take` does."""
+        """Wait no more for the idle of our request, which is over; return as `take` does.
+
+        The reply proves that, in a kernel that does not tell when it is idle.
+        """
         self._work.pop(msg_id, None)
+        self._over.append(msg_id)
         return self._settle(after_ours=True)
 
     def overhear(self, parent: Header) -> None:

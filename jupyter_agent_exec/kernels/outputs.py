@@ -38,6 +38,9 @@ _LEAVE_OUTPUT: Final = frozenset({"stream", "error", *nbformat_outputs.DISPLAYS}
 _CAPTURED: Final = frozenset({"clear_output", "display_data", "error", "execute_result", "stream"})
 """The messages that an `Output` widget takes."""
 
+_NO_NAMES: Final = ("", "NoneType")
+"""What a reply has in place of an error's name if the kernel has lost the error."""
+
 ERROR_BYTES: Final = 1_000_000
 """A traceback above this size, or above a quarter of the cap, loses its middle."""
 
@@ -199,6 +202,21 @@ class Outputs:
             if not self._clear_before_next:
                 self._clear()
 
+    def feed_reply(self, reply: dict[str, Any]) -> None:
+        """Add what only an `execute_reply` tells: what its payloads show, and its error.
+
+        An error that comes while a value is shown has its name in the outputs, not in the reply.
+        """
+        self.release()
+        for shown in nbformat_outputs.displays_in(reply):
+            self._feed_display("display_data", self.redaction.content(shown))
+        told = {key: reply.get(key) for key in ("ename", "evalue", "traceback")}
+        told = self.redaction.content(told)
+        name, shown_error = told["ename"], self.error
+        is_named = isinstance(name, str) and name not in _NO_NAMES and reply.get("status") != "ok"
+        if is_named and (shown_error is None or shown_error.ename != name):
+            self._feed_error(told)
+
     def leave_out(self, msg_type: str, size: int) -> None:
         """Record a message that could not be read; a note of its size replaces its output.
 
@@ -239,6 +257,8 @@ class Outputs:
 
     def _feed_stream(self, content: dict[str, Any]) -> None:
         name, text = content.get("name"), content.get("text")
+        if isinstance(text, list):
+            text = "".join(map(str, text))
         if not isinstance(name, str) or not isinstance(text, str):
             return
         if self._is_redacted or OWN_TOKENS_BEGIN in text or self.redaction.pending:

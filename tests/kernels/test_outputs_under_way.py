@@ -47,6 +47,14 @@ kernel._publish_status = stays_busy
 """
 """Code after which the kernel never says that code has ended on IOPub."""
 
+NEVER_IDLE = """
+tell = kernel._publish_status
+kernel._publish_status = lambda status, *args, **options: (
+    status == "idle" or tell(status, *args, **options)
+)
+"""
+SAYS_NO_STATE = "kernel._publish_status = lambda *args, **options: None"
+
 
 def tells(gate: Gate) -> str:
     return f"def asked():\n    {gate.here}"
@@ -55,8 +63,9 @@ def tells(gate: Gate) -> str:
 SIZE = 3_000_000
 
 
-async def in_new_kernel(server: KernelServer, *sources: str) -> LiveKernel:
+async def in_new_kernel(server: KernelServer, *sources: str, silence: float = SOON) -> LiveKernel:
     kernel = await server.live.adopt(await server.start_kernel())
+    kernel.connection._runs.silence_seconds = silence
     kernel.connection._runs.ask_delay = 0.05
     await AgentRun(1, "".join(sources)).in_turn(kernel)
     return kernel
@@ -79,6 +88,18 @@ async def test_the_output_of_a_kernel_that_does_not_go_idle_is_complete() -> Non
         ended = await AgentRun(2, "print('on')").in_turn(kernel)
         assert (ended.status, ended.reason, text(ended)) == ("ok", None, "on\n")
         assert ended.outputs_complete
+
+
+@pytest.mark.parametrize(("source", "is_complete"), [(NEVER_IDLE, True), (SAYS_NO_STATE, False)])
+async def test_a_kernel_that_is_never_idle_runs_the_next_code(
+    source: str, is_complete: bool
+) -> None:
+    async with kernel_server() as server:
+        kernel = await in_new_kernel(server, "kernel = get_ipython().kernel\n", source, silence=0.2)
+        for number in (2, 3):
+            ended = await AgentRun(number, "print('on')").in_turn(kernel)
+            assert (ended.status, text(ended)) == ("ok", "on\n")
+            assert ended.outputs_complete is is_complete
 
 
 async def test_output_that_is_not_waited_for_any_longer_is_unknown(tmp_path: Path) -> None:

@@ -353,6 +353,7 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
         fault = sys.exc_info()
     # IPython looks there for a semicolon at the end, which hides the value.
     shell.history_manager.input_hist_parsed.append(transformed)
+    shell._last_traceback, shell._last_traceback_during_displayhook = None, False
     result = await shell.run_cell_async(
         source, store_history=False, transformed_cell=transformed, preprocessing_exc_tuple=fault
     )
@@ -360,13 +361,14 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
     shell.events.trigger("post_run_cell", result)
     error = result.error_before_exec or result.error_in_exec
     reply: dict[str, Any] = {"status": "ok"}
-    if error is not None:
+    # The kernel has no error then if one was raised while a value was shown.
+    if error is not None or getattr(shell, "_last_traceback_during_displayhook", False):
         told = getattr(shell, "_last_traceback", None) or []
         reply = {"ename": type(error).__name__, "evalue": str(error), "traceback": told}
         reply["status"] = "error"
     reply["payload"] = shell.payload_manager.read_payload()
     after = listed(shell, plan["look"])
-    if error is None:
+    if reply["status"] == "ok":
         reply["payload"] += listed(shell, plan["values"])
     return {"reply": reply, "before": before, "after": after, "refused": denials.told(error)}
 
