@@ -125,7 +125,7 @@ class Transcript:
         self._image_note = image_note or _image_note
         self._terminal = Terminal(self._write)
         self._stream: str | None = None
-        self._ends_line = True
+        self._written = "\n"
         self._images = 0
 
     def output(self, output: Output) -> None:
@@ -134,7 +134,7 @@ class Transcript:
         if kind == "stream":
             self.stream(output["name"], output["text"])
         elif kind == "error":
-            self._block(_error_text(output))
+            self._error(_error_text(output))
         else:
             self._block(self._display_text(output))
 
@@ -154,13 +154,19 @@ class Transcript:
         self._terminal.finish()
 
     def _write(self, text: str) -> None:
-        self._ends_line = text.endswith("\n")
+        self._written = text
         self._write_on(text)
 
     def _next_line(self) -> None:
         self._terminal.finish()
-        if not self._ends_line:
+        if not self._written.endswith("\n"):
             self._write("\n")
+
+    def _error(self, text: str) -> None:
+        """Add an error, unless a stream has just said the same, as IPython's of wrong usage."""
+        self._terminal.finish()
+        is_said = self._stream is not None and self._written.rstrip("\n").endswith(text)
+        self._block("" if is_said else text)
 
     def _block(self, text: str) -> None:
         self._next_line()
@@ -329,9 +335,15 @@ def _interactive(data: dict[str, Any]) -> bool:
 
 
 def _error_text(output: Output) -> str:
-    ename, evalue = clean(output["ename"]), clean(output["evalue"])
+    """Return the traceback, and the error itself if that does not name it.
+
+    The message of a SyntaxError says where it is; its traceback says that elsewhere.
+    """
+    ename, evalue = clean(output["ename"]), clean(output["evalue"]).strip("\n")
     text = clean("\n".join(output["traceback"])).rstrip("\n")
-    if ename in text and evalue in text:
+    by_name = re.search(rf"^{re.escape(ename)}(?::|$)", text, re.MULTILINE) if ename else None
+    begins = evalue and text.startswith(evalue)
+    if (ename in text and evalue in text) or by_name or begins:
         return text
     said = f"{ename}: {evalue}" if evalue else ename
     return f"{text}\n{said}" if text else said

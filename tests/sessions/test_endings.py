@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -33,6 +34,17 @@ print("held back")
 """Its reply comes, its output never."""
 
 
+ONCE = """
+print('before', flush=True)
+try:
+    while True: pass
+except KeyboardInterrupt:
+    print('caught', flush=True)
+while True: pass
+"""
+"""Code that catches one interrupt."""
+
+
 async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
     answered = await agent.get(f"executions/{execution['id']}", wait=30)
     assert answered.json["finished_at"], answered.json["status"]
@@ -55,6 +67,37 @@ async def test_code_that_raises_is_a_result_not_an_http_error(agent: Agent) -> N
     assert "KeyError" in failed["text"]
     assert "\x1b" not in failed["text"]
     assert failed["outputs_complete"] is True
+
+
+async def test_an_error_has_its_name_and_is_shown_once(agent: Agent) -> None:
+    session = await agent.open()
+    errors = {
+        "class A:\n    def __repr__(self): 1 / 0\nA()": ("ZeroDivisionError", "by zero"),
+        "class A:\n    def _repr_html_(self): 1 / 0\nA()": ("ZeroDivisionError", "by zero"),
+        "%nothing": ("UsageError", "UsageError: Line magic function `%nothing` not found."),
+        "1 +": ("SyntaxError", "SyntaxError: invalid syntax"),
+        "exec('1 +')": ("SyntaxError", "SyntaxError: invalid syntax"),
+    }
+    for source, (name, told) in errors.items():
+        for trial in (False, True):
+            failed = await agent.run(session, source, trial=trial)
+            assert (failed["status"], failed["error"]["ename"]) == ("error", name), source
+            assert failed["text"].count(told) == 1, source
+            again = (await agent.get(f"executions/{failed['id']}")).json
+            assert again["error"] == failed["error"]
+
+
+async def test_what_only_a_reply_or_a_list_tells_is_in_the_text(
+    agent: Agent, odd_kernel: str
+) -> None:
+    session = await agent.open(target={"kind": "scratch", "kernel_name": odd_kernel})
+    failed = await agent.run(session, "fail")
+    assert failed["text"] == "line 1\nOddError: why"
+    assert failed["error"] == {"ename": "OddError", "evalue": "why", "traceback": ["line 1"]}
+    assert (await agent.run(session, "list"))["text"] == "ab\n"
+    nameless = await agent.run(session, "nameless")
+    assert (nameless["status"], nameless["error"]) == ("error", None)
+    assert nameless["text"] == "[The kernel reported an error, and did not say which.]"
 
 
 async def test_text_about_an_interrupt_is_not_an_interrupt(agent: Agent) -> None:
@@ -88,6 +131,17 @@ async def test_code_that_ignores_its_interrupt_is_told_and_blocks_what_follows(
     again = (await agent.get(f"executions/{done['id']}")).json
     assert again["status"] == "timed_out"
     assert [output["text"] for output in again["cell"]["outputs"]] == ["deaf\n", "done\n"]
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 4}])
+async def test_code_that_catches_one_interrupt_is_sent_another(agent: Agent) -> None:
+    session = await agent.open()
+    started = await agent.run(session, ONCE, wait=0)
+    await running(agent, started)
+    await agent.ask("POST", f"executions/{started['id']}/cancel")
+    done = await finished(agent, started)
+    assert (done["status"], done["interrupt_ignored"]) == ("interrupted", False)
+    assert done["cell"]["outputs"][0]["text"] == "before\ncaught\n"
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"interrupt_grace": 0.3}])
