@@ -35,8 +35,8 @@ print("held back")
 
 
 ONCE = """
-print('before', flush=True)
 try:
+    print('before', flush=True)
     while True: pass
 except KeyboardInterrupt:
     print('caught', flush=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import base64
+import io
 import random
 import re
 import struct
 import zlib
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 from jupyter_agent_exec.text.model_text import (
     Transcript,
@@ -20,7 +23,7 @@ from jupyter_agent_exec.text.model_text import (
     output_size,
     transcript,
 )
-from jupyter_agent_exec.text.terminal import LINE_CHARACTERS, Terminal, clean
+from jupyter_agent_exec.text.terminal import LINE_CHARACTERS, LINES, Terminal, clean
 from jupyter_agent_exec.types import Output
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="4"/>'
@@ -72,6 +75,12 @@ def error(ename: str, evalue: str, *traceback: str) -> Output:
         ("\x1bP1;2|data\x1b\\text", "text"),
         ("\x1b(Btext\x1b7\x1b=", "text"),
         ("\x1b[2Aup\x1b[?25l", "up"),
+        ("a\nb\nc\x1b[2AX\x1b[BY\x1b[1E\x1b[3CZ", "aX\nb Y\nc  Z"),
+        ("one\ntwo\x1b[1;2Hx\x1b[2;1Hy\x1b[3Gz", "oxe\nywz"),
+        ("one\ntwo\nthree\x1b[2A\x1b[2D\x1b[J!", "one!"),
+        ("one\ntwo\x1b[D\x1b[1J", "\n   "),
+        ("gone\n\x1b[H\x1b[2Jhere", "here"),
+        ("\x1b[999999999Cfar\x1b[" + "9" * 5000 + "A", " " * 80 + "far[" + "9" * 5000 + "A"),
         ("stray \x1b", "stray "),
         ("stray \x1b[3", "stray "),
         ("\x1b]" + "x" * 5000 + "\n", "]" + "x" * 5000 + "\n"),
@@ -91,7 +100,8 @@ def test_it_does_not_matter_where_a_text_is_cut_into_pieces() -> None:
     parts = [
         "word ", "\n", "\r", "\r\n", "\b", "\x1b[31m", "\x1b[0m", "\x1b[K", "\x1b[2K", "\0",
         "é", "😀", "\x1b]8;;http://a/\x1b\\", "\x1b]0;t\x07", "\x1b", "[", "x" * 300,
-        "\x1b(B", "\x0c",
+        "\x1b(B", "\x0c", "\x1b[A", "\x1b[2B", "\x1b[C", "\x1b[3D", "\x1b[5G", "\x1b[J",
+        "\x1b[2;3H",
     ]  # fmt: skip
     for _ in range(500):
         text = "".join(rng.choices(parts, k=rng.randrange(40)))
@@ -117,6 +127,32 @@ def test_a_line_without_end_is_let_go_and_not_lost() -> None:
     terminal.feed("next\rN\n")
     terminal.finish()
     assert "".join(pieces) == "x" * 10 * (LINE_CHARACTERS - 1) + "y\nnew\nNext\n"
+
+
+def test_nested_progress_bars_are_read_as_a_terminal_shows_them() -> None:
+    file = io.StringIO()
+    bar = partial(tqdm, file=file, ascii=True, mininterval=0, bar_format="{desc}: {n}|")
+    for _ in bar(range(8), desc="main"):
+        for _ in bar(range(3), desc="inner", position=1, leave=False):
+            pass
+    drawn = file.getvalue()
+    under_way, last, _ = drawn.rpartition("inner: 3|")
+    assert clean(under_way + last) == "main: 7|\ninner: 3|"
+    assert clean(f"before\n{drawn}").rstrip() == "before\nmain: 8|"
+
+
+def test_lines_that_have_left_the_screen_are_final() -> None:
+    pieces: list[str] = []
+    terminal = Terminal(pieces.append)
+    numbers = "".join(f"{number}\n" for number in range(3 * LINES))
+    terminal.feed(numbers)
+    kept = "".join(pieces)
+    assert numbers.startswith(kept)
+    assert kept.count("\n") == 2 * LINES + 1
+    terminal.feed("\x1b[9999Afirst")
+    terminal.finish()
+    top = 2 * LINES + 1
+    assert "".join(pieces) == numbers.replace(f"\n{top}\n", "\nfirst\n")
 
 
 def test_outputs_are_read_in_the_order_in_which_they_came() -> None:
