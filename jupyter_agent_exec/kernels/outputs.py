@@ -210,9 +210,9 @@ class Outputs:
         self.release()
         for shown in nbformat_outputs.displays_in(reply):
             self._feed_display("display_data", self.redaction.content(shown))
-        told = {key: reply.get(key) for key in ("ename", "evalue", "traceback")}
+        told = {key: reply[key] for key in ("ename", "evalue", "traceback") if key in reply}
         told = self.redaction.content(told)
-        name, shown_error = told["ename"], self.error
+        name, shown_error = told.get("ename"), self.error
         is_named = isinstance(name, str) and name not in _NO_NAMES and reply.get("status") != "ok"
         if is_named and (shown_error is None or shown_error.ename != name):
             self._feed_error(told)

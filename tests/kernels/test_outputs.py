@@ -205,6 +205,7 @@ def test_the_error_is_told() -> None:
         ("stream", {}),
         ("stream", {"name": "stdout", "text": None}),
         ("stream", {"name": "stdout", "text": "lone \ud800"}),
+        ("stream", {"name": "stdout", "text": ["a", 5, None]}),
         ("display_data", {}),
         ("display_data", {"data": None, "metadata": None, "transient": None}),
         ("display_data", {"data": {"text/plain": 5, "a/b": {"c": "\udfff"}}}),
@@ -227,6 +228,37 @@ def test_odd_content_still_makes_valid_outputs(msg_type: str, content: dict[str,
     outputs.feed(msg_type, content)
     valid(outputs.outputs)
     json.dumps(outputs.outputs, allow_nan=False, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ({"payload": [{"source": "page"}, {"source": ["page"]}, 5, {}]},
+         ["", "['page']]", ": None]"]),
+        ({"payload": {"source": "page"}}, []),
+        ({"payload": [{"source": "set_next_input", "text": 5, "replace": []}]}, ["\n5"]),
+        ({"payload": [{"source": "x" * 1000}]}, ["x" * 100 + "]"]),
+        ({"status": "error", "ename": "E\ud800"}, ["E\ufffd"]),
+        ({"status": "error", "ename": ["E"], "evalue": 5, "traceback": 7}, []),
+        ({"status": "ok", "ename": "E"}, []),
+    ],
+)  # fmt: skip
+def test_odd_replies_still_make_valid_outputs(reply: dict[str, Any], shown: list[str]) -> None:
+    outputs = outputs_of()
+    outputs.feed_reply(reply)
+    valid(outputs.outputs)
+    assert len(outputs.outputs) == len(shown)
+    assert all(map(str.endswith, brief(outputs.outputs), shown))
+
+
+def test_the_last_error_is_the_one_that_the_reply_names() -> None:
+    outputs = outputs_of()
+    fail(outputs, "line 1")
+    outputs.feed_reply({"status": "error", "ename": "E", "evalue": "v", "traceback": []})
+    outputs.feed_reply({"status": "error", "ename": "NoneType", "evalue": "None"})
+    assert brief(outputs.outputs) == ["E"]
+    outputs.feed_reply({"status": "error", "ename": "Other", "evalue": "o", "traceback": ["t"]})
+    assert outputs.error == ExecutionError(ename="Other", evalue="o", traceback=["t"])
 
 
 def test_values_come_back_as_nbformat_reads_them() -> None:
