@@ -39,16 +39,16 @@ filter_calls, limit = confinement.filter_calls, confinement.limit
 give_up_capabilities = confinement.give_up_capabilities
 give_up_new_privileges = confinement.give_up_new_privileges
 refuse, when_call = confinement.refuse, confinement.when_call
+make_namespaces, keep_mounts = confinement.make_namespaces, confinement.keep_mounts
+mount, MS_REC = confinement.mount, confinement.MS_REC
+MS_NOSUID, MS_NODEV, MS_NOEXEC = confinement.MS_NOSUID, confinement.MS_NODEV, confinement.MS_NOEXEC
 EQUAL, EPERM = confinement.EQUAL, confinement.EPERM
 ALLOW: Final = (confinement.RETURN, 0, 0, confinement.RETURN_ALLOW)
 
 # Source of all numbers: the kernel's include/uapi.
-CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
-CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x08000000, 0x10000000, 0x20000000
-CLONE_NEWNET = 0x40000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC = 2, 4, 8, 4096, 16384
-MS_PRIVATE = 1 << 18
-MNT_DETACH = 2
+CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x02000000, 0x04000000, 0x08000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
+MS_BIND, MNT_DETACH = 4096, 2
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 MOUNT_SETATTR = 442
@@ -84,25 +84,12 @@ def main(way: str, plan: dict[str, Any]) -> None:
 
 def unshare(plan: dict[str, Any]) -> None:
     """Make the namespaces, run the kernel in them, and exit with its code."""
-    uid, gid = os.geteuid(), os.getegid()
     if plan["cgroup"] is not None:
         write(f"{plan['cgroup']}/cgroup.procs", "0")
-    check(
-        libc.unshare(
-            CLONE_NEWUSER
-            | CLONE_NEWNS
-            | CLONE_NEWPID
-            | CLONE_NEWNET
-            | CLONE_NEWIPC
-            | CLONE_NEWUTS
-            | CLONE_NEWCGROUP
-        ),
-        "make namespaces",
+    make_namespaces(
+        CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
     )
-    write("/proc/self/setgroups", "deny")
-    write("/proc/self/uid_map", f"{uid} {uid} 1")
-    write("/proc/self/gid_map", f"{gid} {gid} 1")
-    die_with_parent()  # again, because new credentials reset it
+    die_with_parent()
     if os.getppid() != plan["parent"]:
         sys.exit("the server has ended")
     first = os.fork()
@@ -149,7 +136,7 @@ def exit_code(status: int) -> int:
 
 def mount_all(mounts: Sequence[Sequence[str]], root: str, masked: Sequence[str], ids: int) -> None:
     """Mount the paths that the kernel sees, and unmount everything else."""
-    check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "keep mounts to itself")
+    keep_mounts()
     mount("tmpfs", root, MS_NOSUID | MS_NODEV, "mode=755,size=1m")
     for kind, source, target in mounts:
         place(kind, source, root + target)
@@ -214,13 +201,6 @@ def make_devices(target: str) -> None:
     os.symlink("pts/ptmx", f"{target}/ptmx")
     mount("tmpfs", f"{target}/shm", MS_NOSUID | MS_NODEV, "mode=1777,size=64m")
     set_attributes(target, MOUNT_ATTR_RDONLY)
-
-
-def mount(kind: str, target: str, flags: int, options: str = "") -> None:
-    """Mount a file system of a kind."""
-    name = kind.encode()
-    done = libc.mount(name, os.fsencode(target), name, flags, options.encode() or None)
-    check(done, f"mount {kind} on {target}")
 
 
 def bind(source: str, target: str) -> None:

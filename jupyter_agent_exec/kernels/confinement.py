@@ -19,6 +19,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 # Source of all numbers: the kernel's include/uapi.
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 22, 24
 PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS = 28, 38
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
 SECUREBITS_NO_ROOT = 0b1111
 CAPABILITY_VERSION_3 = 0x20080522
 SECCOMP_MODE_FILTER = 2
@@ -65,6 +67,31 @@ def check(result: int, what: str) -> None:
 def die_with_parent() -> None:
     """End when the thread that made this process ends."""
     check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "die with the parent")
+
+
+def make_namespaces(kinds: int) -> None:
+    """Make namespaces, among them one of users and one of mounts; keep the ids.
+
+    The caller dies with its parent only if it asks for it again: new credentials reset that.
+    """
+    user, group = os.geteuid(), os.getegid()
+    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | kinds), "make namespaces")
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    for name, text in maps.items():
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def keep_mounts() -> None:
+    """Have mounts of this process seen nowhere else."""
+    check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "keep mounts to itself")
+
+
+def mount(kind: str, target: str, flags: int, options: str = "") -> None:
+    """Mount a file system of a kind."""
+    name = kind.encode()
+    done = libc.mount(name, os.fsencode(target), name, flags, options.encode() or None)
+    check(done, f"mount {kind} on {target}")
 
 
 def landlock_abi() -> int:

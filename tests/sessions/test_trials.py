@@ -5,6 +5,7 @@ The environment sets how many of them have to leave nothing: `AGENT_EXEC_TRIALS=
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -133,14 +134,56 @@ async def test_output_and_memory_of_a_trial_are_bounded(agent: Agent) -> None:
     assert loud["omitted"]["bytes"] > 2_900_000
     greedy = await attempt(agent, session, "x = bytearray(6 << 30)")
     assert greedy["error"]["ename"] == "MemoryError"
-    full = await attempt(
-        agent,
-        session,
-        "import tempfile\n"
-        "while True: tempfile.NamedTemporaryFile(delete=False).write(bytes(1 << 24))",
-    )
-    assert full["status"] == "error"
-    assert "temporary files" in full["reason"] or "MemoryError" in str(full["error"])
+
+
+SPOILS = """
+import mmap, os, tempfile
+here = tempfile.gettempdir()
+os.mkdir(here + "/closed", 0o300)
+os.chdir(here)
+for _ in range(1500):
+    os.mkdir("n")
+    os.chdir("n")
+held, written = [], 0
+try:
+    while written < 1 << 30:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(1 << 20))
+            file.flush()
+            held.append(mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ))
+        written += 1 << 20
+except OSError as error:
+    print(error.errno, written)
+"""
+
+
+NO_NAMESPACES = """
+import sys
+for each in get_ipython().kernel.comm_manager.targets.values():
+    if hasattr(each, "trial"):
+        each.trial.__globals__["make_namespaces"] = lambda kinds: sys.exit("as in containers")
+"""
+
+
+def temporary_files() -> set[Path]:
+    """Return the files of trials that can be seen outside of them."""
+    return set(Path(tempfile.gettempdir()).glob("agent-exec-trial-*/private/*"))
+
+
+async def test_temporary_files_are_bounded_and_leave_nothing(agent: Agent) -> None:
+    """Also those that are deleted and mapped, and folders that nobody can list or remove."""
+    session = await agent.open()
+    await agent.run(session, "x = 1")
+    before = temporary_files()
+    full = await attempt(agent, session, SPOILS)
+    assert full["status"] == "ok", full["text"]
+    number, written = map(int, full["text"].split())
+    print(f"a trial could write {written >> 20} MB of temporary files")
+    assert (number, written <= 64 << 20) == (errno.ENOSPC, True)
+    await agent.run(session, NO_NAMESPACES)
+    none = await attempt(agent, session, "import tempfile\nprint(x)\ntempfile.TemporaryFile()")
+    assert (none["error"]["ename"], none["text"][0]) == ("PermissionError", "1")
+    assert temporary_files() <= before
 
 
 async def test_a_secret_in_a_trial_is_replaced(agent: Agent) -> None:

@@ -1,9 +1,9 @@
 """Copies a kernel by a fork, and runs code in the copy. Sent to kernels, which never import it.
 
 The kernel forks a watcher, which forks the copy. The watcher runs none of the agent's code. It ends
-the copy when the server hangs up, when the time is over, or when the copy's folder is too large,
-and tells the server how the copy ended. It ends with the kernel, and the copy ends with it. The
-kernel itself only forks, and is free again after some milliseconds.
+the copy when the server hangs up and when the time is over, and tells the server how the copy
+ended. It ends with the kernel, and the copy ends with it. The kernel itself only forks, and is free
+again after some milliseconds.
 
 Both connect to a socket of the server, and send frames: the lengths of header and content, as two
 numbers of four bytes, then both, in JSON. The content is a Jupyter message's, or one of ours:
@@ -33,11 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..confinement import die_with_parent
-    from .seal import GPUS, blank_descriptors, descriptors, seal
+    from .seal import GPUS, blank_descriptors, descriptors, make_scratch, seal
 
-LOOK_SECONDS = 0.1
-"""Time between two looks at the size of the copy's folder."""
-MOST_FOLDER_BYTES = 256 << 20
 PIPE_BYTES = 1 << 16
 MESSAGES = {
     *("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
@@ -181,6 +178,7 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     signal.alarm(int(plan["seconds"]) + 10)  # ends this process if it hangs
+    plan["has_scratch"] = make_scratch(plan["private"])
     die_with_parent()
     if os.getppid() != kernel:
         os._exit(1)
@@ -240,8 +238,8 @@ def until_over(
     for read in reads:
         os.set_blocking(read, False)
         poll.register(read, select.POLLIN)
-    while time.monotonic() < until:
-        for number, event in poll.poll(LOOK_SECONDS * 1000):
+    while (left := until - time.monotonic()) > 0:
+        for number, event in poll.poll(left * 1000):
             if number == connection.number:
                 return "the server has ended it"
             if number == end:
@@ -250,8 +248,6 @@ def until_over(
                 relay(connection, number, reads[number])
             else:
                 poll.unregister(number)
-        if used(plan["private"], copy) > MOST_FOLDER_BYTES:
-            return f"it wrote more than {MOST_FOLDER_BYTES >> 20} MB of temporary files"
     return "its time is over"
 
 
@@ -263,27 +259,6 @@ def relay(connection: Connection, read: int, name: str) -> bool:
             connection.send("stream", {"name": name, "text": data.decode("utf-8", "replace")})
             return True
     return False
-
-
-def used(folder: str, copy: int) -> int:
-    """Return how many bytes the copy's files have, also those that it deleted and has open."""
-    sizes: dict[tuple[int, int], int] = {}
-    with contextlib.suppress(OSError):
-        device = os.stat(folder).st_dev
-        folders = [folder]
-        while folders:
-            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    found = entry.stat(follow_symlinks=False)
-                    sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
-        for number in os.listdir(f"/proc/{copy}/fd"):
-            with contextlib.suppress(OSError):
-                found = os.stat(f"/proc/{copy}/fd/{number}")
-                if found.st_nlink == 0 and found.st_dev == device:
-                    sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
-    return sum(sizes.values())
 
 
 # -- the copy --------------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         EPERM,
         EQUAL,
         LANDLOCK_CREATE,
+        MS_NODEV,
+        MS_NOEXEC,
+        MS_NOSUID,
         RETURN,
         RETURN_ALLOW,
         Instruction,
@@ -31,10 +34,13 @@ if TYPE_CHECKING:
         drop_capabilities,
         filter_calls,
         give_up_new_privileges,
+        keep_mounts,
         landlock_abi,
         libc,
         limit,
         load_argument,
+        make_namespaces,
+        mount,
         refuse,
         when_call,
     )
@@ -54,7 +60,8 @@ M_ARENA_MAX = -8
 GPUS = ("/dev/nvidia", "/dev/dri/", "/dev/kfd", "/dev/accel", "/dev/nvhost", "/dev/davinci")
 MOST_SHARED_BYTES = 1 << 30
 """The most bytes of shared memory without a file to copy."""
-MOST_FILE_BYTES = 256 << 20
+SCRATCH = "size=64m,nr_inodes=8192,mode=700"
+"""What the copy may write: in bytes, and in files and folders. It is memory."""
 
 SECRET = re.compile(
     r"(?i)^(jupyter|jpy_)|token|secret|passw|pwd$|key|credential|auth|cookie|private|dsn|session"
@@ -244,7 +251,7 @@ def drop_secrets() -> None:
 
 
 def bound_resources(memory_bytes: int) -> None:
-    """Limit the memory that the copy may add to the kernel's, and the size of files."""
+    """Limit the memory that the copy may add to the kernel's."""
     libc.mallopt(M_ARENA_MAX, 2)  # each thread would reserve 64 MB of addresses
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -252,13 +259,26 @@ def bound_resources(memory_bytes: int) -> None:
         {
             "RLIMIT_AS": used + memory_bytes,
             "RLIMIT_CORE": 0,
-            "RLIMIT_FSIZE": MOST_FILE_BYTES,
             "RLIMIT_NOFILE": max(descriptors()) + 256,
         }
     )
 
 
 # -- files -----------------------------------------------------------------------------------------
+
+
+def make_scratch(folder: str) -> bool:
+    """Mount the copy's folder for temporary files; return False if this system does not let it.
+
+    It is gone with the last process that sees it, whatever is in it: nothing has to be deleted.
+    """
+    try:
+        make_namespaces(0)
+        keep_mounts()
+        mount("tmpfs", folder, MS_NOSUID | MS_NODEV | MS_NOEXEC, SCRATCH)
+    except (OSError, SystemExit):
+        return False
+    return True
 
 
 def restrict_files(plan: dict[str, Any]) -> int:
@@ -274,7 +294,8 @@ def restrict_files(plan: dict[str, Any]) -> int:
     private = rights
     for right in (EXECUTE, MAKE_CHAR, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, IOCTL_DEV):
         private &= ~(1 << right)
-    allow(ruleset, plan["private"], private)
+    if plan["has_scratch"]:
+        allow(ruleset, plan["private"], private)
     allow(ruleset, os.devnull, 1 << READ_FILE | 1 << WRITE_FILE)
     allow(ruleset, f"/proc/{os.getpid()}", READ)
     for path in (*plan["system"], *MACHINE_FILES):
