@@ -86,9 +86,7 @@ def unshare(plan: dict[str, Any]) -> None:
     """Make the namespaces, run the kernel in them, and exit with its code."""
     if plan["cgroup"] is not None:
         write(f"{plan['cgroup']}/cgroup.procs", "0")
-    make_namespaces(
-        CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
-    )
+    make_namespaces(CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
     die_with_parent()
     if os.getppid() != plan["parent"]:
         sys.exit("the server has ended")

@@ -17,15 +17,17 @@ from collections.abc import Iterable, Mapping
 libc = ctypes.CDLL(None, use_errno=True)
 
 # Source of all numbers: the kernel's include/uapi.
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 22, 24
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
 PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS = 28, 38
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
 SECUREBITS_NO_ROOT = 0b1111
 CAPABILITY_VERSION_3 = 0x20080522
-SECCOMP_MODE_FILTER = 2
+SECCOMP_SET_MODE_FILTER = 1
 LANDLOCK_CREATE, LANDLOCK_VERSION = 444, 1
 RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+RETURN_NOTIFY, NEW_LISTENER = 0x7FC00000, 8
+SECCOMP = {"x86_64": 317, "aarch64": 277}
 LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 """Instructions of a filter: load a word, compare it, test its bits, mask it, and return."""
 EPERM, ENOSYS = 1, 38
@@ -165,13 +167,16 @@ def refuse_set_id() -> list[Instruction]:
     return rules
 
 
-def filter_calls(rules: Iterable[Instruction]) -> None:
+def filter_calls(rules: Iterable[Instruction], flags: int = 0) -> int:
     """Filter the system calls of this process and its children.
 
     Parameters
     ----------
     rules
         What is done with a call whose number is loaded.
+    flags
+        With `NEW_LISTENER`, returns the descriptor at which another process answers the calls for
+        which the rules return `RETURN_NOTIFY`.
     """
     machine = os.uname().machine
     if machine not in ARCHITECTURES:
@@ -188,5 +193,6 @@ def filter_calls(rules: Iterable[Instruction]) -> None:
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     buffer = ctypes.create_string_buffer(code, len(code))
     request = struct.pack("@HP", len(program), ctypes.addressof(buffer))
-    done = libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, request, 0, 0)
+    done: int = libc.syscall(SECCOMP[machine], SECCOMP_SET_MODE_FILTER, flags, request)
     check(done, "filter system calls")
+    return done

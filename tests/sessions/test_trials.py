@@ -178,7 +178,7 @@ async def test_temporary_files_are_bounded_and_leave_nothing(agent: Agent) -> No
     full = await attempt(agent, session, SPOILS)
     assert full["status"] == "ok", full["text"]
     number, written = map(int, full["text"].split())
-    print(f"a trial could write {written >> 20} MB of temporary files")
+    print(f"a trial could write {written >> 20} MB of temporary files")  # noqa: T201
     assert (number, written <= 64 << 20) == (errno.ENOSPC, True)
     await agent.run(session, NO_NAMESPACES)
     none = await attempt(agent, session, "import tempfile\nprint(x)\ntempfile.TemporaryFile()")

@@ -1,9 +1,9 @@
 """Copies a kernel by a fork, and runs code in the copy. Sent to kernels, which never import it.
 
-The kernel forks a watcher, which forks the copy. The watcher runs none of the agent's code. It ends
-the copy when the server hangs up and when the time is over, and tells the server how the copy
-ended. It ends with the kernel, and the copy ends with it. The kernel itself only forks, and is free
-again after some milliseconds.
+The kernel forks a watcher, which forks the copy. The watcher runs none of the agent's code. It
+opens what the copy reads, ends the copy when the server hangs up and when the time is over, and
+tells the server how the copy ended. It ends with the kernel, and the copy ends with it. The kernel
+itself only forks, and is free again after some milliseconds.
 
 Both connect to a socket of the server, and send frames: the lengths of header and content, as two
 numbers of four bytes, then both, in JSON. The content is a Jupyter message's, or one of ours:
@@ -33,7 +33,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..confinement import die_with_parent
-    from .seal import GPUS, blank_descriptors, descriptors, make_scratch, seal
+    from .seal import (
+        GPUS,
+        Opener,
+        blank_descriptors,
+        descriptors,
+        make_scratch,
+        seal,
+        seal_watcher,
+    )
 
 PIPE_BYTES = 1 << 16
 MESSAGES = {
@@ -65,6 +73,7 @@ def trial(given: str) -> None:
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("only the kernel's main thread can be copied")
     random = vars(sys.modules["random"])["getstate"]() if "random" in sys.modules else None
+    hooks = [(each, list(each)) for each in fork_hooks()]
     collects, mask = (
         gc.isenabled(),
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
@@ -189,23 +198,30 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
         os._exit(1)
     blank_descriptors({connection.number, of_copy.number})  # the user may close what the kernel has
     outs = {"stdout": os.pipe(), "stderr": os.pipe()}
+    ours, its = socket.socketpair()
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("500")
+    try:
+        seal_watcher(plan)
+    except SystemExit as error:
+        connection.send("trial_refused", {"reason": str(error)})
+        os._exit(1)
     watcher = os.getpid()
     copy = os.fork()
     if copy == 0:
         signal.alarm(0)
         die_with_parent()
         if os.getppid() == watcher:
-            copied(plan, of_copy, (outs["stdout"][1], outs["stderr"][1]), mask, random)
+            copied(plan, of_copy, its, (outs["stdout"][1], outs["stderr"][1]), mask, random)
         os._exit(1)
     of_copy.close()
+    its.close()
     for _, write in outs.values():
         os.close(write)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("500")
     reads = {read: name for name, (read, _) in outs.items()}
     reason = None
     try:
-        reason = until_over(plan, connection, copy, reads)
+        reason = until_over(plan, connection, copy, reads, opener(copy, ours))
     finally:
         os.kill(copy, signal.SIGKILL)  # it is not reaped yet, so the id is its own
         code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
@@ -214,6 +230,16 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
             pass
     connection.send("trial_exited", {"code": code, "reason": reason})
     os._exit(0)
+
+
+def opener(copy: int, told: socket.socket) -> Opener | None:
+    """Return what opens files for the copy, which waits for it; None if it could not be sealed."""
+    _, given, _, _ = told.recvmsg(1, socket.CMSG_SPACE(4))
+    if not given:
+        return None
+    found = Opener(copy, struct.unpack("=i", given[0][2])[0])
+    told.sendall(b"1")
+    return found
 
 
 def gpu() -> str | None:
@@ -227,7 +253,11 @@ def gpu() -> str | None:
 
 
 def until_over(
-    plan: dict[str, Any], connection: Connection, copy: int, reads: dict[int, str]
+    plan: dict[str, Any],
+    connection: Connection,
+    copy: int,
+    reads: dict[int, str],
+    opener: Opener | None,
 ) -> str | None:
     """Wait until the copy ends; return why it has to be ended, or None if it ended by itself."""
     until = time.monotonic() + plan["seconds"]
@@ -235,6 +265,8 @@ def until_over(
     poll.register(connection.number, select.POLLRDHUP)
     end = os.pidfd_open(copy)
     poll.register(end, select.POLLIN)
+    if opener is not None:
+        poll.register(opener.number, select.POLLIN)
     for read in reads:
         os.set_blocking(read, False)
         poll.register(read, select.POLLIN)
@@ -244,7 +276,9 @@ def until_over(
                 return "the server has ended it"
             if number == end:
                 return None
-            if event & select.POLLIN:
+            if opener is not None and number == opener.number and event & select.POLLIN:
+                opener.answer()
+            elif event & select.POLLIN:
                 relay(connection, number, reads[number])
             else:
                 poll.unregister(number)
@@ -267,6 +301,7 @@ def relay(connection: Connection, read: int, name: str) -> bool:
 def copied(
     plan: dict[str, Any],
     connection: Connection,
+    watcher: socket.socket,
     outs: tuple[int, int],
     mask: Collection[int],
     random: Any,
@@ -286,7 +321,7 @@ def copied(
         own = descriptors() - known
         use_folder(plan["private"])
         try:
-            sealed = seal(plan, {1, 2, connection.number} | own)
+            sealed = seal(plan, {1, 2, connection.number} | own, watcher)
         except SystemExit as error:
             connection.send("trial_refused", {"reason": str(error)})
             os._exit(1)

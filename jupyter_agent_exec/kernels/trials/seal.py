@@ -4,13 +4,20 @@ The copy may compute, read some folders, and write in a private folder. Landlock
 files, and a filter about system calls: only those in `CALLS` are let through, so that a call that
 Linux gets later is refused. What the copy inherited is taken away before: descriptors, memory that
 it shares with other processes or files, secrets in its environment.
+
+The watcher opens what the copy reads: Landlock does not tell a pipe or a device from a file, and
+opening one can be seen at its other end. The watcher is sealed as to files like the copy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
+import fcntl
 import os
 import re
+import socket
 import stat
 import struct
 import sys
@@ -20,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..confinement import (
         AND,
+        ANY_BIT,
         ENOSYS,
         EPERM,
         EQUAL,
@@ -27,8 +35,10 @@ if TYPE_CHECKING:
         MS_NODEV,
         MS_NOEXEC,
         MS_NOSUID,
+        NEW_LISTENER,
         RETURN,
         RETURN_ALLOW,
+        RETURN_NOTIFY,
         Instruction,
         check,
         drop_capabilities,
@@ -71,7 +81,9 @@ SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@")
 
 MACHINE_FILES = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version"),
-    *("/proc/filesystems", "/proc/sys/vm", "/sys/devices/system", "/sys/fs/cgroup"),
+    *("/proc/filesystems", "/proc/sys/vm", "/sys/devices/system"),
+    *("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+    "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
     *("/sys/kernel/mm/transparent_hugepage", "/dev/zero", "/dev/full", "/dev/random"),
     *("/dev/urandom", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release"),
 )
@@ -79,6 +91,21 @@ MACHINE_FILES = (
 HOME_FILES = (".cache/matplotlib", ".config/matplotlib", ".fonts", ".local/share/fonts")
 APART = ("/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/boot")
 """Folders of the system that are not read because a folder around them is."""
+
+OWN = re.compile(rb"^/proc/(?:thread-)?self(?=/|\Z)")
+OWN_FILES = (
+    *("auxv", "cmdline", "comm", "environ", "fd", "fdinfo", "io", "limits", "maps", "oom_score"),
+    *("smaps", "smaps_rollup", "stat", "statm", "status"),
+)
+"""What the copy may read about itself. Not among them: `net`, `cgroup` and `mountinfo`, which tell
+of the machine, and `task`, which has them too."""
+
+NOTIFICATION = struct.Struct("=QIIiIQ6Q")
+RECEIVE, ANSWER, ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
+AT_FDCWD = -100
+MOST_PATH_BYTES = 4096
+DEVICES = {os.makedev(1, minor) for minor in (3, 5, 7, 8, 9)}
+"""/dev/null, zero, full, random and urandom."""
 
 CALLS = {
     # Calls that reach nothing outside, and those that Landlock judges. Not among them, on purpose:
@@ -126,23 +153,39 @@ PRCTLS = (15, 16)
 """`PR_SET_NAME`, `PR_GET_NAME`."""
 
 
-def seal(plan: dict[str, Any], keep: Collection[int]) -> dict[str, Any]:
+def seal_watcher(plan: dict[str, Any]) -> None:
+    """Seal the watcher as to files, before it forks the copy.
+
+    It can read more of /proc than the copy, to see the copy's memory and working folder.
+    """
+    unshare_memory()
+    give_up_new_privileges()
+    drop_capabilities()
+    restrict_files(plan, ["/proc"])
+
+
+def seal(plan: dict[str, Any], keep: Collection[int], watcher: socket.socket) -> dict[str, Any]:
     """Seal this process, which has no other threads; return what seals it.
 
     Parameters
     ----------
     keep
         The descriptors to keep.
+    watcher
+        Where the watcher is told what to listen to, and says that it does. It is closed.
     """
-    blank_descriptors(keep)
-    unshare_memory()
+    blank_descriptors({*keep, watcher.fileno()})
     drop_secrets()
     bound_resources(plan["memory_bytes"])
-    give_up_new_privileges()
-    drop_capabilities()
-    abi = restrict_files(plan)
+    abi = restrict_files(plan, own_files(os.getpid()))
+    listener = filter_calls(told_of(), NEW_LISTENER)
+    given = struct.pack("=i", listener)
+    watcher.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, given)])
+    watcher.recv(1)
+    os.close(listener)  # else the copy could answer itself
+    watcher.close()
     filter_calls(rules())
-    if len(os.listdir("/proc/self/task")) != 1:  # a thread from before is not sealed
+    if os.stat("/proc/self/task").st_nlink != 3:  # a thread from before is not sealed
         sys.exit("a library started a thread when the kernel was copied")
     return {"landlock_abi": abi, "seccomp": True}
 
@@ -281,7 +324,7 @@ def make_scratch(folder: str) -> bool:
     return True
 
 
-def restrict_files(plan: dict[str, Any]) -> int:
+def restrict_files(plan: dict[str, Any], more: Iterable[str]) -> int:
     """Let the copy read some folders, and write in its private one; return Landlock's version."""
     abi = landlock_abi()
     if abi < 1:
@@ -297,8 +340,7 @@ def restrict_files(plan: dict[str, Any]) -> int:
     if plan["has_scratch"]:
         allow(ruleset, plan["private"], private)
     allow(ruleset, os.devnull, 1 << READ_FILE | 1 << WRITE_FILE)
-    allow(ruleset, f"/proc/{os.getpid()}", READ)
-    for path in (*plan["system"], *MACHINE_FILES):
+    for path in (*plan["system"], *MACHINE_FILES, *more):
         allow(ruleset, os.path.realpath(path), READ)
     for path, some in readable(plan):
         allow(ruleset, path, some)
@@ -361,7 +403,108 @@ def below(path: str, barred: Collection[str], bared: Collection[str]) -> Iterato
             yield from below(entry.path, barred, bared)
 
 
+# -- what the watcher opens ------------------------------------------------------------------------
+
+
+class Opener:
+    """Opens what the copy reads, in the watcher: regular files, folders, and harmless devices.
+
+    Parameters
+    ----------
+    copy
+        The copy's process id.
+    number
+        The descriptor at which the copy's calls are answered.
+    """
+
+    def __init__(self, copy: int, number: int) -> None:
+        self._copy = copy
+        self.number = number
+        self._memory = os.open(f"/proc/{copy}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        self._proc_device = os.stat("/proc").st_dev
+        self._proc = [path for path in MACHINE_FILES if path.startswith("/proc/")] + own_files(copy)
+
+    def answer(self) -> None:
+        """Answer one call."""
+        request, opened, error = bytearray(NOTIFICATION.size), -1, 0
+        try:
+            fcntl.ioctl(self.number, RECEIVE, request)
+        except OSError:  # the thread that called has ended
+            return
+        id, thread, _, number, _, _, *arguments = NOTIFICATION.unpack(request)
+        if number == SOME_CALLS["open"][0]:
+            arguments.insert(0, AT_FDCWD)
+        try:
+            file = self._open(thread, *arguments[:3])
+            try:
+                cloexec = arguments[2] & os.O_CLOEXEC
+                given = struct.pack("=QIIII", id, 0, file, 0, cloexec)
+                opened = fcntl.ioctl(self.number, ADD_DESCRIPTOR, bytearray(given))
+            finally:
+                os.close(file)
+        except OSError as fault:
+            error = -(fault.errno or errno.EACCES)
+        except (OverflowError, ValueError):  # of arguments that no call takes
+            error = -errno.EFAULT
+        with contextlib.suppress(OSError):
+            answer = struct.pack("=QqiI", id, 0 if error else opened, error, 0)
+            fcntl.ioctl(self.number, ANSWER, bytearray(answer))
+
+    def _open(self, thread: int, folder: int, address: int, flags: int) -> int:
+        path, end, _ = os.pread(self._memory, MOST_PATH_BYTES, address).partition(b"\0")
+        if not end:
+            raise OSError(errno.ENAMETOOLONG, "")
+        path = OWN.sub(b"/proc/%d" % self._copy, path)
+        folder &= 0xFFFFFFFF
+        base = "cwd" if folder == AT_FDCWD & 0xFFFFFFFF else f"fd/{folder}"
+        at = None if path.startswith(b"/") else os.open(f"/proc/{thread}/{base}", os.O_PATH)
+        there = -1
+        try:
+            there = os.open(path, os.O_PATH | flags & os.O_NOFOLLOW, dir_fd=at)
+            self._check(there)
+            return os.open(f"/proc/self/fd/{there}", flags & 0x7FFFFFFF & ~os.O_NOFOLLOW)
+        finally:
+            for number in (at, there):
+                if number not in (None, -1):
+                    os.close(number)
+
+    def _check(self, there: int) -> None:
+        """Raise OSError if the copy may not open this for reading."""
+        found, path = os.fstat(there), os.readlink(f"/proc/self/fd/{there}")
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, "")
+        is_file = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        is_known = stat.S_ISCHR(found.st_mode) and found.st_rdev in DEVICES
+        is_other = found.st_dev == self._proc_device and not any(
+            path == each or path.startswith(each + "/") for each in self._proc
+        )
+        if is_other or not (is_file or is_known):
+            raise OSError(errno.EACCES, "")
+
+
+def own_files(copy: int) -> list[str]:
+    """Return what the copy may read about itself."""
+    return [f"/proc/{copy}/{name}" for name in OWN_FILES]
+
+
 # -- system calls ----------------------------------------------------------------------------------
+
+
+def told_of() -> list[Instruction]:
+    """Return rules that tell the watcher of what is opened to be read only."""
+    found: list[Instruction] = []
+    for name in ("open", "openat"):
+        if (number := SOME_CALLS[name][os.uname().machine == "aarch64"]) is not None:
+            tells = [(EQUAL, 0, 1, 0), (RETURN, 0, 0, RETURN_NOTIFY), (RETURN, 0, 0, RETURN_ALLOW)]
+            found += when_call(number, [*opened(name), *tells])
+    return [*found, (RETURN, 0, 0, RETURN_ALLOW)]
+
+
+def opened(name: str) -> list[Instruction]:
+    """Let a call through that opens nothing; else load the flags that tell what it does."""
+    told = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | os.O_DIRECTORY
+    allows = [(ANY_BIT, 0, 1, os.O_PATH), (RETURN, 0, 0, RETURN_ALLOW)]
+    return [load_argument(1 if name == "open" else 2), *allows, (AND, 0, 0, told)]
 
 
 def rules() -> list[Instruction]:
@@ -386,11 +529,11 @@ def rules() -> list[Instruction]:
 
 def conditions(name: str) -> list[Instruction]:
     """Return instructions that let a call through with some arguments."""
-    if name in ("open", "openat"):  # O_TRUNC without O_WRONLY truncates before Landlock's ABI 3
-        flags = load_argument(1 if name == "open" else 2)
-        both = os.O_TRUNC | os.O_ACCMODE
-        truncates = [(AND, 0, 0, both), (EQUAL, 2, 0, os.O_TRUNC), (EQUAL, 1, 0, both)]
-        return [flags, *truncates, (RETURN, 0, 0, RETURN_ALLOW)]
+    if name in ("open", "openat"):
+        # Landlock decides about what is written, but not about access mode 3, and before its ABI 3
+        # not about O_TRUNC without O_WRONLY.
+        writes = [(AND, 0, 0, os.O_ACCMODE), *among([os.O_WRONLY, os.O_RDWR])]
+        return [*opened(name), *among([0, os.O_DIRECTORY]), *writes]
     if name == "clone":
         return [load_argument(0), (AND, 0, 0, 0xFFFFFFFF & ~CLONE_DETACHED), *among([THREAD])]
     if name == "sendto":  # without an address

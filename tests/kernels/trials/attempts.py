@@ -224,6 +224,54 @@ READS: dict[str, str] = {
             path = f"/proc/self/fd/{number}"
             if os.path.lexists(path) and %(outside)r in os.readlink(path): leak(path)
     """,
+    "read a pipe": "leak(os.read(os.open(%(pipe)r, os.O_RDONLY | os.O_NONBLOCK), 9))",
+    "raw open of a pipe": """
+        pipe = call(257, 56, -100, %(pipe)r.encode(), os.O_NONBLOCK, 0)
+        if pipe >= 0: leak("a pipe")
+    """,
+    "read a pipe through /proc": """
+        number = os.open(%(pipe)r, os.O_PATH)
+        leak(os.read(os.open(f"/proc/self/fd/{number}", os.O_NONBLOCK), 9))
+    """,
+    "read a pipe in its working folder": """
+        os.chdir(os.path.dirname(%(pipe)r))
+        leak(os.read(os.open("pipe", os.O_RDONLY | os.O_NONBLOCK), 9))
+    """,
+    "read a pipe by a name that changes": """
+        import ctypes, threading
+        name, ends = ctypes.create_string_buffer(256), threading.Event()
+        paths = [%(pipe)r.encode(), (%(served)r + "/notes.txt").encode()]
+        def change():
+            while not ends.is_set():
+                for path in paths: ctypes.memmove(name, path + b"\0", len(path) + 1)
+        changer = threading.Thread(target=change); changer.start()
+        for _ in range(300):
+            number = call(257, 56, -100, name, os.O_NONBLOCK, 0)
+            if number >= 0 and not os.path.isfile(f"/proc/self/fd/{number}"): leak("a pipe")
+            if number >= 0: os.close(number)
+        ends.set(); changer.join()
+    """,
+    "open a pipe with mode 3": "call(257, 56, -100, %(pipe)r.encode(), 3 | os.O_NONBLOCK, 0)",
+    "open a device with mode 3": """
+        if call(257, 56, -100, b"/dev/ptmx", 3, 0) >= 0: leak("a device")
+    """,
+    "answer its own calls": """
+        import fcntl
+        for number in range(3, 400):
+            try: fcntl.ioctl(number, 0xC0502100, bytearray(80))
+            except OSError: continue
+            leak("a listener")
+    """,
+    "read the network's state": "leak(open('/proc/self/net/unix').read())",
+    "read the network's state of a thread": """
+        leak(open(f"/proc/self/task/{os.getpid()}/net/unix").read())
+    """,
+    "list the network's files": "leak(os.listdir('/proc/self/net'))",
+    "read its control group": "leak(open('/proc/thread-self/cgroup').read())",
+    "list control groups": "leak(os.listdir('/sys/fs/cgroup'))",
+    "read the mounts": "leak(open('/proc/self/mountinfo').read())",
+    "read the watcher's environment": "leak(open(f'/proc/{os.getppid()}/environ').read())",
+    "read the watcher's files through .. ": "leak(open('/proc/../proc/self/status').read())",
     "read a terminal": "leak(open('/dev/tty'))",
     "read the kernel's log": (
         "must_fail(call(103, 116, 3, ctypes.create_string_buffer(64), 64), 'log')"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import stat
 import sys
+import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +105,7 @@ class World:
     outside: Path
     folders: tuple[Path, ...]
     listeners: tuple[socket.socket, ...]
+    pipe: int
 
     def attempt(self, source: str) -> Any:
         return self.session.run(PRELUDE % self.names + source, trial=True, timeout=60)
@@ -116,6 +119,7 @@ class World:
                 seen.append((str(path), about.st_mode, about.st_uid, about.st_size))
                 if stat.S_ISREG(about.st_mode):
                     seen.append((path.read_bytes(), about.st_mtime_ns, os.listxattr(path)))
+        seen.append(fcntl.ioctl(self.pipe, termios.FIONREAD, bytes(4)))
         for listener in self.listeners:
             try:
                 if listener.type == socket.SOCK_STREAM:
@@ -166,6 +170,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         (server.root_dir / "work").mkdir()
         (server.root_dir / "work" / ".env").write_text("a password")
         (server.root_dir / "link").symlink_to(outside / "kept.txt")
+        (server.root_dir / "notes.txt").write_text("notes")
+        pipe = server.root_dir / "pipe"
+        os.mkfifo(pipe)
+        held = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        os.write(held, b"kept")
         with (
             AgentExecClient(server.url, server.token) as client,
             client.open_session(agent="tester", cwd="work") as session,
@@ -179,12 +188,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 "history": str(server.history_dir),
                 "runtime": server.environ["JUPYTER_RUNTIME_DIR"],
                 "kernel": kernel,
+                "pipe": str(pipe),
                 "port": port,
                 "unix": unix_path,
                 "shm": 0,
             }
             listeners = (tcp, udp, unix, dgram, abstract)
-            yield World(session, kernel, names, outside, (outside, server.root_dir), listeners)
+            folders = (outside, server.root_dir)
+            yield World(session, kernel, names, outside, folders, listeners, held)
+    os.close(held)
     for listener in listeners:
         listener.close()
 
@@ -220,6 +232,7 @@ HARMLESS = (
     *("network: a TCP socket", "network: a UDP socket", "network: a Unix socket"),
     *("network: an abstract socket", "network: raw socketpair"),
     *("inherited: a pipe", "inherited: anonymous shared memory", "inherited: a numpy memmap"),
+    *("reads: read a pipe", "reads: raw open of a pipe", "reads: list the network's files"),
     *("inherited: an open file", "inherited: a database", "inherited: a thread of the kernel"),
 )
 
