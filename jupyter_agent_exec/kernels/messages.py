@@ -32,6 +32,10 @@ TOLD_BYTES = 64
 MAX_DEPTH = 100
 """Maximum nesting of JSON in a message; later steps could not encode or copy deeper JSON."""
 
+MOST_VALUES = 1_000_000
+"""Maximum number of values in the JSON of a message. Small ones take 30 times their size in memory,
+and a large message of them would hold up all threads for seconds."""
+
 _CONTAINERS = frozenset((dict, list))
 
 _STREAM = re.compile(rb'\{"name": ?"(?P<name>\w+)", ?"text": ?"')
@@ -300,8 +304,10 @@ def _content(data: Frame) -> dict[str, Any]:
     Raises
     ------
     ValueError, RecursionError
-        If it is not JSON, not an object, or nested too deeply.
+        If it is not JSON, not an object, nested too deeply, or has too many values.
     """
+    if len(data) > MOST_VALUES and _values(bytes(data)) > MOST_VALUES:
+        raise ValueError("content has too many values")
     try:
         content = _decode_content(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -311,6 +317,20 @@ def _content(data: Frame) -> dict[str, Any]:
     if _is_deep(content):
         raise ValueError("content is nested too deeply")
     return content
+
+
+def _values(data: bytes) -> int:
+    """Return how many values JSON has at most, without decoding it."""
+    values = _separators(data)
+    strings = data.count(b'"') // 2
+    if values <= MOST_VALUES or strings > 2 * MOST_VALUES:  # each is a value or a key
+        return max(values, strings // 2)
+    bare = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    return sum(map(_separators, bare.split(b'"')[::2]))
+
+
+def _separators(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _is_deep(content: dict[str, Any]) -> bool:

@@ -186,6 +186,21 @@ async def test_temporary_files_are_bounded_and_leave_nothing(agent: Agent) -> No
     assert temporary_files() <= before
 
 
+THREADS = """
+import threading
+threading.stack_size(32768)
+ends = threading.Event()
+while True:
+    threading.Thread(target=ends.wait, daemon=True).start()
+"""
+
+
+async def test_a_trial_that_starts_ever_more_threads_is_ended(agent: Agent) -> None:
+    session = await agent.open()
+    told = await attempt(agent, session, THREADS)
+    assert (told["status"], "1,000 threads" in told["reason"]) == ("error", True)
+
+
 async def test_a_secret_in_a_trial_is_replaced(agent: Agent) -> None:
     session = await agent.open()
     secret = "0123456789abcdef" * 4

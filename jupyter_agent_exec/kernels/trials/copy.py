@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         seal_watcher,
     )
 
+LOOK_SECONDS = 0.1
+"""Time between two looks at the number of the copy's threads."""
+MOST_THREADS = 1_000
 PIPE_BYTES = 1 << 16
 MESSAGES = {
     *("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
@@ -62,6 +65,8 @@ DENIED = {
 }
 """What the seal refuses of Python's audit events: its kind, and which argument says what. Source:
 Python's table of audit events."""
+FORK_HOOKS: list[list[Callable[[], object]]] = []
+"""What Python calls at a fork, once it is found."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST_DENIALS = 20
 MOST_CHARACTERS = 200
@@ -79,8 +84,11 @@ def trial(given: str) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
     )
     kernel, child = os.getpid(), -1
+    hooks = [(each, list(each)) for each in fork_hooks()]
     gc.disable()  # nothing of the user's may be finalized in the copy before it is sealed
     try:
+        for each, found in hooks:
+            each[:] = [hook for hook in found if not is_users(hook)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads are left behind
             child = os.fork()
@@ -89,8 +97,12 @@ def trial(given: str) -> None:
     finally:
         if child == 0:
             os._exit(1)
+        for each, found in hooks:
+            each[:] = found
         if collects:
             gc.enable()
+        if child > 0:
+            spare_handler(child)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _thread.start_new_thread(reap, (child,))
 
@@ -99,6 +111,50 @@ def stay(target: str) -> None:
     """Let this code stay in the kernel, with the code that answers questions about it."""
     kernel = sys.modules["IPython"].get_ipython().kernel
     vars(kernel.comm_manager.targets[target])["trial"] = trial
+
+
+def fork_hooks() -> list[list[Callable[[], object]]]:
+    """Return the lists of what Python calls before a fork, and after it in both processes."""
+    if not FORK_HOOKS:
+
+        def mark() -> None:
+            """Be found: Python does not tell where it keeps them."""
+
+        os.register_at_fork(before=mark, after_in_parent=mark, after_in_child=mark)
+        gc.unfreeze()  # what is frozen is not found
+        FORK_HOOKS.extend(each for each in gc.get_referrers(mark) if type(each) is list)
+        for each in FORK_HOOKS:
+            each.remove(mark)
+    return FORK_HOOKS
+
+
+def is_users(hook: Any) -> bool:
+    """Return whether a hook comes from the user's code, and not from a library."""
+    return getattr(getattr(hook, "func", hook), "__module__", None) == "__main__"
+
+
+def spare_handler(child: int) -> None:
+    """Have a handler of the user's for the end of children not hear of the watcher."""
+    theirs, is_over = signal.getsignal(signal.SIGCHLD), False
+    if not callable(theirs):
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        nonlocal is_over
+        if not is_over:
+            with contextlib.suppress(ChildProcessError):  # it is reaped
+                if os.waitpid(child, os.WNOHANG)[0] == 0:
+                    return theirs(number, frame)
+            is_over = True
+            if signal.getsignal(signal.SIGCHLD) is handler:
+                signal.signal(signal.SIGCHLD, theirs)
+            with contextlib.suppress(ChildProcessError):  # there are no others
+                if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                    return theirs(number, frame)
+            return None
+        return theirs(number, frame)
+
+    signal.signal(signal.SIGCHLD, handler)
 
 
 def reap(child: int) -> None:
@@ -270,8 +326,8 @@ def until_over(
     for read in reads:
         os.set_blocking(read, False)
         poll.register(read, select.POLLIN)
-    while (left := until - time.monotonic()) > 0:
-        for number, event in poll.poll(left * 1000):
+    while time.monotonic() < until:
+        for number, event in poll.poll(LOOK_SECONDS * 1000):
             if number == connection.number:
                 return "the server has ended it"
             if number == end:
@@ -282,6 +338,9 @@ def until_over(
                 relay(connection, number, reads[number])
             else:
                 poll.unregister(number)
+        with contextlib.suppress(OSError):  # it has ended
+            if os.stat(f"/proc/{copy}/task").st_nlink - 2 > MOST_THREADS:
+                return f"it had more than {MOST_THREADS:,} threads"
     return "its time is over"
 
 

@@ -50,6 +50,11 @@ MOST_HEADER_BYTES: Final = 1 << 10
 READ_BYTES: Final = 1 << 20
 LENGTHS: Final = struct.Struct("!II")
 
+TOLD: Final = frozenset(
+    {"trial_sealed", "trial_ended", "trial_failed", "trial_exited", "trial_refused"}
+)
+"""Frames that are ours, not Jupyter's messages."""
+
 REFUSED: Final = (
     "The seal of the trial refused something: a trial cannot write, delete, connect, signal, or "
     "start programs. To do that, run the code itself, with trial=false."
@@ -158,7 +163,7 @@ class Trial:
             if fault is None and "trial_sealed" not in self._told and not self._ended:
                 fault = self._told.get("trial_refused", {}).get("reason", "the copy did not answer")
             run.ends()
-            return self._outcome(), fault
+            return await asyncio.to_thread(self._outcome), fault
         finally:
             self.end()
             self._ends.close()
@@ -252,7 +257,7 @@ class Trial:
             return False
         for message in key.data.feed(data):
             msg_type = message.header.msg_type
-            if msg_type.startswith("trial_"):
+            if msg_type in TOLD:
                 self._told.setdefault(msg_type, message.content)  # the first is ours for certain
             else:
                 self._connection.feed_trial(self._run, message)

@@ -26,7 +26,7 @@ SECRET = "s3cret-in-environment"
 
 USERS = """
 import asyncio, gc, json, logging, mmap, multiprocessing.shared_memory, os, queue, select, socket
-import sqlite3, tempfile, threading, ctypes, weakref, random
+import sqlite3, tempfile, threading, ctypes, weakref, random, signal
 import numpy
 outside = {outside!r}
 users_file = open(outside + "/users.txt", "w"); users_file.write("begun "); users_file.flush()
@@ -65,6 +65,12 @@ async def tick():
         await asyncio.sleep(0.01)
 users_task = asyncio.create_task(tick())
 random.seed(7); numpy.random.seed(7)
+def users_hook(): users_events.append("a fork")
+os.register_at_fork(
+    before=users_hook, after_in_parent=users_hook,
+    after_in_child=lambda: open(outside + "/hook.txt", "w").close(),
+)
+signal.signal(signal.SIGCHLD, lambda *_: users_events.append("a child"))
 def drained(read):
     try: return read() not in (b"", None)
     except (BlockingIOError, OSError): return False
@@ -88,7 +94,7 @@ def users_state():
         task=users_task.done(), gc=gc.isenabled(), cwd=os.getcwd(),
         temp=tempfile.gettempdir(), token=os.environ.get("MY_API_TOKEN"),
         stdout=type(sys.stdout).__module__ + str("write" in vars(sys.stdout)),
-        handlers=[str(signal.getsignal(n)) for n in (2, 14, 15, 17)],
+        handlers=[str(signal.getsignal(n)) for n in (2, 14, 15)],
         mask=sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))),
     ))
 import signal, sys
