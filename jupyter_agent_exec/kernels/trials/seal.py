@@ -115,14 +115,14 @@ CALLS = {
     "x86_64": (
         "0-1 3-15 17-28 32-40 45 47-48 51-52 55 60-61 63 74-75 77-89 95-100 102 104 107-108 110-111"
         " 115 118 120-121 124-125 127-128 130-131 137-138 140 143 145-147 149-150 158 186 191-196"
-        " 201-202 204 213 217-219 221 228-233 237-239 247 258 262-267 269-271 273-275 281 283-287"
-        " 290-293 295-296 309 316 318 324 326-328 332 334 436 439 441 449"
+        " 201 204 213 217-219 221 228-233 237-239 247 258 262-267 269-271 273-275 281 283-287"
+        " 290-293 295-296 309 316 318 324 326-328 332 334 439 441"
     ),
     "aarch64": (
-        "8-13 17 19-24 34-38 43-44 46-50 57 59 61-73 76 78-80 82-83 85-87 90 93-96 98-103 113-115"
+        "8-13 17 19-24 34-38 43-44 46-50 57 59 61-73 76 78-80 82-83 85-87 90 93-96 99-103 113-115"
         " 120-121 123-126 128 132-137 139 141 148 150 153 155-156 158 160 163 165-166 168-169"
         " 172-179 204-205 207 209-210 212 214-216 222-223 226-229 232-233 235-237 260 276 278 283"
-        " 285-287 291 293 436 439 441 449"
+        " 285-287 291 293 439 441"
     ),
 }
 
@@ -134,9 +134,11 @@ SOME_CALLS = {
     "clone": (56, 220),
     "fcntl": (72, 25),
     "prctl": (157, 167),
+    "futex": (202, 98),
     "sched_setaffinity": (203, 122),
     "openat": (257, 56),
     "prlimit64": (302, 261),
+    "close_range": (436, 436),
 }
 CLONE3, OPENAT2 = 435, 437
 """Their arguments are in memory, where a filter cannot see them. Libraries do without them."""
@@ -149,6 +151,11 @@ FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
 send a signal to another process; not leases."""
 IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """`TCGETS`, `TIOCGWINSZ`, `FIONREAD`, `FIONBIO`, `FIONCLEX`, `FIOCLEX`."""
+FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = 128, 256
+SHARED_FUTEXES = {0: errno.EAGAIN, 9: errno.EAGAIN, 1: 0, 10: 0}
+"""What `FUTEX_WAIT`, `FUTEX_WAKE` and their variants with a bitset return if they are not private,
+so that nobody else waits there: there is something to look at, and nobody was woken. The C library
+waits so for the end of a thread."""
 PRCTLS = (15, 16)
 """`PR_SET_NAME`, `PR_GET_NAME`."""
 
@@ -542,6 +549,21 @@ def conditions(name: str) -> list[Instruction]:
         return both_zero(2)
     if name == "sched_setaffinity":  # of itself
         return [load_argument(0), *among([0])]
+    if name == "futex":  # others would wait for a shared one, or be woken
+        private = [(ANY_BIT, 0, 1, FUTEX_PRIVATE), (RETURN, 0, 0, RETURN_ALLOW)]
+        shared = [
+            each
+            for operation, error in SHARED_FUTEXES.items()
+            for each in ((EQUAL, 0, 1, operation), refuse(error))
+        ]
+        return [
+            load_argument(1),
+            *private,
+            (AND, 0, 0, ~FUTEX_CLOCK_REALTIME & 0xFFFFFFFF),
+            *shared,
+        ]
+    if name == "close_range":  # without CLOSE_RANGE_UNSHARE
+        return [load_argument(2), *among([0, 4])]
     if name == "prctl":
         return [load_argument(0), *among(PRCTLS)]
     return [load_argument(1), *among(FCNTLS if name == "fcntl" else IOCTLS)]

@@ -327,6 +327,22 @@ PROCESSES: dict[str, str] = {
         "must_fail(call(311, 271, %(kernel)r, 0, 0, 0, 0, 0), 'process_vm_writev')"
     ),
     "process_madvise": "must_fail(call(440, 440, 3, 0, 0, 4, 0), 'process_madvise')",
+    "move who waits for a shared futex": """
+        words = (ctypes.c_int * 2)()
+        must_fail(call(202, 98, words, 3, 1, 1, ctypes.byref(words, 4), 0), "REQUEUE")
+        must_fail(call(202, 98, words, 4, 1, 1, ctypes.byref(words, 4), 0), "CMP_REQUEUE")
+    """,
+    "wake who waits for a shared futex": """
+        words = (ctypes.c_int * 2)()
+        must_fail(call(202, 98, words, 5, 1, 1, ctypes.byref(words, 4), 0), "WAKE_OP")
+    """,
+    "take a lock that is a shared futex": "must_fail(call(202, 98, (ctypes.c_int * 1)(), 8), 'PI')",
+    "wait for several futexes": "must_fail(call(449, 449, bytes(24), 1, 0, 0, 0), 'futex_waitv')",
+    "wait for a shared futex": """
+        word = (ctypes.c_int * 1)(7)
+        if call(202, 98, word, 0, 7, bytes(16)) != -1 or ctypes.get_errno() != 11: leak("a wait")
+    """,
+    "descriptors of a thread's own": "must_fail(call(436, 436, 9999, 9999, 2), 'close_range')",
     "kcmp": "must_fail(call(312, 272, %(kernel)r, %(kernel)r, 0, 0, 0), 'kcmp')",
     "change the kernel's priority": "os.setpriority(os.PRIO_PROCESS, %(kernel)r, 19)",
     "change the kernel's processors": "os.sched_setaffinity(%(kernel)r, {0})",
