@@ -283,7 +283,8 @@ def _next_steps(record: ExecutionRecord, is_own: IsOwn, lab_url: str | None) -> 
         return [f"{answer}, stop ends it; leave a password to the user"]
     if record.status == "running":
         return [f"It goes on; do not send it again. {wait}"]
-    trial = ["It was a trial: the kernel is as it was"] if record.trial else []
+    about = "It was a trial: it saw all of the kernel's memory, and the kernel is as it was"
+    trial = [about] if record.trial else []
     return [*trial, *_left_out(record), *_installs(record.source)]
 
 

@@ -3,7 +3,7 @@
 The copy may compute, read some folders, and write in a private folder. Landlock decides about
 files, and a filter about system calls: only those in `CALLS` are let through, so that a call that
 Linux gets later is refused. What the copy inherited is taken away before: descriptors, memory that
-it shares with other processes or files, secrets in its environment.
+it shares with other processes or files, nearly all of its environment.
 
 The watcher opens what the copy reads: Landlock does not tell a pipe or a device from a file, and
 opening one can be seen at its other end. The watcher is sealed as to files like the copy.
@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import itertools
 import os
 import re
 import socket
@@ -73,11 +74,12 @@ MOST_SHARED_BYTES = 1 << 30
 SCRATCH = "size=64m,nr_inodes=8192,mode=700"
 """What the copy may write: in bytes, and in files and folders. It is memory."""
 
-SECRET = re.compile(
-    r"(?i)^(jupyter|jpy_)|token|secret|passw|pwd$|key|credential|auth|cookie|private|dsn|session"
+KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|PYTHON\w+|MPL\w+|CUDA\w+"
+    r"|\w+_NUM_THREADS|LD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_PREFIX|XDG_\w+|PROJ_\w+|GDAL_DATA"
 )
-"""Names of variables in the environment that the copy does not get."""
-SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@")
+"""Names of the variables in the environment that the copy gets: code and libraries need them, and
+no secret is kept in them. Which of the others are secret, nobody knows."""
 
 MACHINE_FILES = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version"),
@@ -182,7 +184,7 @@ def seal(plan: dict[str, Any], keep: Collection[int], watcher: socket.socket) ->
         Where the watcher is told what to listen to, and says that it does. It is closed.
     """
     blank_descriptors({*keep, watcher.fileno()})
-    drop_secrets()
+    clear_environment()
     bound_resources(plan["memory_bytes"])
     abi = restrict_files(plan, own_files(os.getpid()))
     listener = filter_calls(told_of(), NEW_LISTENER)
@@ -283,18 +285,24 @@ def copy_memory(start: int, size: int, protection: int) -> None:
     check(libc.mprotect(start, size, protection), "copy shared memory")
 
 
-def drop_secrets() -> None:
-    """Remove what looks secret from the environment, also from the process's first one."""
-    for name, value in list(os.environ.items()):
-        if SECRET.search(name) or SECRET_VALUE.search(value):
-            del os.environ[name]
+def clear_environment() -> None:
+    """Remove all but some variables from the environment, and overwrite where they were."""
+    kept = {name: os.environ[name] for name in os.environ if KEPT.fullmatch(name)}
+    for value in os.environb._data.values():  # type: ignore[attr-defined]
+        if len(value) > 1:  # Python has shorter ones once
+            ctypes.memset(id(value) + bytes.__basicsize__ - 1, 0, len(value))
+    pointers = ctypes.POINTER(ctypes.c_void_p).in_dll(libc, "environ")
+    for index in itertools.count():
+        if not (address := pointers[index]):
+            break
+        ctypes.memset(address, 0, libc.strlen(ctypes.c_void_p(address)))
     with open("/proc/self/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     start, end = int(fields[47]), int(fields[48])
-    for entry in ctypes.string_at(start, end - start).split(b"\0"):
-        if os.fsdecode(entry.partition(b"=")[0]) not in os.environ:
-            ctypes.memset(start, 0, len(entry))
-        start += len(entry) + 1
+    libc.clearenv()
+    os.environb._data.clear()  # type: ignore[attr-defined]
+    ctypes.memset(start, 0, end - start)
+    os.environ.update(kept)
 
 
 # -- resources -------------------------------------------------------------------------------------

@@ -208,6 +208,19 @@ READS: dict[str, str] = {
         if b"s3cret-in-environment" in open("/proc/self/environ", "rb").read():
             leak("the environment")
     """,
+    "read a secret that has no telling name": """
+        names = "DB_PASS", "DATABASE_URL", "CHAT_WEBHOOK_URL", "PAT", "DSN"
+        import posix
+        [leak(name) for name in names if name in os.environ or name.encode() in posix.environ]
+        if os.environ.get("MY_SETTING") or os.getenv("MY_SETTING"): leak("what is set later")
+    """,
+    "read a secret where the environment was": """
+        secret = bytes(reversed(b"tnemnorivne-ni-t3rc3s"))
+        for line in open("/proc/self/maps"):
+            if "[stack]" in line:
+                start, end = (int(each, 16) for each in line.split()[0].split("-"))
+                if secret in ctypes.string_at(start, end - start): leak("the environment")
+    """,
     "read a secret with getenv": """
         libc.getenv.restype = ctypes.c_char_p
         if libc.getenv(b"MY_API_TOKEN"): leak("the environment")

@@ -23,6 +23,7 @@ from tests.real_server import real_server
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="trials need Linux")
 
 SECRET = "s3cret-in-environment"
+NAMES = ("MY_API_TOKEN", "DB_PASS", "DATABASE_URL", "CHAT_WEBHOOK_URL", "PAT", "DSN")
 
 USERS = """
 import asyncio, gc, json, logging, mmap, multiprocessing.shared_memory, os, queue, select, socket
@@ -57,6 +58,7 @@ class Finalized:
         open(path, "w").close()
 users_finalized = Finalized()
 users_folder_finalizer = tempfile.TemporaryDirectory(dir=outside)
+os.environ["MY_SETTING"] = "set later"
 users_ticks = 0
 async def tick():
     global users_ticks
@@ -169,7 +171,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     unix = listening(socket.AF_UNIX, socket.SOCK_STREAM, unix_path)
     dgram = listening(socket.AF_UNIX, socket.SOCK_DGRAM, unix_path + ".dgram")
     abstract = listening(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + unix_path)
-    with real_server(folder, environ={"MY_API_TOKEN": SECRET}) as server:
+    with real_server(folder, environ=dict.fromkeys(NAMES, SECRET)) as server:
         hidden = server.root_dir / ".secret"
         hidden.mkdir()
         (hidden / "key").write_text("a key")
@@ -238,6 +240,7 @@ HARMLESS = (
     *("network: a TCP socket", "network: a UDP socket", "network: a Unix socket"),
     *("network: an abstract socket", "network: raw socketpair"),
     *("inherited: a pipe", "inherited: anonymous shared memory", "inherited: a numpy memmap"),
+    *("reads: read a secret that has no telling name"),
     *("reads: read a pipe", "reads: raw open of a pipe", "reads: list the network's files"),
     *("inherited: an open file", "inherited: a database", "inherited: a thread of the kernel"),
 )
