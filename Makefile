@@ -138,7 +138,7 @@ wire: .make/tools .make/node_modules ## generate the TypeScript types of request
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
 
-fuzz: .make/tools .make/lab ## test kernel messages and all routes with many new examples; takes long; FUZZ_EXAMPLES sets how many
+fuzz: .make/tools .make/lab ## test kernel messages, all routes and the seal of trials with many new examples; takes long; FUZZ_EXAMPLES sets how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
 
 check: check-python check-lab ## check formatting, lints, types, layers, spelling

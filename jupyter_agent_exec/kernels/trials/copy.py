@@ -141,20 +141,23 @@ def spare_handler(child: int) -> None:
 
     def handler(number: int, frame: Any) -> None:
         nonlocal is_over
-        if not is_over:
-            with contextlib.suppress(ChildProcessError):  # it is reaped
-                if os.waitpid(child, os.WNOHANG)[0] == 0:
-                    return theirs(number, frame)
+        if not is_over and waits(os.P_PID, child, 0):
             is_over = True
             if signal.getsignal(signal.SIGCHLD) is handler:
                 signal.signal(signal.SIGCHLD, theirs)
-            with contextlib.suppress(ChildProcessError):  # there are no others
-                if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                    return theirs(number, frame)
-            return None
-        return theirs(number, frame)
+            if not waits(os.P_ALL, 0, os.WNOWAIT, gone=False):
+                return
+        theirs(number, frame)
 
     signal.signal(signal.SIGCHLD, handler)
+
+
+def waits(kind: int, id: int, flags: int, *, gone: bool = True) -> bool:
+    """Return whether a child has ended and waits to be reaped, or `gone` if there is none."""
+    try:
+        return os.waitid(kind, id, os.WEXITED | os.WNOHANG | flags) is not None
+    except ChildProcessError:
+        return gone
 
 
 def reap(child: int) -> None:

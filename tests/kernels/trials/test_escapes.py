@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jupyter_agent_exec.client import AgentExecClient, Session
+from tests.fuzzing import examples
 from tests.kernels.trials.attempts import ALONE, ATTEMPTS, PRELUDE, TOGETHER, together
 from tests.real_server import real_server
 
@@ -115,8 +118,8 @@ class World:
     listeners: tuple[socket.socket, ...]
     pipe: int
 
-    def attempt(self, source: str) -> Any:
-        return self.session.run(PRELUDE % self.names + source, trial=True, timeout=60)
+    def attempt(self, source: str, timeout: float = 60) -> Any:
+        return self.session.run(PRELUDE % self.names + source, trial=True, timeout=timeout)
 
     def marks(self) -> list[Any]:
         """Return what can be seen from outside: files, and what reached a socket."""
@@ -240,7 +243,7 @@ HARMLESS = (
     *("network: a TCP socket", "network: a UDP socket", "network: a Unix socket"),
     *("network: an abstract socket", "network: raw socketpair"),
     *("inherited: a pipe", "inherited: anonymous shared memory", "inherited: a numpy memmap"),
-    *("reads: read a secret that has no telling name"),
+    "reads: read a secret that has no telling name",
     *("reads: read a pipe", "reads: raw open of a pipe", "reads: list the network's files"),
     *("inherited: an open file", "inherited: a database", "inherited: a thread of the kernel"),
 )
@@ -252,3 +255,34 @@ def test_the_same_attempts_leave_marks_outside_of_a_trial(world: World, name: st
     marks, users = world.marks(), world.state()
     ran = world.session.run((PRELUDE + ATTEMPTS[name]) % world.names)
     assert "LEAK" in ran.text or world.marks() != marks or world.state() != users
+
+
+ARGUMENTS = ("kept", "new", "pipe", "folder", "zeros", "words", "kernel", "myself", "far", 1 << 40)
+CALLS = """
+import ctypes
+given = dict(
+    kept=kept, new=new, pipe=%(pipe)r.encode(), folder=here, kernel=%(kernel)r, myself=os.getpid(),
+    zeros=ctypes.create_string_buffer(4096), far=2 ** 63 - 1,
+    words=(ctypes.c_long * 64)(*range(64)),
+)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)  # no call waits for longer
+for number, arguments in {calls}:
+    call(number, number, *[given.get(each, each) for each in arguments])
+"""
+calls = st.tuples(
+    st.one_of(st.integers(0, 470), st.sampled_from([2, 16, 56, 72, 157, 202, 257, 302, 436, 437])),
+    st.lists(st.one_of(st.sampled_from(ARGUMENTS), st.integers(-100, 300)), min_size=6, max_size=6),
+)
+
+
+@examples(short=3)
+@given(calls=st.lists(calls, min_size=30, max_size=60))
+def test_no_system_calls_get_out(world: World, calls: list[Any]) -> None:
+    marks, users = world.marks(), world.state()
+    source = CALLS % world.names
+    tried = world.attempt(source.replace("{calls}", repr(calls)), timeout=3)
+    assert tried.status in ("ok", "error", "timed_out")
+    assert world.marks() == marks
+    assert world.state() == users
+    os.kill(world.kernel, 0)
