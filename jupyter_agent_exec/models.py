@@ -431,8 +431,18 @@ class ExecutionKernel(Answer, frozen=True, kw_only=True):
     reason: RestartReason | None
 
 
+class VariableState(Answer, frozen=True, kw_only=True):
+    """What a variable was before it was changed or removed."""
+
+    type: str
+    """Qualified name of its type."""
+    shape: list[int] | None = None
+    length: int | None = None
+    preview: str | None = None
+
+
 class VariableChange(Answer, frozen=True, kw_only=True):
-    """A variable that an execution added, changed or removed, as far as a cheap check can see."""
+    """A variable that an execution added, changed or removed."""
 
     name: str
     change: Literal["added", "changed", "removed"]
@@ -444,6 +454,8 @@ class VariableChange(Answer, frozen=True, kw_only=True):
     """Length of a string or a collection."""
     preview: str | None = None
     """The value, or its start. Only simple values have one."""
+    before: VariableState | None = None
+    """What it was; null for a new one, or if unknown."""
 
 
 class Changes(Answer, frozen=True, kw_only=True):
@@ -452,6 +464,8 @@ class Changes(Answer, frozen=True, kw_only=True):
     variables: list[VariableChange] = field(default_factory=list)
     more_variables: int = 0
     """How many changed variables are not listed."""
+    not_compared: int = 0
+    """How many variables show no change, but were not read whole, so it may have been missed."""
 
 
 class LeftOut(Answer, frozen=True, kw_only=True):

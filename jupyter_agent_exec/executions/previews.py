@@ -134,7 +134,7 @@ def _preview(outcome: ExecuteOutcome, timeout: float | None) -> Preview:
         outputs=inert(outcome.outputs)[0],
         omitted=outcome.omitted,
         error=outcome.error,
-        changes=None if outcome.variables is None else outcome.variables.told,
+        changes=outcome.variables,
         seal=outcome.seal,
     )
 

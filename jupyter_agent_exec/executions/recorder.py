@@ -158,7 +158,7 @@ class Recorder:
         values = ended.values or _not_evaluated(execution, NOT_APPROVED)
         changes = evaluated = None
         if ended.variables is not None:
-            changes = Payload.of(ended.variables.encode(), is_redacted=True)
+            changes = Payload.of(msgspec.json.encode(ended.variables), is_redacted=True)
         if values is not None:
             evaluated = Payload.of(msgspec.json.encode(values), is_redacted=True)
         widgets, states = self._widget_states(ended, execution.spec.max_output_bytes)
@@ -194,7 +194,7 @@ class Recorder:
             after_finished(execution.record(ended.outputs), entry),
             error=ended.error,
             values=values,
-            changes=None if ended.variables is None else ended.variables.told,
+            changes=ended.variables,
             widget_texts=states.texts,
         )
         text = None if spilled is None else spilled.payload

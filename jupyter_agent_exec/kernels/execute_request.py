@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ..models import ExecutionError, Omitted, OutputChange, Seal, Value
+from ..models import Changes, ExecutionError, Omitted, OutputChange, Seal, Value
 from ..text.model_text import TextSink
 from ..types import ExecutionId, Output
 from .channels import NotSent
@@ -27,7 +27,6 @@ from .messages import Header, Message
 from .nbformat_outputs import payloads_in
 from .outputs import LateOutputs, Outputs
 from .variables import (
-    VariableChanges,
     VariableTracker,
     lacks_our_code,
     value_expressions,
@@ -87,7 +86,7 @@ class ExecuteOutcome:
     """Whether the code asked the kernel to exit."""
     aborted: bool
     """Whether the kernel did not run it, because a cell ahead of it had failed."""
-    variables: VariableChanges | None
+    variables: Changes | None
     """How it changed the kernel's variables; None if unknown."""
     values: dict[str, Value] | None
     """The values of the expressions in the request; None if it had none."""
@@ -159,7 +158,7 @@ class ExecuteRequest:
     """Whether cells of others were ahead of it in the kernel's own queue."""
     is_sent: bool = False
     ended_at: datetime | None = None
-    variables: VariableChanges | None = None
+    variables: Changes | None = None
     """How it changed the kernel's variables; None while unknown."""
     _clock: float = 0.0
     """When it started, by `time.monotonic`."""

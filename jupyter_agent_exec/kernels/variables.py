@@ -1,6 +1,6 @@
 """A kernel's variables: changes by an execution, and values of expressions. Pure.
 
-The listing of variables, and the expressions to evaluate, are sent as `user_expressions` of an
+The look at variables, and the expressions to evaluate, are sent as `user_expressions` of an
 `execute_request`. The kernel evaluates them when the code has ended without an error. They call
 code that stays in the kernel (`in_kernel/resident.py`).
 """
@@ -9,78 +9,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from ..models import Changes, Value, VariableChange
+from ..models import Changes, Value
 from ..types import ExecutionId
 from .in_kernel.expression import is_ipython, resident_call
-from .in_kernel.resident import TARGET, VALUES_SOURCE, VARIABLES_SOURCE
+from .in_kernel.resident import MOST_CHANGES, TARGET, VALUES_SOURCE, VARIABLES_SOURCE
 from .messages import Header
 from .nbformat_outputs import payloads_in
 
 _SOURCES: Final = (VARIABLES_SOURCE, VALUES_SOURCE)
 
-MOST_CHANGES = 200
+LOOK_PARTS: Final = 4_000
+"""How many parts of values a look at the variables may read: some milliseconds."""
+TRIAL_PARTS: Final = 1_000_000
+"""The same in a trial, for each second that it may run."""
+MOST_TRIAL_PARTS: Final = 400_000
+
+_decode_changes = msgspec.json.Decoder(Changes | None).decode
 
 
-class Variable(NamedTuple):
-    """A variable, as far as it can be described quickly and without running its code."""
+def changes_in(reply: dict[str, Any] | None) -> tuple[Changes | None, bool]:
+    """Return what an `execute_reply` says of changes, and whether the variables were looked at.
 
-    name: str
-    type: str
-    shape: list[int] | None
-    length: int | None
-    preview: str | None
-    print: int
-    """A fingerprint that shows whether it has changed, within the same kernel."""
-
-
-class Variables(NamedTuple):
-    """A listing of the kernel's variables."""
-
-    total: int
-    """The number of all variables."""
-    newest: dict[str, Variable]
-    """The listed variables, newest first."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether all variables are listed."""
-        return len(self.newest) == self.total
-
-
-class VariableChanges(NamedTuple):
-    """The changes between two listings of variables."""
-
-    changes: list[VariableChange]
-    more: int
-
-    @property
-    def told(self) -> Changes:
-        """The changes as the model for an execution."""
-        return Changes(variables=self.changes, more_variables=self.more)
-
-    def encode(self) -> bytes:
-        """Return the changes as JSON for the record."""
-        return msgspec.json.encode({"variables": self.changes, "more_variables": self.more})
-
-
-_decode_variables = msgspec.json.Decoder(tuple[int, list[Variable]]).decode
-
-
-def variables_in(reply: dict[str, Any] | None) -> Variables | None:
-    """Return the variables in an `execute_reply`; None if it has none."""
+    At the first look in a kernel's life, there is nothing to compare with.
+    """
     for item in payloads_in(reply):
         if item.get("source") != VARIABLES_SOURCE:
             continue
         try:
-            total, newest = _decode_variables(item["variables"])
+            changes = _decode_changes(item["variables"])
         except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
             continue  # user code in the kernel can write payloads too
-        return Variables(total, {variable.name: variable for variable in newest})
-    return None
+        if changes is None or len(changes.variables) <= MOST_CHANGES:
+            return changes, True
+    return None, False
 
 
 def lacks_our_code(reply: Mapping[str, Any] | None) -> bool:
@@ -92,50 +57,6 @@ def lacks_our_code(reply: Mapping[str, Any] | None) -> bool:
         and result.get("ename") == "KeyError"
         and result.get("evalue") == repr(TARGET)
         for result in results
-    )
-
-
-def differences(before: Variables, now: Variables) -> VariableChanges:
-    """Return the new, changed and removed variables, in the kernel's order, removed ones last.
-
-    A listing that is not whole has only the newest variables. If `before` is not whole, a variable
-    that it lacks is new only if it is newer than all variables that both list. If `now` is not
-    whole, variables that it lacks are not reported as removed.
-    """
-    added = set(_added(before, now))
-    changes = [
-        _change(variable, "added" if variable.name in added else "changed")
-        for variable in reversed(now.newest.values())
-        if variable.name in added or _differs(before.newest.get(variable.name), variable)
-    ]
-    gone = [name for name in reversed(before.newest) if name not in now.newest]
-    if now.whole:
-        changes += [VariableChange(name=name, change="removed", type=None) for name in gone]
-    unseen = now.total - before.total - len(added) + (len(gone) if now.whole else 0)
-    unseen = 0 if now.whole else max(0, unseen)
-    return VariableChanges(changes[-MOST_CHANGES:], max(0, len(changes) - MOST_CHANGES) + unseen)
-
-
-def _added(before: Variables, now: Variables) -> Iterable[str]:
-    for name in now.newest:
-        if name not in before.newest:
-            yield name
-        elif not before.whole:
-            return
-
-
-def _differs(before: Variable | None, now: Variable) -> bool:
-    return before is not None and before.print != now.print
-
-
-def _change(variable: Variable, change: Any) -> VariableChange:
-    return VariableChange(
-        name=variable.name,
-        change=change,
-        type=variable.type,
-        shape=variable.shape,
-        length=variable.length,
-        preview=variable.preview,
     )
 
 
@@ -154,23 +75,24 @@ _HARMLESS: Final = frozenset(
 
 
 class VariableTracker:
-    """The last known state of one kernel's variables."""
+    """Tells whose changes are those that one kernel finds between two looks at its variables."""
 
     def __init__(self) -> None:
-        self._known: Variables | None = None
+        self._is_known = False
 
     def overhear(self, parent: Header) -> None:
         """Record a request of others, which may have changed variables."""
         if parent.msg_type not in _HARMLESS:
-            self._known = None
+            self._is_known = False
 
-    def after(self, reply: dict[str, Any] | None) -> VariableChanges | None:
-        """Set the listing from after a run; return what the run changed, None if unknown.
+    def after(self, reply: dict[str, Any] | None) -> Changes | None:
+        """Return what a run changed; None if unknown.
 
         If the kernel did not answer, as after an error, the next run's changes are unknown, too.
         """
-        before, self._known = self._known, variables_in(reply)
-        return differences(before, self._known) if before and self._known else None
+        was_known = self._is_known
+        changes, self._is_known = changes_in(reply)
+        return changes if was_known else None
 
 
 def execution_of(msg_id: str) -> ExecutionId:
@@ -178,15 +100,17 @@ def execution_of(msg_id: str) -> ExecutionId:
     return ExecutionId(msg_id.partition(".")[0])
 
 
-def variable_expressions(kernel_info: dict[str, Any]) -> dict[str, str]:
-    """Return the `user_expressions` that list a kernel's variables; none if it is not IPython.
+def variable_expressions(kernel_info: dict[str, Any], parts: int = LOOK_PARTS) -> dict[str, str]:
+    """Return the `user_expressions` that look at a kernel's variables; none if it is not IPython.
 
     Parameters
     ----------
     kernel_info
         Content of its `kernel_info_reply`; empty if that is not known.
+    parts
+        How many parts of values to read.
     """
-    return {VARIABLES_SOURCE: resident_call("look")} if is_ipython(kernel_info) else {}
+    return {VARIABLES_SOURCE: resident_call("look", parts)} if is_ipython(kernel_info) else {}
 
 
 MOST_VALUES_BYTES: Final = 4_000_000

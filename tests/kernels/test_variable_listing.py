@@ -9,7 +9,7 @@ import pytest
 from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import variable_expressions
-from jupyter_agent_exec.models import VariableChange
+from jupyter_agent_exec.models import Changes, VariableChange
 from tests.kernels.kernel_server import AgentRun, KernelServer, kernel_server, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
@@ -31,7 +31,7 @@ class Looked:
     async def __call__(self, source: str) -> dict[str, VariableChange]:
         ended = await self.ended(source)
         assert ended.variables is not None, ended
-        return {change.name: change for change in ended.variables.changes}
+        return {change.name: change for change in ended.variables.variables}
 
 
 async def looked_at(server: KernelServer) -> Looked:
@@ -117,6 +117,26 @@ MUTATIONS = [
     ("x = pd.DataFrame({'a': [1, 2]})", "x.columns = ['z']"),
     ("x = pd.Series([1.0, 2.0])", "x[0] = 3"),
     ("x = object()", "x = object()"),
+    ("x = {'a': [[[[[1]]]]]}", "x['a'][0][0][0][0].append(2)"),
+    ("x = [[0] * 40 for _ in range(40)]", "x[39][39] = 1"),
+    ("x = [-1]", "x[0] = -2"),
+    ("x = 'a' * 100_000", "x = 'a' * 50_000 + 'b' * 50_000"),
+    ("x = np.zeros(100_000)", "x[50_001] = 1"),
+    ("x = np.array([None, {}])", "x[1]['a'] = 1"),
+    ("x = pd.DataFrame(np.zeros((2, 45)))", "x.iloc[1, 44] = 5"),
+    ("x = pd.DataFrame({'a': ['b', 'c']})", "x.loc[1, 'a'] = 'd'"),
+    ("x = pd.DataFrame({'a': [1]})", "x.index.name = 'z'"),
+    ("x = pd.Series([1, None], dtype='Int64')", "x[0] = 3"),
+    ("x = pd.Series(['a', 'b'], dtype='category')", "x[0] = 'b'"),
+    ("class A: pass\nx = A(); x.a = {'b': [1]}", "x.a['b'].append(2)"),
+    ("import collections; x = collections.deque([1])", "x.append(2)"),
+    ("x = collections.Counter('aab')", "x['b'] += 1"),
+    ("x = collections.namedtuple('N', 'a')([1])", "x.a.append(2)"),
+    ("import datetime; x = datetime.date(2020, 1, 1)", "del x; x = datetime.date(2021, 1, 1)"),
+    ("def x(): return 1", "del x\ndef x(): return 2"),
+    ("import math as x", "x = pd"),
+    ("x = 1", "x = True"),
+    ("x = 0.0", "x = -0.0"),
 ]
 
 
@@ -259,7 +279,8 @@ async def test_variables_go_with_del_and_with_reset() -> None:
             "a": "removed"
         }
         assert {name: told.change for name, told in (await looked("%reset -f")).items()} == {
-            "b": "removed"
+            "b": "removed",
+            "_private": "removed",
         }
         assert set(await looked("c = 1")) == {"c"}
 
@@ -313,19 +334,73 @@ async def test_of_very_many_variables_the_newest_are_told() -> None:
         many = "for n in range(5000): globals()[f'v{n}'] = n"
         ended = await looked.ended(many)
         assert ended.variables is not None
-        assert 0 < len(ended.variables.changes) <= 200
-        assert ended.variables.changes[-1].name == "v4999"
-        assert len(ended.variables.changes) + ended.variables.more == 5001
+        assert [change.name for change in ended.variables.variables] == [
+            f"v{n}" for n in range(4800, 5000)
+        ]
+        assert ended.variables.more_variables == 4801
         assert set(await looked("last = 1")) == {"last"}
         assert await looked("'nothing' + str()") == {}
+        told = await looked(
+            "base = 2; del v7; for_many = [globals().update({f'w{n}': n}) for n in range(300)]"
+        )
+        assert {"base", "v7", "w299"} < set(told), "what is new hides no change"
 
 
-async def test_so_much_is_read_of_a_nested_value_that_it_stays_quick() -> None:
+BEFORE_200 = """
+import math, pandas
+x0, kept = 0, pandas.DataFrame({"a": range(400), "b": "text"})
+def trusted(): return True
+for i in range(200): globals()[f"v{i}"] = i
+"""
+HARM = [
+    ("sales.drop(sales.index, inplace=True)", {"sales": ("changed", [400, 2], [0, 2])}),
+    ("sales['z'] = 1", {"sales": ("changed", [400, 2], [400, 3])}),
+    ("sales = None", {"sales": ("changed", [400, 2], None)}),
+    ("del sales", {"sales": ("removed", [400, 2], None)}),
+    ("tmp = 1; x0 = 'changed'", {"tmp": ("added", None, None), "x0": ("changed", None, None)}),
+    ("del math", {"math": ("removed", None, None)}),
+    ("import pandas as math", {"math": ("changed", None, None)}),
+    ("def trusted(): return False", {"trusted": ("changed", None, None)}),
+    ("print = None", {"print": ("added", None, None)}),
+    ("get_ipython = None", {"get_ipython": ("changed", None, None)}),
+    ("_hidden = kept", {"_hidden": ("added", None, [400, 2])}),
+]
+"""Code, and what is told of it: the change, and a table's shape before and after."""
+
+
+async def test_a_change_is_told_however_many_variables_there_are() -> None:
     async with kernel_server() as server:
         looked = await looked_at(server)
-        assert set(await looked("rows = [[0] * 40 for _ in range(40)]")) == {"rows"}
-        assert set(await looked("rows[0][0] = 1")) == {"rows"}
-        assert await looked("rows[39][39] = 1") == {}
+        await looked(BEFORE_200)
+        for source, expected in HARM:
+            await looked.ended("import math; sales = kept.copy(); x0 = 0; tmp = None; del tmp")
+            told = await looked(source)
+            assert {
+                name: (each.change, each.before and each.before.shape, each.shape)
+                for name, each in told.items()
+            } == expected, source
+            if source.startswith("tmp"):
+                was = told["x0"].before
+                assert (was and was.preview, told["x0"].preview) == ("0", "'changed'")
+
+
+LARGE = [
+    ("x = [[0] * 100 for _ in range(100)]", "x[99][99] = 1"),
+    ("x = np.zeros((3000, 3000))", "x[1501, 1501] = 1"),
+    ("x = {n: np.zeros((300, 300)) for n in range(9)}", "x[8][150, 150] = 1"),
+    ("import io; x = io.StringIO()", "x.write('more'); None"),
+]
+
+
+async def test_what_is_not_read_whole_is_counted() -> None:
+    async with kernel_server() as server:
+        looked = await looked_at(server)
+        await looked("import numpy as np")
+        for before, change in LARGE:
+            await looked(before)
+            ended = await looked.ended(change)
+            assert ended.variables == Changes(not_compared=1), before
+            assert set(await looked("x = None")) == {"x"}
 
 
 async def test_what_a_thread_prints_while_it_is_looked_at_is_the_executions() -> None:

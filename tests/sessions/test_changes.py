@@ -32,7 +32,9 @@ async def test_variables_are_told_at_once_and_from_the_record(agent: Agent, desk
     assert (told["type"], told["length"], told["preview"]) == ("list", 2, "['a', 'b']")
     assert (await agent.get(f"executions/{done['id']}")).json["changes"] == done["changes"]
     assert variables(await ran("x = 2\ndel names")) == [("changed", "x"), ("removed", "names")]
-    assert (await ran("x"))["changes"] == {"variables": [], "more_variables": 0}
+    assert (await ran("x"))["changes"] == {
+        "variables": [], "more_variables": 0, "not_compared": 0,
+    }  # fmt: skip
     failed = await ran("y = 3\n1 / 0")
     assert (failed["status"], failed["changes"]) == ("error", None)
     assert (await ran("z = 4"))["changes"] is None, "nobody knows which of the two added y"

@@ -37,7 +37,7 @@ def expression(files: tuple[str, ...], call: str) -> str:
     return f'{_BUILTINS}["exec"]({_source(files, call)!r}, {{}})'
 
 
-def resident_call(function: str, *arguments: str) -> str:
+def resident_call(function: str, *arguments: str | int) -> str:
     """Return an expression that calls a function of the code that stays in the kernel.
 
     It fails with a KeyError if the code is not there.

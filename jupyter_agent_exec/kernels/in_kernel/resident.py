@@ -15,23 +15,27 @@ well-known libraries. It compares values and types by identity, because a metacl
 `==` and `hash`. One exception: a table of such a library may hold an array of a type that a user
 wrote, and asks that for its `dtype` or `shape`.
 
-A look is quick rather than thorough. It identifies a large value by identity, size and a sample, so
-it may miss a change in the middle of the value.
+A look compares identity and type of every variable with those of the look before. What a variable
+holds is read too, as far as there is room: all of it, or else its size and a sample. What was not
+read whole, and shows no change, is counted as not compared.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from _thread import LockType, RLock
 from collections.abc import Iterator
 from contextlib import suppress
+from gc import get_referents
 from itertools import islice
 from json import dumps, loads
 from math import isfinite
 from reprlib import Repr
 from time import thread_time
-from types import FunctionType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+from weakref import ref
 
 TARGET = "jupyter_agent_exec"
 ANSWER = "agent_exec_told"
@@ -39,10 +43,15 @@ VARIABLES_SOURCE = "agent_exec"
 VALUES_SOURCE = "agent_exec_values"
 """Source names of the payloads in a reply."""
 
-MOST_NAMES = 1_000
-MOST_CHARACTERS = 60_000
-MOST_SECONDS = 0.002
-"""Seconds of processor time, so that a busy machine does not change the result."""
+MOST_CHANGES = 200
+PART_SECONDS = 5e-7
+"""Seconds of processor time for each part that there is room for."""
+PART_BYTES = 1_024
+"""Bytes of an array that are read as quickly as one part."""
+PIECE = 1 << 17
+"""Items of an array that are read at a time."""
+COLUMN_PARTS = 60
+"""How many parts are read as quickly as a column of a table is found."""
 PREVIEW = 80
 ITEMS = 40
 """The most items of a collection, or columns of a table, to read."""
@@ -74,6 +83,26 @@ BRACKETS = {
     id(frozenset): (frozenset, "frozenset({", "})"),
 }
 PLAIN = {id(kind) for kind in (int, float, bool, complex, str, bytes, type(None))}
+FIXED = {
+    id(kind)
+    for kind in (
+        *(BuiltinFunctionType, CodeType, FunctionType, LockType, RLock, ModuleType, range, ref),
+        *(slice, property, type(Ellipsis), type(NotImplemented)),
+    )
+}
+"""Types whose instances are compared by identity, for what they hold never changes, or is code."""
+OPEN = {*BRACKETS, *PLAIN, id(object)}
+"""Types that hold nothing that the garbage collector is not told, or never change."""
+FIXED_LIBRARIES = ("datetime", "decimal", "fractions", "pathlib", "pyarrow", "re", "uuid")
+FIXED_ENDS = {
+    "numpy": ("ufunc", "_ArrayFunctionDispatcher", "DType"),
+    "pandas": ("Index", "Dtype", "Timestamp", "Timedelta", "Period", "Interval", "NaTType"),
+}
+"""How the names of types end that are as fixed, by library."""
+SMALL = 1_000
+"""Characters of a text, or bits of a number, that is kept until the next look."""
+SET_OFTEN = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code|__\w+__")
+"""Variables that Python and IPython set."""
 SIZED = ((1 << 25, list), (1 << 26, tuple), (1 << 27, bytes), (1 << 28, str), (1 << 29, dict))
 """Flags of the classes that inherit from these types, and with them their length."""
 IS_A_CLASS = 1 << 31
@@ -92,6 +121,10 @@ flags_of = vars(type)["__flags__"].__get__
 module_of = vars(type)["__module__"].__get__
 qualname_of = vars(type)["__qualname__"].__get__
 mro_of = vars(type)["__mro__"].__get__
+namespace_of = vars(type)["__dict__"].__get__
+
+looks: list[dict[str, Any]] = []
+"""The last look, if there was one."""
 
 short = Repr()
 short.maxlevel = 6
@@ -136,10 +169,16 @@ def cut(text: Any, most: int) -> tuple[str, bool]:
 # -- arrays and tables -----------------------------------------------------------------------------
 
 
+def is_in_memory(array: Any) -> bool:
+    """Return whether a NumPy array is in memory for certain, and not on a disk."""
+    base = array.base
+    return base is None or (type(base) is type(array) and base.base is None)
+
+
 def sampled(array: Any) -> str:
     """Return the fingerprint of a NumPy array, from its memory, or from a part if it is large."""
-    base, sample = array.base, 0
-    if base is None or (type(base) is type(array) and base.base is None):  # else maybe on a disk
+    sample = 0
+    if is_in_memory(array):
         if array.nbytes <= WHOLE_BYTES:
             return f"{array.dtype.str} {hash(array.tobytes())}"
         sample = hash(array.flat[:: array.size // SAMPLES + 1].tobytes())
@@ -168,20 +207,41 @@ def dtypes_of(value: Any) -> list[Any]:
     return list(value.dtypes) if len(value.axes) > 1 else [value.dtype]
 
 
+def columns_of(value: Any, most: int | None) -> Iterator[Any]:
+    """Yield the columns of a table or a series of pandas: arrays of NumPy, or of pandas' own."""
+    columns = [(None, value)] if len(value.axes) == 1 else islice(value.items(), most)
+    for _, column in columns:
+        array = column.array
+        name = named(type(array))[1]
+        if name in ("NumpyExtensionArray", "PandasArray"):
+            yield array.to_numpy()
+        elif name in ("DatetimeArray", "TimedeltaArray", "PeriodArray"):
+            yield array.asi8
+        else:
+            yield array
+
+
+def axes_of(value: Any) -> list[Any]:
+    """Return what tells the axes of a table or a series of pandas from others."""
+    named_as = [list(axis.names) for axis in value.axes]
+    return [
+        *map(id, value.axes),
+        *(
+            plain(x, type(x))[1] if id(type(x)) in PLAIN else id(x)
+            for each in named_as
+            for x in each
+        ),
+    ]
+
+
 def pandas_table(value: Any) -> tuple[Any, str]:
     """Return the shape and the fingerprint of a table or a series of pandas."""
-    parts: list[Any] = [id(axis) for axis in value.axes]
+    parts = axes_of(value)
     if has_known(dtypes_of(value)):
-        columns = [(None, value)] if len(value.axes) == 1 else islice(value.items(), ITEMS)
-        for _, column in columns:
-            array = column.array
-            name = named(type(array))[1]
-            if name in ("NumpyExtensionArray", "PandasArray"):
-                parts.append(sampled(array.to_numpy()))
-            elif name in ("DatetimeArray", "TimedeltaArray", "PeriodArray"):
-                parts.append(sampled(array.asi8))
-            else:
-                parts.append(id(array))
+        parts += [
+            sampled(array) if table_type(type(array))[0] == "numpy" else id(array)
+            for array in columns_of(value, ITEMS)
+        ]
     sizes = [size_of(axis) for axis in value.axes]
     return (None if None in sizes else sizes), f"{parts}"
 
@@ -231,9 +291,10 @@ def plain(value: Any, kind: Any) -> tuple[str | None, str]:
         shown, size = repr(value[: PREVIEW + 1]), len(value)
         if size <= PREVIEW:
             return shown, shown
-        return shown, f"{size} {hash(value) if size <= 50_000 else id(value)}"
+        sample = value if size <= 50_000 else value[:: size // SAMPLES]
+        return shown, f"{size} {hash(sample)}"
     if kind is int and value.bit_length() > 400:
-        return None, f"{value.bit_length()} {id(value)}"
+        return None, f"{value.bit_length()} {hash(value)}"
     shown = repr(value)
     return shown, shown
 
@@ -282,12 +343,16 @@ def collected(value: Any, kind: Any, depth: int, parts: list[int]) -> tuple[str,
     return f"{opening}{shown}{closing}", ",".join(known)
 
 
+def type_text(kind: Any) -> str:
+    """Return the qualified name of a class."""
+    module, name = named(kind)
+    return cut(name if module in ("builtins", "__main__") else f"{module}.{name}", 200)[0]
+
+
 def described(name: str, value: Any) -> list[Any]:
     """Return a variable's name, type, shape, length and preview, and its value's fingerprint."""
     kind = type(value)
-    module, qualname = named(kind)
-    type_name = qualname if module in ("builtins", "__main__") else f"{module}.{qualname}"
-    type_name = cut(type_name, 200)[0]
+    type_name = type_text(kind)
     shape, length, preview, known = None, None, None, f"{id(value)}"
     try:
         if id(kind) in PLAIN:
@@ -332,20 +397,256 @@ def user_variables() -> list[tuple[str, Any]] | None:
     ]
 
 
-def look() -> None:
-    """Add the variables to the reply, newest first."""
-    names = user_variables()
-    if names is None:
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def is_fixed(kind: Any) -> bool:
+    """Return whether instances of a class are compared by identity, as classes themselves are."""
+    if id(kind) in FIXED or flags_of(kind) & IS_A_CLASS:
+        return True
+    module, name = named(kind)
+    library = module.partition(".")[0]
+    return library in FIXED_LIBRARIES or name.endswith(FIXED_ENDS.get(library, "?"))
+
+
+def is_python(kind: Any) -> bool:
+    """Return whether a class, or one that it inherits from, was written in Python."""
+    spaces = [namespace_of(base) for base in mro_of(kind)]
+    return any("__slots__" in space or "__weakref__" in space for space in spaces)
+
+
+def is_open(kind: Any) -> bool:
+    """Return whether the garbage collector is told all that an instance of a class holds.
+
+    It is, unless code in C keeps something of its own.
+    """
+    module, name = named(kind)
+    is_array = module.partition(".")[0] == "pandas" and name.endswith(("Array", "Categorical"))
+    return is_array or all(
+        id(base) in OPEN or named(base)[0] == "collections" or is_python(base)
+        for base in mro_of(kind)
+    )
+
+
+def held_by(value: Any, kind: Any, room: int) -> tuple[str, Any, int, bool]:
+    """Return a value's own fingerprint, what it holds, the parts that this took, and if it is all.
+
+    Raise TooLarge if it holds more than there is room for.
+    """
+    library, _ = table_type(kind)
+    if id(kind) in BRACKETS:
+        if len(value) > room:
+            raise TooLarge
+        items = dict.items(value) if kind is dict else ()
+        return f"{len(value)}", [part for item in items for part in item] or list(value), 0, True
+    if library == "numpy":
+        size = value.size if value.dtype.hasobject else value.nbytes // PART_BYTES
+        if size > room:
+            raise TooLarge
+        flat, known = value.ravel(order="K"), f"{value.dtype.str} {value.shape}"
+        if value.dtype.hasobject:
+            return known, flat.tolist(), 0, True
+        if is_in_memory(value):
+            pieces = range(0, flat.size, 1 << 17)
+            return (
+                f"{known} {[hash(flat[n:][: 1 << 17].tobytes()) for n in pieces]}",
+                (),
+                size,
+                True,
+            )
+    elif library == "pandas":
+        known, dtypes = f"{axes_of(value)}", dtypes_of(value)
+        size = (len(dtypes) + 1) * COLUMN_PARTS
+        if size > room:
+            raise TooLarge
+        if has_known(dtypes):
+            return known, list(columns_of(value, None)), size, True
+    elif is_fixed(kind):
+        return f"{id(value)}", (), 0, True
+    elif is_number(kind):
+        return repr(value), (), 0, True
+    elif is_open(kind):
+        return f"{id(value)}", get_referents(value), 0, True
+    return f"{id(value)}", (), 0, False
+
+
+def read(value: Any, room: list[int]) -> tuple[int, bool] | None:
+    """Return the fingerprint of all that a value holds, and whether all of it could be seen.
+
+    Take from `room` how many parts were read. Return None if they are more than half of it.
+    """
+    known, is_all, waiting, left = 0, True, [value], room[0] // 2
+    room[0] -= left
+    met: dict[int, Any] = {}
+    try:
+        while waiting:
+            part = waiting.pop()
+            kind = type(part)
+            left -= 1
+            if id(kind) in PLAIN:
+                known = hash((known, id(kind), plain(part, kind)[1]))
+            elif id(part) in met:
+                known = hash((known, met[id(part)][0]))
+            else:
+                met[id(part)] = len(met), part  # it has to live, else another gets its id
+                own, held, took, is_seen = held_by(part, kind, left - len(waiting))
+                known = hash((known, id(kind), own, len(held)))
+                is_all = is_all and is_seen
+                waiting += held
+                left -= took
+            if left < len(waiting):
+                raise TooLarge
+    except Exception:  # it is too large, or another thread changes it
+        return None
+    finally:
+        room[0] += max(0, left)
+    return known, is_all
+
+
+class Seen(NamedTuple):
+    """What is kept of a variable until the next look."""
+
+    kind: Any
+    """Its type; None if it is IPython's own."""
+    mark: Any = None
+    """The value if `is_kept`, else a weak reference to it, or its `id`."""
+    is_kept: bool = True
+    """Whether the value is small, and never changes."""
+    quick: int | None = None
+    """A fingerprint of its size and a sample; None if there was no room."""
+    whole: tuple[int, bool] | None = None
+    """What `read` returned."""
+    size: tuple[Any, ...] = (None, None, None)
+    """Its shape, length and preview, as far as they are known."""
+
+
+def seen(value: Any) -> Seen:
+    """Return what is kept of a variable, before what it holds is read."""
+    kind = type(value)
+    size = len(value) if kind is str or kind is bytes else 0
+    size = value.bit_length() if kind is int else size
+    is_small = id(kind) in PLAIN and size <= SMALL
+    if is_small or kind is range or named(kind)[0] in FIXED_LIBRARIES:
+        return Seen(kind, value)
+    try:
+        return Seen(kind, ref(value), is_kept=False)
+    except TypeError:
+        return Seen(kind, id(value), is_kept=False)
+
+
+def differs(before: Seen, now: Seen, value: Any) -> bool | None:
+    """Return whether a variable has changed; None if that was not read."""
+    kind, mark = now.kind, before.mark
+    if before.kind is not kind or before.is_kept is not now.is_kept:
+        return True
+    if now.is_kept:
+        is_plain = kind is not None and id(kind) in PLAIN
+        return mark is not now.mark and not (
+            is_plain and plain(mark, kind)[1] == plain(value, kind)[1]
+        )
+    is_same = mark() is value if type(mark) is ref else mark == id(value)
+    if before.whole and now.whole:
+        by_value = id(kind) in BRACKETS or table_type(kind)[0] in ("numpy", "pandas")
+        if before.whole != now.whole or not (is_same or by_value):
+            return True
+        return False if now.whole[1] else None
+    if not is_same or (None not in (before.quick, now.quick) and before.quick != now.quick):
+        return True
+    return False if id(kind) in PLAIN or is_fixed(kind) else None
+
+
+def namespace() -> tuple[dict[str, Any], set[str]]:
+    """Return all variables, and the names of those that are IPython's own.
+
+    Those that Python and IPython set by themselves are left out.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    values = {
+        name: value
+        for name, value in list(shell.user_ns.items())
+        if type(name) is str and (name[:1] != "_" or not SET_OFTEN.fullmatch(name))
+    }
+    hidden = shell.user_ns_hidden.items()
+    return values, {name for name, value in hidden if name in values and values[name] is value}
+
+
+def look(room: int) -> None:
+    """Add to the reply how the variables differ from those of the look before.
+
+    Parameters
+    ----------
+    room
+        How many parts of values may be read.
+    """
+    if type(sys.modules["IPython"].get_ipython().user_ns) is not dict:
         return
-    begun = thread_time()
-    variables: list[Any] = []
-    room = MOST_CHARACTERS
-    for name, value in reversed(names):
-        if len(variables) == MOST_NAMES or room < 0 or thread_time() - begun > MOST_SECONDS:
+    values, own = namespace()
+    before = looks[-1] if looks else {}
+    now: dict[str, Seen] = {}
+    for name, value in values.items():
+        was = before.get(name)
+        if not (was and was.is_kept and was.kind is type(value) and was.mark is value):
+            was = Seen(None) if name in own else seen(value)
+        now[name] = was
+    names = [name for name, each in now.items() if not (each.is_kept or is_fixed(each.kind))]
+    until = thread_time() + room * PART_SECONDS
+    for name in reversed(names):
+        if thread_time() > until:
             break
-        variables.append(described(name[:200], value))
-        room -= len(name) + 120 + len(variables[-1][1]) + len(variables[-1][4] or "")
-    tell(VARIABLES_SOURCE, variables=dumps([len(names), variables]))
+        *told, quick = described(name, values[name])
+        now[name] = now[name]._replace(quick=quick, size=tuple(told[2:]))
+    left, until = [room], until + room * PART_SECONDS
+    for name in reversed(names):
+        if thread_time() > until:
+            break
+        now[name] = now[name]._replace(whole=read(values[name], left))
+    tell(VARIABLES_SOURCE, variables=dumps(differences(before, now, values) if looks else None))
+    looks[:] = [now]
+
+
+def differences(
+    before: dict[str, Seen], now: dict[str, Seen], values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the added, changed and removed variables, in this order, and counts.
+
+    Of very many, the last are listed.
+    """
+    found = [("added", name) for name in now if name not in before]
+    verdicts = {
+        name: each is not before[name] and differs(before[name], each, values[name])
+        for name, each in now.items()
+        if name in before
+    }
+    found += [("changed", name) for name, verdict in verdicts.items() if verdict]
+    found += [("removed", name) for name in before if name not in now]
+    return {
+        "variables": [
+            {
+                "name": cut(name, 200)[0],
+                "change": change,
+                **(state(values[name]) if name in now else {"type": None}),
+                "before": was(before[name]) if name in before else None,
+            }
+            for change, name in found[-MOST_CHANGES:]
+        ],
+        "more_variables": max(0, len(found) - MOST_CHANGES),
+        "not_compared": sum(verdict is None for verdict in verdicts.values()),
+    }
+
+
+def state(value: Any) -> dict[str, Any]:
+    """Return a value's type, shape, length and preview."""
+    return dict(zip(("type", "shape", "length", "preview"), described("", value)[1:5]))  # noqa: B905
+
+
+def was(before: Seen) -> dict[str, Any] | None:
+    """Return what is known of a value that was seen before."""
+    if before.kind is None:
+        return None
+    if before.is_kept:
+        return state(before.mark)
+    shape, length, preview = before.size
+    return {"type": type_text(before.kind), "shape": shape, "length": length, "preview": preview}
 
 
 def tell(source: str, **payload: str) -> None:

@@ -417,7 +417,7 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
     shell.kernel._forward_input(allow_stdin=False)
     shell.system = shell.getoutput = start
     sys.dont_write_bytecode = True
-    before = listed(shell, plan["look"])
+    listed(shell, plan["look"])
     source, transformed, fault = plan["source"], plan["source"], None
     try:
         transformed = shell.transform_cell(source)
@@ -439,10 +439,10 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
         reply = {"ename": type(error).__name__, "evalue": str(error), "traceback": told}
         reply["status"] = "error"
     reply["payload"] = shell.payload_manager.read_payload()
-    after = listed(shell, plan["look"])
+    changes = listed(shell, plan["look"])
     if reply["status"] == "ok":
         reply["payload"] += listed(shell, plan["values"])
-    return {"reply": reply, "before": before, "after": after, "refused": denials.told(error)}
+    return {"reply": reply, "changes": changes, "refused": denials.told(error)}
 
 
 def start(command: str, **_: object) -> None:

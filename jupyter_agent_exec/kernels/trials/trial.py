@@ -29,7 +29,13 @@ from ..in_kernel.expression import expression, resident_call
 from ..in_kernel.resident import TARGET
 from ..inspection import Unanswered
 from ..messages import Header, Message, decoded
-from ..variables import differences, value_expressions, variable_expressions, variables_in
+from ..variables import (
+    MOST_TRIAL_PARTS,
+    TRIAL_PARTS,
+    changes_in,
+    value_expressions,
+    variable_expressions,
+)
 from .settings import TrialSettings
 
 FILES: Final = ("../confinement.py", "../trials/seal.py", "../trials/copy.py")
@@ -173,7 +179,8 @@ class Trial:
     async def _fork(self, folder: Path) -> str | None:
         """Have the kernel fork; return why it did not, or None."""
         info = self._connection.kernel_info
-        look = variable_expressions(info)
+        parts = min(MOST_TRIAL_PARTS, int(self._seconds * TRIAL_PARTS))
+        look = variable_expressions(info, parts)
         if not look:
             return "only Python's kernel (ipykernel) can be copied"
         plan = {
@@ -273,10 +280,7 @@ class Trial:
         reason: str | None = None
         if isinstance(reply, dict):
             run.replied(reply, self._told["trial_ended"]["reply"], is_last=True)
-            before = variables_in({"payload": ended.get("before")})
-            after = variables_in({"payload": ended.get("after")})
-            if before is not None and after is not None:
-                run.variables = differences(before, after)
+            run.variables, _ = changes_in({"payload": ended.get("changes")})
         else:
             reason = _reason(told)
         is_ok = isinstance(reply, dict) and reply.get("status") == "ok"

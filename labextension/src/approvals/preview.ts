@@ -61,9 +61,9 @@ export class PreviewView extends Panel {
           refusedText(refusal, trans)
         )
       ),
-      ...(preview.changes
-        ? createLines(preview.changes, trans, wordsOfTrial(trans))
-        : [])
+      ...(['pending', 'none'].includes(preview.status)
+        ? []
+        : createLines(preview.changes, trans, wordsOfTrial(trans)))
     );
     this.addWidget(this._told);
     this._showOutputs(preview.outputs);

@@ -1,41 +1,58 @@
 /** Which variables an execution changed. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IChanges, IExecution, IVariableChange } from '../tokens';
+import {
+  isFinal,
+  type IChanges,
+  type IExecution,
+  type IVariableChange
+} from '../tokens';
 import { element } from './elements';
 import { plainName } from './wording';
 
 /** Lines with the variables that an execution changed, and with the deleted ones. */
 export function createChanges(
-  { changes, trial }: IExecution,
+  { changes, document, started_at, status, trial }: IExecution,
   trans: TranslationBundle
 ): HTMLElement[] {
-  const words = trial
-    ? wordsOfTrial(trans)
-    : { changed: trans.__('Changed:'), deleted: trans.__('Deleted:') };
-  return changes ? createLines(changes, trans, words) : [];
+  const words = trial ? wordsOfTrial(trans) : wordsOfExecution(trans);
+  const looks = trial || document !== null;
+  return changes || (looks && started_at && isFinal(status))
+    ? createLines(changes, trans, words)
+    : [];
 }
 
-/** The words for changes that were not made. */
-export function wordsOfTrial(trans: TranslationBundle): {
-  changed: string;
-  deleted: string;
-} {
+/** The words for changes that were made. */
+function wordsOfExecution(trans: TranslationBundle): IWords {
   return {
-    changed: trans.__('It would change:'),
-    deleted: trans.__('It would delete:')
+    changed: trans.__('Changed:'),
+    deleted: trans.__('Deleted:'),
+    unknown: trans.__('It is not known which variables it changed.')
   };
 }
 
-/** A line with the variables that changed, and one with those that are gone. */
+/** The words for changes that were not made. */
+export function wordsOfTrial(trans: TranslationBundle): IWords {
+  return {
+    changed: trans.__('It would change:'),
+    deleted: trans.__('It would delete:'),
+    unknown: trans.__('It is not known which variables it would change.')
+  };
+}
+
+/** A line with the variables that changed, one with those that are gone, one for the others. */
 export function createLines(
-  { more_variables, variables }: IChanges,
+  changes: IChanges | null,
   trans: TranslationBundle,
-  words: { changed: string; deleted: string }
+  words: IWords
 ): HTMLElement[] {
+  if (changes === null) {
+    return [element('div', '', words.unknown)];
+  }
+  const { more_variables, not_compared, variables } = changes;
   const isDeleted = ({ change }: IVariableChange) => change === 'removed';
   const changed = variables
     .filter(each => !isDeleted(each))
-    .map(createVariable);
+    .map(each => createVariable(each, trans));
   if (more_variables > 0) {
     changed.push(
       element(
@@ -45,10 +62,23 @@ export function createLines(
       )
     );
   }
-  return [
+  const deleted = variables
+    .filter(isDeleted)
+    .map(each => createVariable(each, trans));
+  const lines = [
     createLine(words.changed, changed),
-    createLine(words.deleted, variables.filter(isDeleted).map(createVariable))
+    createLine(words.deleted, deleted)
   ].filter(line => line.childElementCount > 0);
+  if (not_compared > 0) {
+    const text = trans._n(
+      'Not compared: %1 variable',
+      'Not compared: %1 variables',
+      not_compared,
+      not_compared
+    );
+    lines.push(element('div', '', text));
+  }
+  return lines;
 }
 
 function createLine(word: string, items: readonly HTMLElement[]): HTMLElement {
@@ -57,14 +87,19 @@ function createLine(word: string, items: readonly HTMLElement[]): HTMLElement {
   return line;
 }
 
-/** A variable's name and size; its type and value when it is pointed at. */
-function createVariable(variable: IVariableChange): HTMLElement {
-  const { name, preview, type } = variable;
+/** A variable, and what is known of its change; its type and value when it is pointed at. */
+function createVariable(
+  variable: IVariableChange,
+  trans: TranslationBundle
+): HTMLElement {
+  const { preview, type } = variable;
+  const name = plainName(variable.name);
   const extent = extentOf(variable);
+  const became = becameText(variable, trans);
   const item = element(
     'bdi',
     '',
-    extent ? `${plainName(name)} (${extent})` : plainName(name)
+    became ? `${name}: ${became}` : extent ? `${name} (${extent})` : name
   );
   item.title = [type, preview]
     .flatMap(each => (each ? [plainName(each)] : []))
@@ -72,7 +107,39 @@ function createVariable(variable: IVariableChange): HTMLElement {
   return item;
 }
 
+/** What a variable was, and what it is: "400 → 0 rows"; empty if no difference is known. */
+function becameText(now: IVariableChange, trans: TranslationBundle): string {
+  const { before } = now;
+  if (!before || now.type === null) {
+    return '';
+  }
+  if (before.type !== now.type) {
+    return `${plainName(before.type)} → ${plainName(now.type)}`;
+  }
+  const [was, is] = [extentOf(before), extentOf(now)];
+  if (was && is && was !== is) {
+    const [rows, ...columns] = before.shape ?? [];
+    const [left, ...others] = now.shape ?? [];
+    return columns.length > 0 && `${columns}` === `${others}`
+      ? trans.__('%1 → %2 rows', rows, left)
+      : `${was} → ${is}`;
+  }
+  return before.preview && now.preview && before.preview !== now.preview
+    ? `${plainName(before.preview)} → ${plainName(now.preview)}`
+    : '';
+}
+
 /** How large a value is: "2 × 3" or "12"; empty if it is not told. */
-function extentOf({ length, shape }: IVariableChange): string {
+function extentOf({
+  length,
+  shape
+}: Pick<IVariableChange, 'length' | 'shape'>): string {
   return shape?.length ? shape.join(' × ') : length === null ? '' : `${length}`;
+}
+
+/** The words of lines. */
+interface IWords {
+  changed: string;
+  deleted: string;
+  unknown: string;
 }

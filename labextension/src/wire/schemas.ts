@@ -74,6 +74,7 @@ export type Schemas = {
   Changes: {
     variables: Schemas['VariableChange'][];
     more_variables: number;
+    not_compared: number;
   };
   /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
   Claim: {
@@ -591,11 +592,19 @@ export type Schemas = {
     ename: string | null;
     evalue: string | null;
   };
-  /** A variable that an execution added, changed or removed, as far as a cheap check can see. */
+  /** A variable that an execution added, changed or removed. */
   VariableChange: {
     name: string;
     change: 'added' | 'changed' | 'removed';
     type: string | null;
+    shape: number[] | null;
+    length: number | null;
+    preview: string | null;
+    before: Schemas['VariableState'] | null;
+  };
+  /** What a variable was before it was changed or removed. */
+  VariableState: {
+    type: string;
     shape: number[] | null;
     length: number | null;
     preview: string | null;

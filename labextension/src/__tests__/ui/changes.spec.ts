@@ -13,6 +13,7 @@ function variable(given: Partial<IVariableChange> = {}): IVariableChange {
     shape: null,
     length: null,
     preview: null,
+    before: null,
     ...given
   };
 }
@@ -21,6 +22,7 @@ function changes(given: Partial<IChanges> = {}): IChanges {
   return {
     variables: [],
     more_variables: 0,
+    not_compared: 0,
     ...given
   };
 }
@@ -49,9 +51,41 @@ describe('createChanges', () => {
       }),
       ['Changed: df (0), 42 more']
     ],
-    [changes({ variables: [deleted] }), ['Deleted: y']]
+    [changes({ variables: [deleted] }), ['Deleted: y']],
+    [changes({ not_compared: 1 }), ['Not compared: 1 variable']],
+    [
+      changes({ variables: [deleted], not_compared: 12 }),
+      ['Deleted: y', 'Not compared: 12 variables']
+    ]
   ])('names what changed: %j', (given, lines) => {
     expect(shown(given).map(({ textContent }) => textContent)).toEqual(lines);
+  });
+
+  it.each([
+    [{ shape: [400, 3] }, { shape: [0, 3] }, 'df: 400 → 0 rows'],
+    [{ shape: [400, 3] }, { shape: [400, 4] }, 'df: 400 × 3 → 400 × 4'],
+    [{ shape: [4] }, { shape: [5] }, 'df: 4 → 5'],
+    [{ length: 1 }, { length: 2 }, 'df: 1 → 2'],
+    [{ preview: '0' }, { preview: "'\u202e'" }, "df: 0 → '\ufffd'"],
+    [{ type: 'DataFrame', shape: [4, 3] }, { type: 'x' }, 'df: DataFrame → x'],
+    [{ shape: [4, 3] }, { shape: [4, 3] }, 'df (4 × 3)']
+  ])('says what became of %j: %j', (was, is, text) => {
+    const none = { shape: null, length: null, preview: null };
+    const before = { ...none, type: 'DataFrame', ...was };
+    const now = { change: 'changed' as const, before, ...is };
+    const [line] = shown(changes({ variables: [variable(now)] }));
+    expect(line.textContent).toBe(`Changed: ${text}`);
+  });
+
+  it.each([
+    [{ trial: true }, ['It is not known which variables it would change.']],
+    [{ trial: true, status: 'running' as const }, []],
+    [{ trial: false, document: null }, []]
+  ])('says that changes are not known: %j', (given, lines) => {
+    const started_at = '2026-11-21T09:00:00.000Z';
+    const ended = { status: 'error' as const, changes: null, started_at };
+    const told = createChanges(execution({ ...ended, ...given }), trans);
+    expect(told.map(({ textContent }) => textContent)).toEqual(lines);
   });
 
   it('shows names and values as plain text that turns nothing', () => {
