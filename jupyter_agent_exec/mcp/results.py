@@ -16,7 +16,16 @@ import msgspec
 from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec.structs import replace
 
-from ..models import Answer, Image, Input, Value, WaitingFor, derive
+from ..models import (
+    Answer,
+    Changes,
+    Image,
+    Input,
+    Value,
+    VariableChange,
+    WaitingFor,
+    derive,
+)
 from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
 from ..text.counts import counted
@@ -41,6 +50,9 @@ _SHELL_PIP: Final = re.compile(r"^[ \t]*!+[ \t]*pip3?[ \t]+install\b", re.MULTIL
 
 MATCHING: Final = "Read only the lines that contain this text, each after its offset."
 """Describes the argument `match` of a tool that reads a text."""
+
+CHANGES: Final = 20
+"""The most variables to name that a trial would change."""
 
 LARGE = 1 << 18
 """Characters of outputs above which a thread makes the answer."""
@@ -285,7 +297,42 @@ def _next_steps(record: ExecutionRecord, is_own: IsOwn, lab_url: str | None) -> 
         return [f"It goes on; do not send it again. {wait}"]
     about = "It was a trial: it saw all of the kernel's memory, and the kernel is as it was"
     trial = [about] if record.trial else []
-    return [*trial, *_left_out(record), *_installs(record.source)]
+    changes = _changes(record.changes) if record.trial and record.started_at else []
+    return [*trial, *changes, *_left_out(record), *_installs(record.source)]
+
+
+def _changes(changes: Changes | None) -> list[str]:
+    """Return what a trial would change, and whether that is all."""
+    if changes is None:
+        return ["It is not known which variables it would change"]
+    shown = changes.variables[-CHANGES:]
+    told = [_change_text(each) for each in shown]
+    more = len(changes.variables) - len(shown) + changes.more_variables
+    told += [f"{more} more"] if more else []
+    words = [f"It would change {', '.join(told)}"] if told else []
+    if changes.not_compared:
+        words.append(f"Not compared: {counted(changes.not_compared, 'variable')}")
+    return words
+
+
+def _change_text(change: VariableChange) -> str:
+    """Return what becomes of a variable, as in "sales: 400 → 0 rows"."""
+    before, name = change.before, change.name
+    if change.change != "changed" or before is None:
+        word = {"added": "new", "changed": "changed", "removed": "deleted"}[change.change]
+        return f"{name}: {word}"
+    if before.type != change.type:
+        return f"{name}: {before.type} → {change.type}"
+    if before.shape and change.shape and before.shape != change.shape:
+        if len(before.shape) > 1 and before.shape[1:] == change.shape[1:]:
+            return f"{name}: {before.shape[0]} → {change.shape[0]} rows"
+        was, now = (" × ".join(map(str, shape)) for shape in (before.shape, change.shape))
+        return f"{name}: {was} → {now}"
+    if before.length != change.length:
+        return f"{name}: {before.length} → {change.length}"
+    if before.preview and change.preview and before.preview != change.preview:
+        return f"{name}: {before.preview} → {change.preview}"
+    return f"{name}: changed"
 
 
 def _left_out(record: ExecutionRecord) -> list[str]:

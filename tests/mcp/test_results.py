@@ -13,7 +13,16 @@ from jupyter_agent_exec.auth.tokens import TokenRefused
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.results import ExecutionAnswer, cut, execution_answer, fitting
 from jupyter_agent_exec.mcp.tool import Failure, refusal
-from jupyter_agent_exec.models import Agent, Chain, Omitted, Value, WaitingFor
+from jupyter_agent_exec.models import (
+    Agent,
+    Chain,
+    Changes,
+    Omitted,
+    Value,
+    VariableChange,
+    VariableState,
+    WaitingFor,
+)
 from jupyter_agent_exec.records import ExecutionRecord
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
 from tests.mcp.tools_bench import size
@@ -60,6 +69,48 @@ async def told(**changed: Any) -> tuple[str, ExecutionAnswer]:
     assert isinstance(first, TextContent)
     assert isinstance(answered.structured, ExecutionAnswer)
     return first.text, answered.structured
+
+
+def change(
+    name: str, *, kind: str = "changed", was: dict[str, Any] | None = None, **now: Any
+) -> VariableChange:
+    before = None if was is None else VariableState(**{"type": "T", **was})
+    return msgspec.convert(
+        {"name": name, "change": kind, "type": "T", "before": before, **now}, VariableChange
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (None, "[It is not known which variables it would change]"),
+        (Changes(), "[It was a trial: the kernel is as it was]\n[execution"),
+        (Changes(not_compared=12), "[Not compared: 12 variables]"),
+        (
+            Changes(
+                variables=[
+                    change("tmp", kind="added"),
+                    change("sales", was={"shape": [400, 3]}, shape=[0, 3]),
+                    change("wide", was={"shape": [4, 3]}, shape=[4, 5]),
+                    change("names", was={"length": 1}, length=2),
+                    change("x0", was={"preview": "0"}, preview="1"),
+                    change("gone", was={"type": "DataFrame"}),
+                    change("inside", was={}),
+                    change("pd", kind="removed", was={}),
+                ],
+                more_variables=3,
+            ),
+            "[It would change tmp: new, sales: 400 → 0 rows, wide: 4 × 3 → 4 × 5, names: 1 → 2, "
+            "x0: 0 → 1, gone: DataFrame → T, inside: changed, pd: deleted, 3 more]",
+        ),
+    ],
+)
+async def test_a_trial_tells_the_model_what_it_would_change(
+    changes: Changes | None, words: str
+) -> None:
+    text, answer = await told(trial=True, changes=changes)
+    assert words in text
+    assert answer.notes
 
 
 @pytest.mark.parametrize(("recorded", "duration"), [(1.5, 1.5), (None, None)])

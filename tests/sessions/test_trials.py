@@ -48,6 +48,35 @@ async def test_a_trial_sees_the_variables_and_changes_none(agent: Agent) -> None
     assert after["text"] == "(1, 2, ['a'], False)"
 
 
+BEFORE = """
+import pandas as pd
+sales, x0 = pd.DataFrame({"a": range(400), "b": "text"}), 0
+rows = [[0] * 200 for _ in range(200)]
+for i in range(200): globals()[f"v{i}"] = i
+"""
+
+
+async def test_a_trial_leaves_no_harm_out_however_many_variables_there_are(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, BEFORE)
+    source = "tmp = 1; sales.drop(sales.index, inplace=True); x0 = 'changed'; del pd"
+    changes = (await attempt(agent, session, f"{source}; rows[199][199] = 1"))["changes"]
+    told = {each["name"]: each for each in changes["variables"]}
+    assert {name: each["change"] for name, each in told.items()} == {
+        "tmp": "added", "sales": "changed", "x0": "changed", "rows": "changed", "pd": "removed",
+    }  # fmt: skip
+    assert (told["sales"]["before"]["shape"], told["sales"]["shape"]) == ([400, 2], [0, 2])
+    assert told["x0"]["before"]["preview"] == "0"
+    assert changes["not_compared"] == 0
+    for source, change in (("sales = None", "changed"), ("del sales", "removed")):
+        changes = (await attempt(agent, session, source))["changes"]
+        assert [(each["name"], each["change"]) for each in changes["variables"]] == [
+            ("sales", change)
+        ]
+    short = await attempt(agent, session, "sales = None\nwhile True: pass", timeout=0.2)
+    assert (short["status"], short["changes"]) == ("timed_out", None)
+
+
 async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
     session = await agent.open()
     await agent.run(session, "import asyncio, os, sys")
