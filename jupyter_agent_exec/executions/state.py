@@ -39,8 +39,8 @@ CELL_BEFORE_FAILED: Final = (
 
 
 MAY_HANG: Final = (
-    "A copy of a kernel has no threads of its libraries, so some code hangs in a trial, such as "
-    "Polars' group_by: run such code itself, with trial=false."
+    "A copy of a kernel has one of its threads, so code that waits for another hangs in a trial: "
+    "run such code itself, with trial=false."
 )
 
 

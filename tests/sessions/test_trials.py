@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import threading
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ async def test_a_trial_that_crashes_or_ends_itself_leaves_the_kernel(agent: Agen
     assert (left["status"], left["outputs_complete"]) == ("error", False)
     hangs = await attempt(agent, session, "print('begun')\nwhile True: pass", timeout=1)
     assert (hangs["status"], hangs["text"].startswith("begun")) == ("timed_out", True)
-    assert "Polars" in hangs["reason"]
+    assert "trial=false" in hangs["reason"]
     assert (await agent.run(session, "x"))["text"] == "1"
 
 
@@ -325,6 +326,37 @@ async def test_a_lock_that_a_thread_holds_ends_the_trial_only(agent: Agent) -> N
     hangs = await attempt(agent, session, "held.acquire()", timeout=1)
     assert hangs["status"] == "timed_out"
     assert (await agent.run(session, "len(threading.enumerate()) >= 21"))["text"] == "True"
+
+
+OPENMP = """
+import ctypes
+library = ctypes.CDLL("libgomp.so.1")
+ran = []
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def work(_): ran.append(1)
+def parallel():
+    ran.clear()
+    library.GOMP_parallel(work, None, 2, 0)
+    return len(ran)
+parallel()
+"""
+UNKNOWN = """
+libc = ctypes.CDLL(None)
+libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.pause, None)
+"""
+
+
+@pytest.mark.skipif(find_library("gomp") is None, reason="needs OpenMP of GNU")
+async def test_threads_of_openmp_work_in_a_trial_and_unknown_ones_are_refused(agent: Agent) -> None:
+    session = await agent.open()
+    assert (await agent.run(session, OPENMP))["text"] == "2"
+    for _ in range(2):
+        assert (await attempt(agent, session, "parallel()"))["text"] == "2"
+        assert (await agent.run(session, "parallel()"))["text"] == "2"
+    await agent.run(session, UNKNOWN)
+    refused = await attempt(agent, session, "1")
+    assert (refused["status"], refused["cell"]["outputs"]) == ("cancelled", [])
+    assert refused["reason"].startswith("A trial is not possible here: its process has threads of")
 
 
 async def test_a_trial_has_no_cell_in_notebooks_and_exports(

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..confinement import die_with_parent
+    from .parking import park
     from .seal import (
         GPUS,
         Opener,
@@ -77,6 +78,12 @@ def trial(given: str) -> None:
     plan = json.loads(given)
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("only the kernel's main thread can be copied")
+    fault = park()
+    if fault is not None:
+        for connection in (Connection(plan["socket"]), Connection(plan["socket"])):
+            connection.send("trial_refused", {"reason": fault})
+            connection.close()
+        return
     random = vars(sys.modules["random"])["getstate"]() if "random" in sys.modules else None
     hooks = [(each, list(each)) for each in fork_hooks()]
     collects, mask = (

@@ -14,7 +14,7 @@ from ...errors import TrialUnavailable
 from ..confinement import ARCHITECTURES, SYSTEM, landlock_abi
 from ..kernel import Kernel
 
-NO_TRIAL = "The kernel could not be copied"
+NO_TRIAL = "A trial is not possible here"
 INSTEAD = "Nothing was run. Run the code itself, with trial=false: then it can change something."
 
 

@@ -38,7 +38,9 @@ from ..variables import (
 )
 from .settings import TrialSettings
 
-FILES: Final = ("../confinement.py", "../trials/seal.py", "../trials/copy.py")
+FILES: Final = (
+    *("../confinement.py", "../trials/seal.py", "../trials/parking.py", "../trials/copy.py"),
+)
 
 NOT_THERE: Final = ("AttributeError", "KeyError")
 """Errors of a kernel in which our code is not yet, or no longer."""
