@@ -47,8 +47,10 @@ def park() -> str | None:
     for thread in sorted({*os.listdir("/proc/self/task")} - known):
         try:
             owner = os.path.basename(owner_of(int(thread), maps, code))
-        except FileNotFoundError:  # it has ended
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
             continue
+        except (OSError, StopIteration):  # it may not be read, or its stack is newer than the maps
+            owner = ""
         if not owner.startswith(PREPARED):
             owner = owner or "an unknown library"
             return f"its process has threads of {owner}, which a copy would lack"
@@ -86,8 +88,6 @@ def owner_of(thread: int, maps: list[Any], code: list[Any]) -> str:
         begin, end = next(each[:2] for each in maps if each[0] <= pointer < each[1])
         begin = max(pointer, begin, end - STACK_BYTES) & ~7
         data = os.pread(memory, end - begin, begin)
-    except (OSError, StopIteration):  # its stack is newer than the maps
-        return ""
     finally:
         os.close(memory)
     begins = [each[0] for each in code]
