@@ -85,7 +85,6 @@ def trial(given: str) -> None:
             connection.close()
         return
     random = vars(sys.modules["random"])["getstate"]() if "random" in sys.modules else None
-    hooks = [(each, list(each)) for each in fork_hooks()]
     collects, mask = (
         gc.isenabled(),
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
