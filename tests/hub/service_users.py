@@ -17,6 +17,32 @@ class ServiceProcess(managed._ServiceSpawner):
     poll_interval = Integer(1)  # the hub looks each second whether the service runs, not each 30
 
 managed._ServiceSpawner = ServiceProcess
+c.JupyterHub.services.append({
+    "name": "agent-exec",
+    "url": "http://127.0.0.1:{free}",
+    "command": [sys.executable, "-m", "jupyter_agent_exec.cli", "hub", "--hub-url", "{public}/"],
+    "oauth_no_confirm": True,
+    "oauth_client_allowed_scopes": ["access:servers!user"],
+})
+c.JupyterHub.load_roles += [
+    {"name": "agent-exec", "services": ["agent-exec"], "scopes": ["servers", "read:tokens"]},
+    {"name": "user", "scopes": ["self", "access:services!service=agent-exec"]},
+]
+c.JupyterHub.allow_named_servers = True
+c.JupyterHub.cleanup_servers = False  # a restart of the hub leaves them running
+
+def prepare(spawner):
+    if os.path.exists("no-room"):
+        raise web.HTTPError(507, "There is no room.")
+    if spawner.user.name == "bob":
+        spawner.args = [*spawner.args, "--AgentExecApp.mcp_disconnect_interrupts=True"]
+    if spawner.user.name == "cleo":
+        spawner.args = [*spawner.args, "--AgentExecApp.decision_passphrase_hash={hash}"]
+
+c.Spawner.pre_spawn_hook = prepare
+""".replace("{hash}", HASHED)
+
+RIGHTS_BY_GROUP = """
 # What a user may do at the hub is asked again each second, not each 30.
 SERVICE = '''
 import sys
@@ -31,16 +57,10 @@ server.HUB_INTERVAL = 1.0
 from jupyterhub.singleuser import main
 main()
 '''
-c.JupyterHub.services.append({
-    "name": "agent-exec",
-    "url": "http://127.0.0.1:{free}",
-    "command": [sys.executable, "-c", SERVICE, "hub", "--hub-url", "{public}/"],
-    "oauth_no_confirm": True,
-    "oauth_client_allowed_scopes": ["access:servers!user"],
-})
+c.Spawner.cmd = [sys.executable, "-c", SERVER]
+c.JupyterHub.services[-1]["command"][1:3] = ["-c", SERVICE]
+c.JupyterHub.load_roles[-1]["scopes"] = []
 c.JupyterHub.load_roles += [
-    {"name": "agent-exec", "services": ["agent-exec"], "scopes": ["servers", "read:tokens"]},
-    {"name": "user", "scopes": []},
     {"name": "members", "groups": ["members"], "scopes": ["self"]},
     {"name": "agents", "groups": ["agents"], "scopes": ["access:services!service=agent-exec"]},
     {"name": "groups", "services": ["tests"], "scopes": ["groups"]},
@@ -48,21 +68,8 @@ c.JupyterHub.load_roles += [
 c.JupyterHub.load_groups = dict.fromkeys(
     ["members", "agents"], {"users": ["ada", "bob", "cleo", "dora"]}
 )
-c.JupyterHub.allow_named_servers = True
-c.JupyterHub.cleanup_servers = False  # a restart of the hub leaves them running
-
-def prepare(spawner):
-    if os.path.exists("no-room"):
-        raise web.HTTPError(507, "There is no room.")
-    if spawner.user.name == "dora":
-        spawner.cmd = [sys.executable, "-c", SERVER]
-    if spawner.user.name == "bob":
-        spawner.args = [*spawner.args, "--AgentExecApp.mcp_disconnect_interrupts=True"]
-    if spawner.user.name == "cleo":
-        spawner.args = [*spawner.args, "--AgentExecApp.decision_passphrase_hash={hash}"]
-
-c.Spawner.pre_spawn_hook = prepare
-""".replace("{hash}", HASHED)
+"""
+"""More of the configuration: a user's rights are those of groups, and can be taken away."""
 
 
 def service(hub: RealHub) -> str:

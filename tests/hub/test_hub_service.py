@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from tests.auth.access_asking import hidden_fields
 from tests.hub.real_hub import SERVICE_TOKEN, RealHub, real_hub
-from tests.hub.service_users import CONFIGURATION, Person, service
+from tests.hub.service_users import CONFIGURATION, RIGHTS_BY_GROUP, Person, service
 from tests.mcp.mcp_clients import CLIENTS, LATEST, opened, text_of
 from tests.mcp.signing_in import SigningIn
 from tests.real_server import Gate, until
@@ -32,7 +32,8 @@ from tests.real_server import Gate, until
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealHub]:
-    with real_hub(tmp_path_factory.mktemp("hub"), CONFIGURATION, "/team/") as hub:
+    more = CONFIGURATION + RIGHTS_BY_GROUP
+    with real_hub(tmp_path_factory.mktemp("hub"), more, "/team/") as hub:
         try:
             yield hub
         finally:
@@ -364,8 +365,12 @@ async def test_a_refresh_token_that_is_used_twice_ends_the_grant(sign_in: SignIn
 
 
 async def test_access_ends_with_the_persons_own(hub: RealHub, sign_in: SignIn, gate: Gate) -> None:
-    program = await asyncio.to_thread(sign_in, "dora")
-    url, direct = f"{service(hub)}/mcp", mint_directly(hub, "dora")
+    program, url = await asyncio.to_thread(sign_in, "dora"), f"{service(hub)}/mcp"
+    program.person.browser.get(f"{hub.public}/hub/logout").raise_for_status()
+    await asyncio.to_thread(until_answered, url, program, 401)
+    program.person.open(f"{service(hub)}/").raise_for_status()
+    await asyncio.to_thread(until_answered, url, program, 400)
+    direct = mint_directly(hub, "dora")
     async with program.connected() as client:
         session = await opened(client)
         asked = {"session_id": session, "source": gate.source}
@@ -381,6 +386,11 @@ async def test_access_ends_with_the_persons_own(hub: RealHub, sign_in: SignIn, g
     await asyncio.to_thread(until, lambda: ask("GET", server, direct).status_code == 401)
     assert "The hub does not let the user" in ask("GET", server, direct).json()["message"]
     hub.stop_server("dora")
+
+
+def until_answered(url: str, program: Program, status: int) -> None:
+    """Wait until a program's access is answered like this."""
+    until(lambda: ask("POST", url, program.access_token, PING).status_code == status, 20)
 
 
 def take(hub: RealHub, group: str, name: str) -> None:
@@ -473,8 +483,8 @@ async def test_a_server_that_crashes_and_one_that_does_not_start_are_told(
         os.kill(hub.pid("ada"), signal.SIGKILL)
         assert "cannot be reached" in await failure(calling)
         assert "cannot be reached" in await failure(client.call_tool("list_sessions", {}))
-        await asyncio.to_thread(gate.let_it_go_on)
-        await asyncio.to_thread(hub.stop_server, "ada")  # so the hub notices
+        # So the hub notices. The kernel ends by itself.
+        await asyncio.to_thread(hub.stop_server, "ada")
         no_room.touch()
         told = await failure(client.call_tool("list_sessions", {}))
         no_room.unlink()

@@ -246,7 +246,9 @@ test('a page of the same origin sends no answer of its own', async ({
       expect(await page.evaluate(read)).toEqual([403, false]);
     }
     await page.getByRole('button').click();
-    await expect(page.getByRole('alert')).toContainText('No click on this page');
+    await expect(page.getByRole('alert')).toContainText(
+      'No click on this page'
+    );
   }
   expect(await tokens()).toEqual(before);
 });
