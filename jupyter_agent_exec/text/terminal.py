@@ -82,9 +82,11 @@ class Terminal:
             if others:
                 self._lines += others
                 self._row, self._column = len(self._lines) - 1, len(others[-1])
+            is_long = len(text) > LINE_CHARACTERS or len(self._lines[-1]) > LINE_CHARACTERS
         else:
             self._edit(text if is_plain else text.translate(_VISIBLE))
-        self._let_go()
+            is_long = True
+        self._let_go(is_long=is_long)
 
     def finish(self) -> None:
         """Write the screen, and drop an unfinished escape sequence."""
@@ -97,10 +99,10 @@ class Terminal:
         if text:
             self._write(text)
 
-    def _let_go(self) -> None:
-        """Write the lines that leave the screen, and those up to one that is too long."""
+    def _let_go(self, *, is_long: bool = False) -> None:
+        """Write the lines that leave the screen; if one may be too long, also those up to it."""
         count = max(0, len(self._lines) - LINES)
-        for index in range(count, len(self._lines)):
+        for index in range(count, len(self._lines) if is_long else 0):
             if len(self._lines[index]) > LINE_CHARACTERS:
                 count = index + 1
         if count == len(self._lines):
