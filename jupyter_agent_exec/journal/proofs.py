@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,7 +26,7 @@ from .heads import (
     signatures_path,
     signed_bytes,
 )
-from .verify import Outcome, ReadChain, Report, end_in, shown
+from .verify import Outcome, ReadChain, Report, end_in, shown, who
 
 _FIELDS: Final = ("format", "chain", "head", "at", "key", "public_key", "signature")
 
@@ -158,30 +158,32 @@ def hold(report: Report, *, keys: Collection[str] = (), claims: Sequence[Claim] 
         There are signatures, and the package that checks them is not installed.
     """
     chains = report.chains
-    good: dict[str, list[Claim]] = {chain.name: [] for chain in chains.values()}
+    good: dict[Path, list[Claim]] = {path: [] for path in chains}
     for path, chain in chains.items():
         for claim in [*_signatures(path, chain, report), *claims]:
             if claim.chain == chain.name and _agrees(claim, path, chain, report):
-                good[chain.name].append(claim)
-    trusted = _known_keys(good, chains.values(), keys)
+                good[path].append(claim)
+    trusted = _known_keys(good, chains, keys)
     held = Held(keys=trusted)
     best = {
-        name: _furthest(claim for claim in said if claim.by in trusted)
-        for name, said in good.items()
+        path: _furthest(claim for claim in said if claim.by in trusted)
+        for path, said in good.items()
     }
-    _add_closed(best, chains.values())
+    _add_closed(best, chains)
     if keys or any(_named(chain) for chain in chains.values()):
         _expect(best, chains, trusted, bool(keys), report)
+        _expect_let_go(best, report)
+    held.notes += _accepted_breaks(best, chains)
     for path, chain in chains.items():
-        made = HeldChain(name=chain.name, entries=len(chain), signed=best[chain.name])
+        made = HeldChain(name=chain.name, entries=len(chain), signed=best[path])
         if made.held_entries < made.entries:
             made.unheld_since = chain.time(made.held_entries)
         held.chains.append(made)
-        if held.keys and (path.parent / PRIVATE_KEY).is_file() and not held.notes:
-            held.notes.append(
-                "The private key is beside the record: whoever can read this folder can sign what "
-                "they write anew."
-            )
+    if held.keys and any((path.parent / PRIVATE_KEY).is_file() for path in chains):
+        held.notes.append(
+            "The private key is beside the record: whoever can read this folder can sign what "
+            "they write anew."
+        )
     return held
 
 
@@ -270,7 +272,7 @@ def _named(chain: ReadChain) -> list[tuple[int, str]]:
 
 
 def _known_keys(
-    good: dict[str, list[Claim]], chains: Collection[ReadChain], given: Collection[str]
+    good: dict[Path, list[Claim]], chains: dict[Path, ReadChain], given: Collection[str]
 ) -> dict[str, str]:
     """Return the keys that count, and how each is known."""
     if not given:
@@ -279,8 +281,8 @@ def _known_keys(
     count = 0
     while len(trusted) != count:
         count = len(trusted)
-        for chain in chains:
-            furthest = _furthest(each for each in good[chain.name] if each.by in trusted)
+        for path, chain in chains.items():
+            furthest = _furthest(each for each in good[path] if each.by in trusted)
             for n, key in _named(chain):
                 if furthest is not None and n < furthest.length:
                     trusted.setdefault(key, "named")
@@ -292,23 +294,23 @@ def _held_part(ledger: ReadChain, claim: Claim | None) -> list[dict[str, Any]]:
     return [] if claim is None else ledger.ledger[: claim.length]
 
 
-def _add_closed(best: dict[str, Claim | None], chains: Collection[ReadChain]) -> None:
+def _add_closed(best: dict[Path, Claim | None], chains: dict[Path, ReadChain]) -> None:
     """Add what a held part of a ledger says of the ends of sessions."""
-    by_name = {chain.name: chain for chain in chains}
-    for ledger in chains:
-        claim = best[ledger.name]
-        for entry in _held_part(ledger, claim):
-            chain, end = by_name.get(str(entry.get("session_id"))), end_in(entry.get("chain"))
-            if claim is None or chain is None or end is None or len(chain) < end.length:
+    by_name = {chain.name: path for path, chain in chains.items()}
+    for ledger, claim in list(best.items()):
+        for entry in _held_part(chains[ledger], claim):
+            path, end = by_name.get(str(entry.get("session_id"))), end_in(entry.get("chain"))
+            if claim is None or path is None or end is None or len(chains[path]) < end.length:
                 continue
-            if chain.hash(end.length - 1) == end.head:
-                said = claim._replace(chain=chain.name, length=end.length, head=end.head)
-                claimed = best[chain.name]
-                best[chain.name] = said if claimed is None else _furthest((claimed, said))
+            if chains[path].hash(end.length - 1) == end.head:
+                name = chains[path].name
+                said = claim._replace(chain=name, length=end.length, head=end.head)
+                claimed = best[path]
+                best[path] = said if claimed is None else _furthest((claimed, said))
 
 
 def _expect(
-    best: dict[str, Claim | None],
+    best: dict[Path, Claim | None],
     chains: dict[Path, ReadChain],
     trusted: dict[str, str],
     is_given: bool,
@@ -317,13 +319,13 @@ def _expect(
     """Add findings for chains that a server that signs would have signed."""
     listed = {
         str(entry.get("session_id"))
-        for chain in chains.values()
-        for entry in _held_part(chain, best[chain.name])
+        for path, chain in chains.items()
+        for entry in _held_part(chain, best[path])
         if entry.get("type") == "session_opened"
     }
     has_ledger = any(chain.ledger for chain in chains.values())
     for path, chain in chains.items():
-        if best[chain.name] is not None:
+        if best[path] is not None:
             continue
         if chain.ledger:
             is_expected = is_given or bool(_named(chain) and path.is_file())  # sinks get none
@@ -332,6 +334,33 @@ def _expect(
         if is_expected:
             by = f"key {short(next(iter(trusted)))}" if is_given else "the key that a ledger names"
             report.add(Outcome.MISSING, path, None, f"There is no signature of it by {by}.")
+
+
+def _expect_let_go(best: dict[Path, Claim | None], report: Report) -> None:
+    """Add findings for what ledgers let go without a signature: anybody could have written that."""
+    if not any(chain.ledger and path.is_file() for path, chain in report.chains.items()):
+        return  # sinks get no signatures
+    for each in report.let_go:
+        claims = [(best[at.path], at.n) for at in each.said]
+        if not any(claim is not None and n < claim.length for claim, n in claims):
+            what = "it was removed" if each.n is None else f"entry {each.n} may erase from it"
+            message = f"No signed entry of a ledger says that {what}."
+            report.add(Outcome.MISSING, each.path, each.n, message)
+
+
+def _accepted_breaks(
+    best: dict[Path, Claim | None], chains: dict[Path, ReadChain]
+) -> Iterator[str]:
+    """Yield who accepted that the record did not continue what was signed."""
+    for path, chain in chains.items():
+        for entry in _held_part(chain, best[path]):
+            if entry.get("type") == "break_accepted":
+                found = entry.get("found")
+                told = " ".join(map(shown, found)) if isinstance(found, list) else shown(found)
+                yield (
+                    f"{who(entry)} accepted at {shown(entry.get('at'))} that it did not continue "
+                    f"what was signed: {told}"
+                )
 
 
 def export_claim(notebook: Path, report: Report) -> Claim | None:

@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..text.counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
@@ -92,6 +92,25 @@ class ReadChain:
         return told.decode("utf-8", "replace").rstrip()
 
 
+class At(NamedTuple):
+    """An entry."""
+
+    path: Path
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LetGo:
+    """Something that is not there any more, because ledgers let it go."""
+
+    path: Path
+    """The journal that was removed, or from which something was erased."""
+    n: int | None
+    """The number of the entry that erases; None if the journal was removed."""
+    said: list[At]
+    """The entries of ledgers that say so."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Report:
     """The result of a check."""
@@ -103,6 +122,8 @@ class Report:
     """The number of lines checked."""
     erased: list[str] = field(default_factory=list)
     """What users have erased, in sentences."""
+    let_go: list[LetGo] = field(default_factory=list)
+    """The same, as far as signatures speak of it."""
     unchecked: list[str] = field(default_factory=list)
     """What could not be checked."""
     chains: dict[Path, ReadChain] = field(default_factory=dict)
@@ -132,6 +153,9 @@ class _Listed:
     """What all ledgers of a history list."""
 
     sessions: dict[str, End | None] = field(default_factory=dict)
+    """The last ends of sessions."""
+    ends: dict[str, dict[End, list[At]]] = field(default_factory=dict)
+    """All ends of sessions, each with the entries that list it."""
     hashes: set[str] = field(default_factory=lambda: {GENESIS})
     minted: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The entries that minted agent tokens, by token id."""
@@ -143,6 +167,8 @@ class _Listed:
     policies: list[dict[str, Any]] = field(default_factory=list)
     removed: dict[str, str] = field(default_factory=dict)
     """Who removed which session's journal, when and why, in a sentence."""
+    removals: dict[str, list[At]] = field(default_factory=dict)
+    """The entries that say so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,7 +231,7 @@ def verify_history(
         own = folder / "sessions" / session_id / "journal.jsonl"
         path = folder / session_id if is_copy else own
         if session_id in listed.removed:
-            report.erased.append(f"{path}: {listed.removed[session_id]}")
+            _add_removed(path, session_id, listed, report)
         elif not path.exists():  # otherwise the session was opened just now
             message = "A ledger lists this session; its journal is gone."
             report.add(Outcome.MISSING, path, None, message)
@@ -242,7 +268,7 @@ def verify_session(
     listed = _read_ledgers(folder, report)
     path = folder / "sessions" / session_id / "journal.jsonl"
     if not path.is_file() and session_id in listed.removed:
-        report.erased.append(f"{path}: {listed.removed[session_id]}")
+        _add_removed(path, session_id, listed, report)
         return report
     if not path.is_file():
         whose = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
@@ -253,6 +279,11 @@ def verify_session(
     _look_again(folder, unsaid, patience, report)
     _known_head(checked, path, head, report)
     return report
+
+
+def _add_removed(path: Path, session_id: str, listed: _Listed, report: Report) -> None:
+    report.erased.append(f"{path}: {listed.removed[session_id]}")
+    report.let_go.append(LetGo(path=path, n=None, said=listed.removals[session_id]))
 
 
 def verify_journal(path: Path, *, head: str | None = None) -> Report:
@@ -384,12 +415,11 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
             continue
         try:
             erased += [(int(first), int(last)) for first, last in entry["entries"] if last < n]
-            by = entry["by"].get("display_name") or entry["by"].get("username") or "the server"
             amount = counted(int(entry["payloads"]), "payload")
             amount += f" ({counted(int(entry['bytes']), 'byte')})"
             reason = entry.get("reason")
             why = f": {shown(reason)}" if reason else ""
-            report.erased.append(f"{path}: {shown(by)} erased {amount} at {entry['at']}{why}")
+            report.erased.append(f"{path}: {who(entry)} erased {amount} at {entry['at']}{why}")
         except (KeyError, TypeError, ValueError, AttributeError):
             report.add(Outcome.ALTERED, path, n, f"What entry {n} says cannot be understood.")
     return erased
@@ -485,7 +515,7 @@ def _compare_session(
     if entries and session_id not in listed.sessions:
         message = "No ledger lists this session."
         return [_Unsaid(session_id=session_id, path=path, length=0, message=message)]
-    end = listed.sessions.get(session_id)
+    end, ends = listed.sessions.get(session_id), listed.ends.get(session_id, {})
     if end is None:
         closed = [n for n, entry in enumerate(entries, 1) if entry.get("type") == "closed"]
         message = "Its session was closed; no ledger says so."
@@ -501,11 +531,17 @@ def _compare_session(
             f"The ledger says that it has {counted(end.length, 'entry')}; it has "
             f"{len(checked.hashes)}.",
         )
-    elif checked.hashes[end.length - 1] != end.head:
-        report.add(
-            Outcome.ALTERED, path, end.length - 1, "It does not end as the ledger says it does."
-        )
-    elif any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
+        return []
+    for each in ends:
+        if checked.hashes[each.length - 1] != each.head:
+            message = "It does not end as the ledger says it does."
+            report.add(Outcome.ALTERED, path, each.length - 1, message)
+            return []
+    for n, entry in enumerate(entries[: end.length]):
+        if entry.get("type") == "erased":
+            said = ends.get(End(head=checked.hashes[n], length=n + 1), [])
+            report.let_go.append(LetGo(path=path, n=n, said=said))
+    if any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
         report.add(Outcome.ALTERED, path, end.length, "It continues after its end in the ledger.")
     elif len(entries) > end.length:
         message = f"It continues after entry {end.length - 1}, which is not in any ledger."
@@ -567,7 +603,7 @@ def _read_ledgers(folder: Path, report: Report) -> _Listed:
         ledger = _check_ledger(path, report)
         listed.hashes.update(ledger.hashes)
         for n, line in enumerate(ledger.lines):
-            if not _list_entry(line.entry, listed):
+            if not _list_entry(line.entry, At(path, n), listed):
                 message = f"What entry {n} says cannot be understood."
                 report.add(Outcome.ALTERED, path, n, message)
     for path in sorted(folder.glob("ledger-*.head")):
@@ -600,7 +636,7 @@ def _check_ledger(path: Path, report: Report) -> Checked:
     return ledger
 
 
-def _list_entry(entry: dict[str, Any], listed: _Listed) -> bool:
+def _list_entry(entry: dict[str, Any], at: At, listed: _Listed) -> bool:
     """Add what a ledger's entry says to `listed`; return False if it cannot be understood."""
     kind, session_id, token_id = (entry.get(name) for name in ("type", "session_id", "token_id"))
     if kind in ("session_opened", "session_closed", "session_amended", "session_removed"):
@@ -613,8 +649,10 @@ def _list_entry(entry: dict[str, Any], listed: _Listed) -> bool:
                 return False
             if listed_end is None or listed_end.length < end.length:
                 listed.sessions[session_id] = end
+            listed.ends.setdefault(session_id, {}).setdefault(end, []).append(at)
             if kind == "session_removed":
                 listed.removed[session_id] = _removal(entry, end)
+                listed.removals.setdefault(session_id, []).append(at)
     elif kind in ("token_minted", "token_renewed", "token_extended", "token_revoked"):
         if not isinstance(token_id, str):
             return False
@@ -640,12 +678,17 @@ def _list_entry(entry: dict[str, Any], listed: _Listed) -> bool:
 
 
 def _removal(entry: dict[str, Any], end: End) -> str:
-    by = entry.get("by")
-    who = by.get("display_name") or by.get("username") if isinstance(by, dict) else None
     return (
-        f"{shown(who or 'the server')} removed its {counted(end.length, 'entry')} up to "
+        f"{who(entry)} removed its {counted(end.length, 'entry')} up to "
         f"{shown(end.head)} at {shown(entry.get('at'))}: {shown(entry.get('reason'))}"
     )
+
+
+def who(entry: dict[str, Any]) -> str:
+    """Return who wrote an entry, as it says."""
+    by = entry.get("by")
+    name = by.get("display_name") or by.get("username") if isinstance(by, dict) else None
+    return shown(name or "the server")
 
 
 def end_in(chain: object) -> End | None:
