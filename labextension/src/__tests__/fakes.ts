@@ -340,7 +340,8 @@ export class FakeServer implements IAgentExecApi {
     },
     paused: null,
     needs_passphrase: false,
-    sinks: []
+    sinks: [],
+    broken: null
   };
   /** What trials of code that asks show. */
   preview: IPreview = preview({ status: 'none' });

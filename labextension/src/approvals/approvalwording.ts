@@ -113,6 +113,17 @@ export function pausedText(
   );
 }
 
+/** That somebody changed the record. */
+export function brokenText(
+  { name }: NonNullable<IApprovalList['broken']>,
+  trans: TranslationBundle
+): string {
+  return trans.__(
+    'The record is not as the server signed it, so it is not signed any more (%1)',
+    name
+  );
+}
+
 /** What is wrong with a copy of the record. */
 export function sinkText(
   { entries_behind, is_stopping_code, name }: IApprovalList['sinks'][number],

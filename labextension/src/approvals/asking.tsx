@@ -19,7 +19,7 @@ import type {
   IExecution
 } from '../tokens';
 import { GUARD } from './approvalactions';
-import { pausedText, sinkText } from './approvalwording';
+import { brokenText, pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
 import { Words } from '../ui/message';
 import { firstLine, plainName, shortText } from '../ui/notebookwording';
@@ -115,10 +115,20 @@ function Paused({ approvals, now, trans }: IProps): JSX.Element {
   );
 }
 
-/** What fails of the copies of the record; operators have to mend it. */
+/** What fails of the record's signatures and copies; operators have to mend it. */
 function Sinks({ approvals, trans }: IProps): JSX.Element {
+  const { broken } = approvals;
   return (
     <div role="status">
+      {broken && (
+        <div
+          className="jp-AgentExecAsking-sink"
+          title={broken.found.join('\n')}
+        >
+          <errorIcon.react tag="span" className="jp-AgentExec-icon" />
+          {brokenText(broken, trans)}
+        </div>
+      )}
       {approvals.sinks.map(sink => (
         <div
           key={sink.name}

@@ -69,6 +69,11 @@ export class ApprovalsModel extends Listening {
     return this._sinks;
   }
 
+  /** Why the record is not signed any more; null while it is. */
+  get broken(): IApprovalList['broken'] {
+    return this._broken;
+  }
+
   /** Whether a decision takes the server's passphrase. */
   get needsPassphrase(): boolean {
     return this._needsPassphrase;
@@ -252,9 +257,11 @@ export class ApprovalsModel extends Listening {
     this._policy = told.policy;
     this._proposing = told.proposing;
     this._sinks = sinks;
+    this._broken = told.broken;
     const listed = new Set(executions.map(({ id }) => id));
     this._gone.forEach(id => listed.has(id) || this._gone.delete(id));
-    const isShown = this._asking.length > 0 || sinks.length > 0;
+    const fails = sinks.length > 0 || told.broken !== null;
+    const isShown = this._asking.length > 0 || fails;
     this.recheck(isShown, () => this.refresh());
     this.emitChanged();
     this._asking
@@ -272,6 +279,7 @@ export class ApprovalsModel extends Listening {
   private _asking: readonly IExecution[] = [];
   /** Whether the server is back, and its events may not be. */
   private _awaitsEvents = false;
+  private _broken: IApprovalList['broken'] = null;
   /** What the user makes of sources, by what was asked. */
   private readonly _drafts = new Map<string, string>();
   /** What was decided, and may still be in an answer that is on its way. */

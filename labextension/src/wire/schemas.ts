@@ -52,6 +52,7 @@ export type Schemas = {
     paused: Schemas['Pause'] | null;
     needs_passphrase: boolean;
     sinks: Schemas['SinkStatus'][];
+    broken: Schemas['RecordBreak'] | null;
   };
   /** Approve an execution that waits for approval. */
   Approve: {
@@ -397,6 +398,12 @@ export type Schemas = {
         [key: string]: string;
       };
     };
+  };
+  /** The record does not continue what the server signed, so nothing is signed any more. */
+  RecordBreak: {
+    name: string;
+    found: string[];
+    at: string;
   };
   /** An image in the history, and its execution. */
   RecordedImage: {

@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { IApproval } from '../../tokens';
 import {
   askerText,
+  brokenText,
   expiryText,
   kernelText,
   outcomeText,
@@ -110,6 +111,13 @@ describe('pausedText', () => {
     expect(pausedText({ by: NAMELESS, at: AT }, now, trans)).toMatch(
       /by the user, since .*04/
     );
+  });
+});
+
+describe('brokenText', () => {
+  it('names the break', () => {
+    const broken = { name: 'b_1', found: ['ledger-1 is gone.'], at: AT };
+    expect(brokenText(broken, trans)).toContain('not signed any more (b_1)');
   });
 });
 

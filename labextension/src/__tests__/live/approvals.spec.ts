@@ -101,6 +101,15 @@ describe('ApprovalsModel', () => {
     expect(model.sinks).toEqual([sink]);
   });
 
+  it('keeps why the record is not signed any more', async () => {
+    const broken = { name: 'b_1', found: ['ledger-1 is gone.'], at: '' };
+    const { model, server } = await open();
+    server.approvals.broken = broken;
+    server.emit(2, { action: 'approvals', session_id: undefined });
+    await settle();
+    expect(model.broken).toEqual(broken);
+  });
+
   it('looks again when an event was missed', async () => {
     const { server } = await open();
     server.emit(7, { action: 'kernel' });
