@@ -1080,6 +1080,23 @@ class SinkStatus(Answer, frozen=True, kw_only=True):
     failing_since: str | None
 
 
+class RecordBreak(Answer, frozen=True, kw_only=True):
+    """The record does not continue what the server signed, so nothing is signed any more."""
+
+    name: str
+    """Names what was found; a user accepts it by this name."""
+    found: list[str]
+    """What is not as it was signed, in sentences."""
+    at: str
+    """When it was found."""
+
+
+class AcceptBreak(Request, frozen=True, kw_only=True):
+    """Accept a break of the record: the server signs the record on as it is now."""
+
+    name: str
+
+
 class Approvals(Answer, frozen=True, kw_only=True):
     """What waits for a user, the approval policy, and the pause."""
 
@@ -1093,6 +1110,8 @@ class Approvals(Answer, frozen=True, kw_only=True):
     """Whether a user must type the server's passphrase before they decide."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The sinks that cannot be reached, or that stop all code now; empty for an agent token."""
+    broken: RecordBreak | None = None
+    """Why the record is not signed any more; null while it is, and for an agent token."""
 
 
 class CellPart(Request, frozen=True, kw_only=True):
@@ -1430,6 +1449,8 @@ class ServerStatus(Answer, frozen=True, kw_only=True):
     """How far an erasure is; null if there is none, and for an agent token."""
     sinks: list[SinkStatus] = field(default_factory=list)
     """The places that get a copy of the record; empty for an agent token."""
+    broken: RecordBreak | None = None
+    """Why the record is not signed any more; null while it is, and for an agent token."""
     record_people: RecordPeople = "off"
     """What is recorded of the code that users run in kernels with an attached agent session."""
 

@@ -799,6 +799,14 @@ class SigningKey(LedgerEntry, frozen=True, kw_only=True, tag="signing_key"):
     """In DER, in base64."""
 
 
+class BreakAccepted(LedgerEntry, frozen=True, kw_only=True, tag="break_accepted"):
+    """A user accepted that the record does not continue what the server had signed."""
+
+    name: str
+    found: tuple[str, ...]
+    """What was not as it was signed, in sentences."""
+
+
 class SessionRemoved(LedgerEntry, frozen=True, kw_only=True, tag="session_removed"):
     """The journal of a closed session was removed by a rule of the operator's."""
 

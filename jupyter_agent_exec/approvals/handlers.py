@@ -46,6 +46,7 @@ class ApprovalsBase(SessionsBase):
                 paused=paused,
                 needs_passphrase=self.unlocks.needed,
                 sinks=sinks,
+                broken=self.approvals.broken if is_person else None,
             ),
         )
 

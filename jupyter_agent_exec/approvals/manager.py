@@ -18,6 +18,7 @@ from ..models import (
     Approve,
     Pause,
     Preview,
+    RecordBreak,
     Session,
     SetPolicy,
     SetReview,
@@ -77,6 +78,11 @@ class Approvals:
         """The sinks that cannot be reached, or that stop all code now."""
         status = self._history.copies.status()
         return [each for each in status if each.error is not None or each.is_stopping_code]
+
+    @property
+    def broken(self) -> RecordBreak | None:
+        """Why the record is not signed any more; None while it is."""
+        return self._history.signatures.broken
 
     def asking(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
         """Return the executions that wait for approval, the longest waiting first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,6 +52,12 @@ class AuditTraits(HasTraits):
         where code in kernels cannot read it. Default: `signing-key.pem` in the history's folder,
         made when it is needed first.""",
     )
+    signed_heads = Unicode(
+        config=True,
+        help="""File with the heads that were signed last, which the server writes. Keep it where
+        code in kernels cannot write it. Default: beside `signing_key`, with `.heads` added to its
+        name.""",
+    )
     signing_interval = Float(
         60,
         min=0.1,
@@ -85,8 +92,8 @@ class AuditLeaf(Leaf):
         history = services.history
         publish = partial(services.activity.publish, "approvals")
 
-        def sinks_changed() -> None:
-            """Let pages read again which sinks fail; called in a sink's thread."""
+        def changed() -> None:
+            """Let pages read again what fails; called in the thread of a sink or of the signer."""
             if (loop := self._loop) is not None:
                 loop.call_soon_threadsafe(publish)
 
@@ -94,12 +101,11 @@ class AuditLeaf(Leaf):
             history.folder,
             make_sinks(self.settings.sinks),
             history.own_journals,
-            sinks_changed,
+            changed,
             self.log,
         )
         if self.settings.sign_heads:
-            self._signer = self._make_signer(history)
-            history.closed.append(self._signer.stop)
+            history.signatures = self._signer = self._make_signer(history, changed)
         return {}
 
     def start(self) -> None:
@@ -112,12 +118,13 @@ class AuditLeaf(Leaf):
         """Stop to tell pages of sinks. The signer ends with the history."""
         self._loop = None
 
-    def _make_signer(self, history: History) -> Signer:
+    def _make_signer(self, history: History, told: Callable[[], None]) -> Signer:
         """Create what signs the heads of the history; a key that was handed in is read now."""
         from .signer import Signer, SigningKey
 
         settings = self.settings
-        make = partial(SigningKey.made, history.folder / PRIVATE_KEY)
+        own = history.folder / PRIVATE_KEY
         handed_in = SigningKey(Path(settings.signing_key)) if settings.signing_key else None
-        load_key = make if handed_in is None else lambda: handed_in
-        return Signer(history, load_key, settings.signing_interval, self.log)
+        load_key = partial(SigningKey.made, own) if handed_in is None else lambda: handed_in
+        heads = Path(settings.signed_heads or f"{settings.signing_key or own}.heads")
+        return Signer(history, load_key, heads, settings.signing_interval, told, self.log)

@@ -1,7 +1,8 @@
 """Signs the heads of a history's chains, in a thread: at intervals, and when a session has ended.
 
-A signature is written beside the chain's file. The journals of sessions are signed before the
-ledger that lists them, so a signed part of a ledger lists no open session without a signature.
+A signature is written beside the chain's file, after the head was kept beside the key. The journals
+of sessions are signed before the ledger that lists them, so a signed part of a ledger lists no open
+session without a signature.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,17 +27,22 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from msgspec.structs import replace
 
+from ..errors import InvalidRequest
 from ..journal.heads import EXPORT, HEAD, chain_name, key_id, signatures_path, signed_bytes
 from ..journal.history import History
 from ..journal.journal import end_of, signatures_of
 from ..journal.ledger import is_held, ledger_paths, sessions_in
 from ..journal.lines import ledger_entries
-from ..models import Chain, HeadSignature
-from ..records import SERVER, timestamp
+from ..journal.notebook import Sign
+from ..journal.signatures import Signatures
+from ..models import AcceptBreak, Chain, HeadSignature, RecordBreak
+from ..records import SERVER, BreakAccepted, By, timestamp
 from ..records import SigningKey as KeyEntry
 from ..storage.durability import replace_file, sync_folder
-from ..types import Digest
+from ..types import Digest, SessionId
+from .kept_heads import KeptHeads, KeptLedger, break_of
 
 
 class SigningKey:
@@ -95,8 +101,10 @@ _STOP_TIMEOUT: Final = 5.0
 """Seconds that a stopping server waits for the last signatures."""
 
 
-class Signer:
-    """Signs the heads of a history. Nothing waits for it; after an error it tries again.
+class Signer(Signatures):
+    """Signs the heads of a history, as long as it continues what was signed before.
+
+    No execution waits for it; after an error it tries again.
 
     Parameters
     ----------
@@ -104,25 +112,35 @@ class Signer:
         The history.
     load_key
         Returns the key; called in the thread.
+    heads
+        The file of the heads that were signed last.
     interval
         Seconds between two signatures of a chain that grows.
+    told
+        Called when it has stopped to sign because the record is broken, or signs again.
     """
 
     def __init__(
         self,
         history: History,
         load_key: Callable[[], SigningKey],
+        heads: Path,
         interval: float,
+        told: Callable[[], None],
         log: logging.Logger,
     ) -> None:
         self._history = history
         self._load_key = load_key
+        self._kept = KeptHeads(heads, history.folder)
         self._interval = interval
+        self._told = told
         self._log = log
         self._key: SigningKey | None = None
         self._named_in: Path | None = None
+        self._broken: RecordBreak | None = None
         self._signed: dict[Path, Chain] = {}
-        self._ended: dict[Path, Chain] = {}
+        self._ended: list[tuple[Path, Chain]] = []
+        self._gone: list[SessionId] = []
         self._wake = threading.Event()
         self._stopping = False
         self._lock = threading.Lock()
@@ -131,8 +149,6 @@ class Signer:
 
     def start(self) -> None:
         """Begin to sign."""
-        self._history.ended.append(self._session_ended)
-        self._history.sign = self._sign_export
         self._thread.start()
 
     def stop(self) -> None:
@@ -142,12 +158,46 @@ class Signer:
         if self._thread.ident is not None:
             self._thread.join(_STOP_TIMEOUT)
 
-    def _session_ended(self, path: Path, end: Chain) -> None:
-        self._ended[path] = end
+    @property
+    def of_exports(self) -> Sign | None:
+        """Signs what exports say; None if nothing is signed."""
+        key = self._key if self._broken is None else None
+        return None if key is None else lambda told: key.sign({"format": EXPORT, **told})
+
+    @property
+    def broken(self) -> RecordBreak | None:
+        """Why nothing is signed any more, until a person accepts it; None while it is."""
+        return self._broken
+
+    def changed(self, journal: Path, end: Chain) -> None:
+        """Note the end of a session's journal, as the ledger lists it now; cheap."""
+        self._ended.append((journal, end))
         self._wake.set()
 
-    def _sign_export(self, statement: Mapping[str, Any]) -> dict[str, Any] | None:
-        return None if self._key is None else self._key.sign({"format": EXPORT, **statement})
+    @contextmanager
+    def going(self, sessions: Iterable[SessionId]) -> Iterator[None]:
+        """Note sessions while something is erased from them, or they are removed."""
+        noted = list(sessions)
+        with self._lock:
+            self._kept.keep(going=noted)
+            self._gone = [each for each in self._gone if each not in noted]
+        yield
+        with self._lock:
+            self._gone += noted
+
+    def accept(self, wanted: AcceptBreak, by: By) -> None:
+        """Sign on, although the record does not continue what was signed; a person wants it."""
+        with self._lock:
+            own = self._history.heads()[0][0].path
+            broken = self._look(own)
+            if broken is None or broken.name != wanted.name:
+                name = "not broken" if broken is None else f"broken in another way: {broken.name}"
+                raise InvalidRequest(f"The record is {name}.", field="name")
+            found = tuple(broken.found)
+            entry = BreakAccepted(at=timestamp(), by=by, name=broken.name, found=found)
+            self._history.note(entry)
+            self._kept.take(own)
+        self.sign()
 
     def _run(self) -> None:
         due = 0.0
@@ -156,20 +206,24 @@ class Signer:
             is_due = is_last or time.monotonic() >= due
             if is_due:
                 due = time.monotonic() + self._interval
-            self.sign(everything=is_due)
+            self._round(everything=is_due)
             if is_last:
                 return
             self._wake.wait(max(0.0, due - time.monotonic()))
             self._wake.clear()
 
-    def sign(self, *, everything: bool = True) -> None:
+    def sign(self) -> None:
+        """Sign all that has grown now, if that is possible."""
+        self._round(everything=True)
+
+    def _round(self, *, everything: bool) -> None:
         """Sign the sessions that have ended, or all that has grown."""
         with self._lock:
             try:
                 key = self._named_key()
-                if everything:
+                if everything or not self._signed:
                     self._sign_written(key)
-                else:
+                elif self._broken is None and self._ended:
                     self._sign_ended(key)
             except Exception as error:  # whatever it is, the thread goes on and tries again
                 self._warn(f"The heads of the record cannot be signed: {error}")
@@ -180,29 +234,60 @@ class Signer:
             self._warned.add(message)
             self._log.warning("%s", message)
 
+    def _look(self, own: Path) -> RecordBreak | None:
+        """Return the break of the record, if there is one, and tell of it; see `KeptHeads`."""
+        broken = break_of(self._kept.breaks(own))
+        if broken is None or self._broken is None or broken.name != self._broken.name:
+            was_broken, self._broken = self._broken is not None, broken
+            if broken is not None:
+                self._log.error(
+                    "Nothing is signed any more: the record does not continue what was signed. "
+                    "%s If you know why, run: jupyter agent-exec accept-break %s",
+                    " ".join(broken.found),
+                    broken.name,
+                )
+            if broken is not None or was_broken:
+                self._told()
+        return self._broken
+
     def _sign_written(self, key: SigningKey) -> None:
         """Sign what this server writes, the ledger last, and what dead servers left."""
-        (ledger, ledger_end), *journals = self._history.heads()
+        owes, ended, gone = self._history.owes, list(self._ended), list(self._gone)
+        (ledger, ledger_end), *journals = self._history.heads()  # lists what had ended before
+        if self._look(ledger.path) is not None:
+            return
+        name, ends = ledger.path.stem, {_session(each.path): end for each, end in journals}
+        if self._kept.is_empty:
+            self._log.info("No heads are kept yet: the history is taken as it is")
+            self._kept.take(ledger.path)
+        if owes:
+            ends = {**self._kept.of(name).sessions, **_ends(ended), **ends}
+        kept = KeptLedger(end=ledger_end, sessions=ends)
+        self._kept.keep({name: kept}, gone=[] if owes else gone)
         for journal, end in journals:
             journal.signature = self._sign(key, journal.path, end) or journal.signature
-        self._sign_ended(key)
+        for path, end in dict(ended).items():
+            self._sign(key, path, end, is_ended=True)
         ledger.signature = self._sign(key, ledger.path, ledger_end) or ledger.signature
+        if not owes:
+            del self._ended[: len(ended)], self._gone[: len(gone)]
+            for path, _ in ended:
+                self._signed.pop(path, None)
         for path in ledger_paths(self._history.folder):
             if path == ledger.path or path in self._signed:  # nobody writes one after its sessions
                 continue
             if not is_held(path) and all(sessions_in(path).values()):
-                self._sign(key, path, end_of(path))
+                end = end_of(path)
+                self._kept.keep({path.stem: KeptLedger(end=end)})
+                self._sign(key, path, end)
 
     def _sign_ended(self, key: SigningKey) -> None:
         """Sign the journals of sessions that have ended or were amended."""
-        while self._ended:
-            path, end = self._ended.popitem()
-            self._signed.pop(path, None)  # an amendment read it from the disk: compare it again
-            try:
-                self._sign(key, path, end)
-            except BaseException:
-                self._ended.setdefault(path, end)
-                raise
+        ended, name = list(self._ended), self._history.heads()[0][0].path.stem
+        kept = self._kept.of(name)
+        self._kept.keep({name: replace(kept, sessions={**kept.sessions, **_ends(ended)})})
+        for path, end in dict(ended).items():
+            self._sign(key, path, end, is_ended=True)
 
     def _named_key(self) -> SigningKey:
         """Return the key; the ledger names it."""
@@ -222,7 +307,9 @@ class Signer:
         self._key = key
         return key
 
-    def _sign(self, key: SigningKey, path: Path, end: Chain) -> HeadSignature | None:
+    def _sign(
+        self, key: SigningKey, path: Path, end: Chain, *, is_ended: bool = False
+    ) -> HeadSignature | None:
         """Sign the head of a chain, if it is not signed yet; None if it is not signed now."""
         if not end.length or self._signed.get(path) == end or not path.is_file():
             return None
@@ -231,7 +318,7 @@ class Signer:
         except msgspec.MsgspecError:
             self._warn(f"The signatures of {path} cannot be read, so it is not signed now")
             return None
-        if path not in self._signed and not all(_is_continued(path, each) for each in kept):
+        if is_ended and not all(_is_continued(path, each) for each in kept):
             self._warn(f"{path} is not what was signed before, so it is not signed now")
             return None
         head = {"format": HEAD, "chain": chain_name(path), "length": end.length, "head": end.head}
@@ -240,6 +327,14 @@ class Signer:
         replace_file(signatures_path(path), msgspec.json.encode([*others, signature]))
         self._signed[path] = end
         return signature
+
+
+def _session(journal: Path) -> SessionId:
+    return SessionId(journal.parent.name)
+
+
+def _ends(ended: Iterable[tuple[Path, Chain]]) -> dict[SessionId, Chain]:
+    return {_session(path): end for path, end in ended}
 
 
 def _is_continued(path: Path, signature: HeadSignature) -> bool:

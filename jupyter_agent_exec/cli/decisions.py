@@ -262,6 +262,11 @@ def _review_line(review: Review | None) -> str:
     return words if review.comment is None else f"{words}: {review.comment}"
 
 
+def _break(parser: ArgumentParser) -> None:
+    option(parser, "NAME", "the break (b_…), as `status` and the server's log name it")
+    option(parser, "-y, --yes", "accept without a question")
+
+
 @command("pause", "pause all agents; running code continues")
 def pause(arguments: Namespace, console: Console) -> None:
     """Pause all agents."""
@@ -280,6 +285,21 @@ def _set_pause(
     with connected(arguments, console, may_start=False) as client:
         approvals = decided(client, console, lambda: set(client))
     console.answer(approvals, _paused(approvals) or "Agents go on.")
+
+
+@command("accept-break", "have the record signed on, although it is not as it was signed", _break)
+def accept_break(arguments: Namespace, console: Console) -> int | None:
+    """Show why the record is not signed any more, ask the user to confirm, and accept it."""
+    with connected(arguments, console, may_start=False) as client:
+        broken = client.status().broken
+        if broken is not None and broken.name == arguments.name and not arguments.yes:
+            for found in broken.found:
+                console.complain(found)
+            if not console.confirmed("Sign the record as it is now?", _NOBODY_LOOKS):
+                return exit_codes.STOPPED
+        told = decided(client, console, partial(client.accept_break, arguments.name))
+    console.answer(told, "The record is signed again; it says that you accepted this.")
+    return None
 
 
 def _paused(approvals: Approvals) -> str | None:

@@ -315,6 +315,11 @@ def _server(server: Server) -> Iterator[Finding]:
     elif not status.history_available:
         advice = "Look at its log; free space on its disk, or make the folder writable."
         yield Finding("server", "problem", f"{name} cannot write its history.", advice)
+    elif status.broken is not None:
+        message = f"{name} does not sign its record any more: {' '.join(status.broken.found)}"
+        advice = "Find out who changed the history. To have it signed as it is now: `jupyter "
+        advice += f"agent-exec accept-break {status.broken.name}`."
+        yield Finding("server", "problem", message, advice)
     else:
         yield Finding("server", "ok", f"{name} answers.")
 

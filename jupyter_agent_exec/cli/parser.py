@@ -46,6 +46,7 @@ _COMMANDS: Final = (
     ("token", "create, list and revoke agent tokens", tokens.COMMANDS),
     ("grant", "list and end what agents may run without asking", decisions.GRANT_COMMANDS),
     erase.erase,
+    decisions.accept_break,
     check.verify,
     mcp.mcp,
     doctor.doctor,

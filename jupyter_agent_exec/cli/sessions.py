@@ -42,6 +42,7 @@ def status(arguments: Namespace, console: Console) -> None:
         {"address": address, **msgspec.to_builtins(told)},
         f"{address}: jupyter-agent-exec {told.version}",
         f"history   {'available' if told.history_available else 'NOT AVAILABLE'}",
+        *(f"NOT SIGNED  {' '.join(each.found)} ({each.name})" for each in [told.broken] if each),
         f"search    {'ready' if told.search_ready else 'being rebuilt'}",
         *(f"sink      {sink.name}: {_how_far(sink)}" for sink in told.sinks),
         f"people    {_PEOPLE[told.record_people]}",

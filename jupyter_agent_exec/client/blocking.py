@@ -253,6 +253,7 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
     review = blocking(AsyncAgentExecClient.review)
     erase = blocking(AsyncAgentExecClient.erase)
     retain = blocking(AsyncAgentExecClient.retain)
+    accept_break = blocking(AsyncAgentExecClient.accept_break)
     text = blocking(AsyncAgentExecClient.text)
     notebooks = blocking(AsyncAgentExecClient.notebooks)
     cells = blocking(AsyncAgentExecClient.cells)

@@ -490,6 +490,17 @@ class AsyncAgentExecClient:
         )
         return await self._connection.send_model("POST", "/erasures", request, _erasure)
 
+    async def accept_break(self, name: str) -> models.ServerStatus:
+        """Have the record signed on although it does not continue what was signed, as a user.
+
+        Parameters
+        ----------
+        name
+            The break's name, as `status` tells it.
+        """
+        request = models.AcceptBreak(name=name)
+        return await self._connection.send_model("POST", "/accepted-breaks", request, _status)
+
     async def retain(self, *, dry_run: bool = False) -> models.Retention:
         """Remove what the server's rules of retention let go, as a user.
 

@@ -1,8 +1,9 @@
 """Erases payloads, with their salts, from the journals of closed sessions.
 
-First an `erased` entry is in the journal. Then the journal is written anew without the payloads of
-the entries that it names, and takes the old one's place; the entries and their hashes stay. A mark
-in `erasing` stands as long as this is not complete, so that the next server completes it.
+First an `erased` entry is in the journal, and the ledger lists the journal's end there. Then the
+journal is written anew without the payloads of the entries that it names, and takes the old one's
+place; the entries and their hashes stay. A mark in `erasing` stands as long as this is not
+complete, so that the next server completes it.
 """
 
 from __future__ import annotations
@@ -149,13 +150,13 @@ def _contains(data: bytes, text: str) -> bool:
     return any(form.encode("utf-8", "replace") in data for form in forms)
 
 
-def erase(session: Path, erasable: Erasable, by: By, reason: str | None, grown: Grown) -> Chain:
-    """Erase what a closed session has of it; return the new end of its chain.
+def note_erased(session: Path, erasable: Erasable, by: By, reason: str | None) -> Chain:
+    """Record what `erase_noted` erases from a closed session; return the new end of its chain.
 
     Raises
     ------
     OSError, HistoryUnavailable
-        If it could not be erased. What was begun is completed by `resume`.
+        If it could not be recorded.
     """
     with amending(session) as path:
         erased = Erased(
@@ -172,8 +173,6 @@ def erase(session: Path, erasable: Erasable, by: By, reason: str | None, grown: 
             journal.append([erased])
         finally:
             journal.close()
-        _remove_erased(path)
-        grown(path, path.stat().st_size, 1)
         return journal.head
 
 
@@ -182,17 +181,23 @@ def unfinished(folder: Path) -> list[SessionId]:
     return [SessionId(path.name) for path in sorted((folder / _MARKS).glob("s_*"))]
 
 
-def resume(session: Path) -> Chain:
-    """Complete what was begun to be erased; return the end of the session's chain.
+def erase_noted(session: Path, grown: Grown) -> Chain:
+    """Erase what is recorded as erased; return the session's end as its last `erased` entry was.
 
     Raises
     ------
     OSError, HistoryUnavailable
-        If it cannot be completed now.
+        If it cannot be erased now. What was begun is completed by another call.
     """
     with amending(session) as path:
         end = Journal.mend(path)
-        _remove_erased(path)
+        erased: list[tuple[int, int]] = []
+        for line in lines(path):
+            if isinstance(line.entry, Erased):
+                erased += line.entry.entries
+                end = Chain(head=line.hash, length=line.entry.n + 1)
+        _remove_erased(path, erased)
+        grown(path, path.stat().st_size, 1)
         return end
 
 
@@ -250,13 +255,11 @@ def _is_in(n: int, ranges: Iterable[Sequence[int]]) -> bool:
     return any(first <= n <= last for first, last in ranges)
 
 
-def _remove_erased(path: Path) -> None:
-    """Rewrite a journal without what its `erased` entries name; then remove unnamed blobs.
+def _remove_erased(path: Path, erased: Sequence[tuple[int, int]]) -> None:
+    """Rewrite a journal without the payloads of these entries; then remove unnamed blobs.
 
     What cannot be read stays.
     """
-    entries = (line.entry for line in lines(path))
-    erased = [each for entry in entries if isinstance(entry, Erased) for each in entry.entries]
     kept: set[Digest] = set()
     temporary = path.with_name(".journal")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

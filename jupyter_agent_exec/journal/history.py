@@ -50,10 +50,10 @@ from .copies import Copies
 from .erasure import (
     Erasable,
     check_wanted,
-    erase,
+    erase_noted,
     find,
     marked,
-    resume,
+    note_erased,
     sole_erasure,
     unfinished,
 )
@@ -129,11 +129,6 @@ class History(HistoryReader):
         self._live: dict[SessionId, SessionJournal] = {}
         self.copies = Copies()
         """What copies the record. Set it before the start."""
-        self.ended: list[Callable[[Path, Chain], None]] = []
-        """Each is called with the journal of a session and its end, when this server stops to
-        write it, or has amended it."""
-        self.closed: list[Callable[[], None]] = []
-        """Each is called when all files are closed, and may block."""
         self._lock = threading.RLock()
         self._available = False
         self._stopped = False
@@ -161,18 +156,15 @@ class History(HistoryReader):
             if self._stopped:
                 return
             self._stopped = True
-            live, self._live = self._live, {}
-            for session in live.values():
+            for session in list(self._live.values()):
                 session.retry()
                 session.release()
-                self._changed(session.session_id, session.head)
             self._index.stop()
             if self._ledger is not None:
                 self._ledger.close()
             self._available = False
         self.copies.stop()
-        for call in self.closed:
-            call()
+        self.signatures.stop()
 
     @property
     def available(self) -> bool:
@@ -307,9 +299,9 @@ class History(HistoryReader):
                 grown = self.copies.grown
                 chain = amend_session(folder, entries, payloads, self.redactor, grown)
                 self._note(session_id, True)
-                self._changed(session_id, chain)
                 last = entries[-1]
                 self.note_owed(_amended(session_id, chain, last.by, last.at))
+                self._changed(session_id, chain)
         except OSError as error:
             raise self._unavailable(error) from error
 
@@ -387,7 +379,9 @@ class History(HistoryReader):
         if self.copies.erasing():
             self._erase_due(going, by, may_go_on)
         retired: list[RetiredSession] = []
+        gone: list[SessionId] = []
         with ExitStack() as marks:
+            marks.enter_context(self.signatures.going([each.session.id for each in going]))
             for each in going:
                 if not may_go_on():
                     break
@@ -397,11 +391,15 @@ class History(HistoryReader):
                     continue
                 marks.enter_context(marked(folder))
                 self._note_removed(folder, each, by)
+                gone.append(each.session.id)
+                retired.append(_retired(each, None))
+            if gone:
+                self.signatures.sign()
+            for id in gone:
+                folder = self._session_folder(id)
                 _remove_journal(folder)
                 self.copies.forget(folder / "journal.jsonl")
-                self._proposals.pop(each.session.id, None)
-                retired.append(_retired(each, None))
-            gone = [each.session_id for each in retired if each.waits is None]
+                self._proposals.pop(id, None)
             if gone:
                 self._index.purge(gone)
         return retired
@@ -442,12 +440,16 @@ class History(HistoryReader):
 
     def _erase(self, going: Mapping[SessionId, Erasable], reason: str | None, by: By) -> None:
         with ExitStack() as marks:
+            marks.enter_context(self.signatures.going(going))
             for id in going:
                 marks.enter_context(marked(self._session_folder(id)))
-            for id, each in self._telling(going.items()):
-                chain = erase(self._session_folder(id), each, by, reason, self.copies.grown)
-                self._changed(id, chain)
-                self.note_owed(_amended(id, chain, by))
+            for id, each in going.items():
+                end = note_erased(self._session_folder(id), each, by, reason)
+                self.note_owed(_amended(id, end, by))
+            self.signatures.sign()
+            for id in self._telling(going):
+                end = erase_noted(self._session_folder(id), self.copies.grown)
+                self._changed(id, end)
                 self._proposals.pop(id, None)
             self._index.purge(going)
 
@@ -488,11 +490,13 @@ class History(HistoryReader):
     def _finish_erasure(self, id: SessionId, is_removed: bool) -> None:
         folder = self._session_folder(id)
         try:
-            with marked(folder):
+            with marked(folder), self.signatures.going([id]):
                 if is_removed:
                     _remove_journal(folder)
                 else:
-                    self.note_owed(_amended(id, resume(folder), SERVER))
+                    end = erase_noted(folder, self.copies.grown)
+                    self.note_owed(_amended(id, end, SERVER))
+                    self._changed(id, end)
                 for name in ("index.sqlite", "index.sqlite-journal"):
                     (self.folder / name).unlink(missing_ok=True)
         except (OSError, HistoryUnavailable) as error:
@@ -519,6 +523,11 @@ class History(HistoryReader):
                 self._begin().note_owed(entry)
             except (OSError, HistoryUnavailable) as error:
                 self._log.warning("Not yet in the ledger: %s (%s)", type(entry).__name__, error)
+
+    @property
+    def owes(self) -> bool:
+        """Whether the ledger lacks entries that could not be written."""
+        return self._ledger is not None and self._ledger.owes
 
     def _begin(self) -> Ledger:
         """Return the ledger. Get one if there is none or its file was deleted."""
@@ -612,19 +621,17 @@ class History(HistoryReader):
 
     def _ended(self, session_id: SessionId, closed: Closed, chain: Chain) -> None:
         """Record the end of a session in the ledger, later if it cannot be written now."""
-        self._changed(session_id, chain)
-        self._live.pop(session_id, None)
-        if self._ledger is None:
-            return
         entry = SessionClosed(at=closed.at, by=closed.by, session_id=session_id, chain=chain)
         try:
-            self._ledger.note_owed(entry)
+            if self._ledger is not None:
+                self._ledger.note_owed(entry)
         except HistoryUnavailable as error:
             self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
+        self._live.pop(session_id, None)
+        self._changed(session_id, chain)
 
     def _changed(self, session_id: SessionId, chain: Chain) -> None:
-        for call in self.ended:
-            call(self._session_folder(session_id) / "journal.jsonl", chain)
+        self.signatures.changed(self._session_folder(session_id) / "journal.jsonl", chain)
 
 
 _REMAINS: Final = (

@@ -153,6 +153,11 @@ class Ledger:
             self._owed.append(entry)
         self._append()
 
+    @property
+    def owes(self) -> bool:
+        """Whether it lacks entries that could not be written."""
+        return bool(self._owed)
+
     def close(self) -> None:
         """Close the file and release the lock. Idempotent."""
         self.journal.close()

@@ -39,11 +39,11 @@ from .journal import signatures_of
 from .ledger import sessions_below
 from .lines import Line, Range, lines_at
 from .notebook import (
-    Sign,
     journal_notebook,
 )
 from .proposals import RecordedProposal, SessionProposals
 from .query import ExecutionImage
+from .signatures import Signatures
 from .tables import parse_ranges
 from .verify import Outcome, verify_journal
 
@@ -93,8 +93,8 @@ class HistoryReader:
         self._held: WeakValueDictionary[ExecutionId, HeldOutputs] = WeakValueDictionary()
         self._proposals: dict[SessionId, SessionProposals] = {}
         self._reading_proposals = threading.Lock()
-        self.sign: Sign | None = None
-        """Signs what exports say; None if the server does not sign."""
+        self.signatures = Signatures()
+        """What signs the record. Set it before the start."""
         self._is_below: dict[SessionId, bool] = {}
         self._reading_ledgers = threading.Lock()
 
@@ -346,7 +346,7 @@ class HistoryReader:
             If no session has this id.
         """
         path = self.journal_path(session_id)
-        sign = self.sign
+        sign = self.signatures.of_exports
         if sign is not None and verify_journal(path).outcome not in (Outcome.WHOLE, Outcome.TORN):
             sign = None  # nothing is signed that is not as it was written
         return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean, sign=sign)

@@ -10,6 +10,7 @@ from tornado import web
 from ..auth.operations import requires
 from ..models import (
     PIECE_BYTES,
+    AcceptBreak,
     Erase,
     Erasure,
     EventsQuery,
@@ -20,6 +21,7 @@ from ..models import (
     Retention,
     SearchQuery,
     SearchResults,
+    ServerStatus,
 )
 from .answers import recorded_image
 from .handlers import SessionsBase
@@ -121,6 +123,17 @@ class RetentionHandler(SessionsBase):
         self.answer(await self.manager.history.retain(body, self.caller.by()))
 
 
+class AcceptedBreaksHandler(SessionsBase):
+    """What users accept of a record that is broken."""
+
+    @web.authenticated
+    @requires("decide", body=AcceptBreak, answers={200: ServerStatus})
+    async def post(self, body: AcceptBreak) -> None:
+        """Sign the record on, although it does not continue what was signed."""
+        await self.manager.history.accept_break(body, self.caller.by())
+        self.answer(await self.manager.status(with_sinks=True))
+
+
 class EventsHandler(SessionsBase):
     """The events of a session outside of its executions."""
 
@@ -164,5 +177,6 @@ ROUTES: list[tuple[str, type[SessionsBase]]] = [
     ("/search", SearchHandler),
     ("/erasures", ErasuresHandler),
     ("/retention", RetentionHandler),
+    ("/accepted-breaks", AcceptedBreaksHandler),
     ("/images", ImagesHandler),
 ]

@@ -275,6 +275,7 @@ class AgentSessions:
             indexing=self._journals.indexing,
             erasing=self._journals.erasing if with_sinks else None,
             sinks=self._journals.copies.status() if with_sinks else [],
+            broken=self._journals.signatures.broken if with_sinks else None,
             record_people=self._settings.record_people,
         )
 

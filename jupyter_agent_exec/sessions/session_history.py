@@ -32,6 +32,7 @@ from ..journal.history import History
 from ..journal.outputs import brief
 from ..journal.reader import ImagePage
 from ..models import (
+    AcceptBreak,
     Erase,
     Erasure,
     EventsQuery,
@@ -428,6 +429,10 @@ class SessionHistory:
     async def retain(self, wanted: Retain, by: By) -> Retention:
         """Remove what the rules let go; errors as for `History.retain`."""
         return await self.read(partial(self._history.retain, wanted, by, lambda: True))
+
+    async def accept_break(self, wanted: AcceptBreak, by: By) -> None:
+        """Accept a break of the record; errors as for `Signatures.accept`."""
+        await self.read(partial(self._history.signatures.accept, wanted, by))
 
     def _is_quiet(self) -> bool:
         return not self._stopping and not any(each.unfinished for each in list(self.open.values()))

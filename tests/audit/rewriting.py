@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,31 @@ def ledger_of(folder: Path) -> Path:
 
 def cut(path: Path, lines: int) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-lines]))
+
+
+def forge(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    """Add an entry to a chain, with all that a server writes; return the new end of the chain."""
+    last = chain.parse_line(path.read_bytes().splitlines()[-1])
+    n = last.entry["n"] + 1
+    whole = {"at": last.entry["at"], "by": {"kind": "server"}, **entry}
+    head, line = chain.next_line(last.hash, {**whole, "n": n, "format": chain.FORMAT}, {}, {})
+    with path.open("ab") as file:
+        file.write(line)
+    if path.with_suffix(".head").exists():
+        path.with_suffix(".head").write_text(f"{head}\n")
+    return {"head": head, "length": n + 1}
+
+
+def end(path: Path) -> dict[str, Any]:
+    last = chain.parse_line(path.read_bytes().splitlines()[-1])
+    return {"head": last.hash, "length": last.entry["n"] + 1}
+
+
+def without_payloads(path: Path) -> None:
+    """Take all payloads out of a journal."""
+    lines = map(chain.parse_line, path.read_bytes().splitlines())
+    path.write_bytes(b"".join(chain.format_line(each.hash, each.canonical, {}) for each in lines))
+    shutil.rmtree(path.with_name("blobs"), ignore_errors=True)
 
 
 def by_somebody_else(entry: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ import nbformat
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from jupyter_agent_exec.audit.kept_heads import KeptHeads, KeptLedger
 from jupyter_agent_exec.audit.signer import Signer, SigningKey
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.journal.heads import PRIVATE_KEY, cell_digest, signatures_path, signed_bytes
 from jupyter_agent_exec.journal.proofs import hold
 from jupyter_agent_exec.journal.verify import verify_history
+from jupyter_agent_exec.models import Chain
 from tests.audit.far_sides import until
 from tests.audit.rewriting import cut, journals, ledger_of, write_anew
 from tests.journal.recorded import closed, new_history, opened, run, stream
@@ -36,10 +39,13 @@ LOG = logging.getLogger("test.signing")
 class Signing:
     """A history whose heads are signed, as a server does it; the rounds are asked for."""
 
-    def __init__(self, folder: Path, key: Path) -> None:
+    def __init__(self, folder: Path, key: Path, **options: Any) -> None:
         self.folder = folder
-        self.history = new_history(folder)
-        self.signer = Signer(self.history, lambda: SigningKey.made(key), 3600, LOG)
+        self.history = new_history(folder, **options)
+        heads, self.told = key.with_suffix(".heads"), []
+        tell = partial(self.told.append, "changed")
+        self.signer = Signer(self.history, lambda: SigningKey.made(key), heads, 3600, tell, LOG)
+        self.history.signatures = self.signer
         self.signer.start()
         self.sign()  # the first round names the key, while the history takes entries
 
@@ -49,7 +55,11 @@ class Signing:
 
     def stop(self) -> None:
         self.history.stop()
-        self.signer.stop()
+
+    def crash(self) -> None:
+        """End as a server that is killed: what was written last is not signed."""
+        self.signer._round = lambda **_: None
+        self.stop()
 
 
 @pytest.fixture(scope="module")
@@ -289,11 +299,11 @@ def test_old_signatures_can_be_verified_after_the_key_was_changed(there, key, tm
     assert "Since" in report["held"]["told"]
 
 
-def test_a_chain_that_is_not_what_was_signed_is_not_signed_on(there, signed, caplog, verify):
-    write_anew(there)
+def test_a_chain_that_is_not_what_was_signed_is_not_signed_on(there, caplog, verify):
+    write_anew(there)  # in another folder than the one whose heads are kept: signatures are there
     before = {path: signatures_path(path).read_bytes() for path in [ledger_of(there)]}
-    write(there, signed / "key.pem", 1)
-    assert "is not what was signed before" in caplog.text
+    write(there, there.parent / "key.pem", 1)
+    assert "entry 5, which was signed, was cut off or written anew" in caplog.text
     assert before == {path: signatures_path(path).read_bytes() for path in before}
     assert verify(there)[0] == 1
 
@@ -469,6 +479,41 @@ def test_a_server_signs_and_says_so_in_answers_and_exports(tmp_path, verify):
     code, report = verify(server.history_dir, "--key", key)
     assert (code, "only hash chains" in report["held"]["told"]) == (0, False)
     assert not (server.history_dir / PRIVATE_KEY).exists()
+
+
+def test_a_server_says_that_its_record_is_broken_until_a_person_accepts_it(
+    tmp_path, verify, capsys, monkeypatch
+):
+    history, key_file = tmp_path / "history", tmp_path / "key.pem"
+    heads = KeptHeads(tmp_path / "kept", history)
+    heads.keep({"ledger-1": KeptLedger(end=Chain(head="0" * 63 + "1", length=1))})
+    options = (
+        "sign_heads=True", f"signing_key={key_file}",
+        f"signed_heads={tmp_path / 'kept'}", "signing_interval=0.1",
+    )  # fmt: skip
+    key = SigningKey.made(key_file).id
+    with (
+        real_server(tmp_path, *(f"--AgentExecApp.{each}" for each in options)) as server,
+        AgentExecClient(server.url, token=server.token) as client,
+    ):
+        until(lambda: client.status().broken is not None)
+        broken = client.approvals().broken
+        assert broken is not None
+        assert broken.found == ["ledger-1 is gone."]
+        monkeypatch.setenv("JUPYTER_AGENT_EXEC_URL", server.url)
+        monkeypatch.setenv("JUPYTER_AGENT_EXEC_TOKEN", server.token)
+        assert main(["status"]) == 0
+        assert f"NOT SIGNED  ledger-1 is gone. ({broken.name})" in capsys.readouterr().out
+        assert main(["accept-break", "b_other", "--yes"]) == 4
+        assert f"broken in another way: {broken.name}" in capsys.readouterr().err
+        assert main(["accept-break", broken.name, "--yes"]) == 0
+        assert (client.status().broken, client.approvals().broken) == (None, None)
+    capsys.readouterr()
+    code, report = verify(history, "--key", key)
+    assert (
+        code,
+        "did not continue what was signed: ledger-1 is gone." in report["held"]["told"],
+    ) == (0, True)
 
 
 _WITHOUT_THE_EXTRA = """

@@ -43,6 +43,7 @@ POST   executions/{execution_id}/cancel         400 403 400   400 403 404 400 40
 GET    blobs/{digest}                           200 200 200   200 200 404 200 200
 POST   erasures                                 400 403 400   403 403 403 403 403
 POST   retention                                400 403 400   403 403 403 403 403
+POST   accepted-breaks                          400 403 400   403 403 403 403 403
 GET    search                                   200 200 200   200 200 200 200 200
 GET    images                                   200 200 200   200 200 200 200 200
 GET    notebooks                                200 200 200   200 200 200 200 200

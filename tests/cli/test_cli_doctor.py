@@ -271,9 +271,13 @@ def answering(status: dict[str, Any] | None) -> Iterator[str]:
         (None, "no jupyter-agent-exec at this address"),
         ({**STATUS, "version": "0.0.1"}, "runs 0.0.1"),
         ({**STATUS, "history_available": False}, "cannot write its history"),
+        (
+            {**STATUS, "broken": {"name": "b_1", "found": ["ledger-1 is gone."], "at": ""}},
+            "does not sign its record any more: ledger-1 is gone.",
+        ),
         (STATUS, "answers"),
     ],
-    ids=["no extension", "other version", "no history", "well"],
+    ids=["no extension", "other version", "no history", "broken", "well"],
 )
 def test_what_is_wrong_with_a_server_is_named(
     cli_alone: Cli, status: dict[str, Any] | None, told: str

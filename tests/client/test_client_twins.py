@@ -17,7 +17,7 @@ from jupyter_agent_exec.client import (
     Placement,
 )
 from jupyter_agent_exec.types import CellId
-from tests.client.wire import CHAIN, DIGEST, execution, session
+from tests.client.wire import CHAIN, DIGEST, execution, server_status, session
 
 URL = "http://127.0.0.1:8888/base"
 PATH = "work/sales.ipynb"
@@ -44,6 +44,8 @@ def answers(request: httpx2.Request) -> bytes:
         return msgspec.json.encode(models.Approvals(executions=[], policy=policy, paused=None))
     if path.endswith("/erasures"):
         return msgspec.json.encode(models.Erasure(dry_run=False, sessions=[], remains=[]))
+    if path.endswith("/accepted-breaks"):
+        return msgspec.json.encode(server_status())
     if path.endswith("/retention"):
         return msgspec.json.encode(models.Retention(dry_run=False, rules=[], sessions=[]))
     if path.endswith(("/review", "/approve", "/reject")) and "/executions/" in path:
@@ -81,6 +83,7 @@ def ask(transport: httpx2.MockTransport) -> None:
         client.review("x_1", "flagged", comment="why?")
         client.erase(agent="a", reason="why")
         client.retain(dry_run=True)
+        client.accept_break("b_1")
         client.approvals()
         client.approve("x_1", DIGEST, source="2", grant="hour")
         client.reject("x_1", "no")
@@ -111,6 +114,7 @@ async def ask_awaiting(transport: httpx2.MockTransport) -> None:
         await client.review("x_1", "flagged", comment="why?")
         await client.erase(agent="a", reason="why")
         await client.retain(dry_run=True)
+        await client.accept_break("b_1")
         await client.approvals()
         await client.approve("x_1", DIGEST, source="2", grant="hour")
         await client.reject("x_1", "no")
@@ -142,6 +146,7 @@ def test_both_clients_ask_the_same_of_a_notebook() -> None:
         ("PUT", "/executions/x_1/review"),
         ("POST", "/erasures"),
         ("POST", "/retention"),
+        ("POST", "/accepted-breaks"),
         ("GET", "/approvals"),
         ("POST", "/executions/x_1/approve"),
         ("POST", "/executions/x_1/reject"),

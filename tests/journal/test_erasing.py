@@ -105,7 +105,7 @@ def test_how_far_an_erasure_is_can_be_asked(history):
     for _ in range(3):
         full_session(history)
     seen = []
-    history.ended.append(lambda path, chain: seen.append(history.erasing))
+    history.signatures.changed = lambda path, chain: seen.append(history.erasing)
     history.erase(Erase(text=SECRET), PERSON)
     assert seen == [Progress(done=done, total=3) for done in range(3)]
     assert history.erasing is None

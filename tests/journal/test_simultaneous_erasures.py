@@ -65,7 +65,7 @@ def test_what_erases_while_something_is_erased_waits_for_it(new, folder, thread,
         "start": lambda: new().erase(wanted, PERSON).sessions,
     }
     begin, futures = in_the_midst(thread, seconds[second])
-    ours.ended.append(begin)  # called when the first of the two is done
+    ours.signatures.changed = begin  # called when the first of the two is done
     erased = ours.erase(wanted, PERSON).sessions
     assert [each.payloads for each in erased] == [13, 13]
     found = {each.session_id for each in futures[0].result()}
