@@ -153,6 +153,9 @@ test('what asks, in the panel and in a notebook', async ({
     placement: { cell: 'mine' }
   });
   const question = Question.in(shown(page, 0));
+  await expect(question.source).toContainText('x = 2');
+  await expectAccessible(page);
+  await question.button('Show what differs').click();
   await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
   await expectAccessible(page);
 

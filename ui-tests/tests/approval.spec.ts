@@ -185,6 +185,9 @@ test('a cell of the person stays as it is until what changes is approved', async
   const agent = await newAsking('replaces', desk.path);
   await agent.ask('x = 2\nprint(x)', { placement: { cell: 'mine' } });
   const question = Question.in(new Person(page).cell(0));
+  expect(await question.lines()).toEqual(['x = 2', 'print(x)']);
+  await expect(question.node.getByRole('deletion')).toHaveCount(0);
+  await question.button('Show what differs').click();
   await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
   await expect(question.node.getByRole('insertion')).toHaveText('x = 2');
   expect(await question.lines()).toEqual(['x = 2', 'print(x)']);
@@ -470,6 +473,64 @@ test('nothing hides in a source, and nothing turns it', async ({
     await scroller.evaluate(node => node.scrollWidth <= node.clientWidth)
   ).toBe(true);
   expect(await page.title()).not.toBe('1');
+});
+
+test('code is approved after its end was seen, and blank lines hide none of it', async ({
+  page,
+  panel,
+  desk,
+  newAsking
+}) => {
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('long', desk.path);
+  const blank = '\n'.repeat(400);
+  const tried = await agent.ask(blank, { trial: true });
+  await agent.read(tried, 30);
+  const question = Question.in(page.locator('.jp-NotebookPanel'));
+  const approve = question.button('Approve');
+  const code = question.source;
+
+  // Nothing but deleted blank lines was in view, of code that begins after more.
+  const revised = `${blank}seen = 1\n${blank}evil = 2`;
+  const first = await agent.ask(revised, { revises: tried.id });
+  await expect(code.getByText('seen = 1')).toBeInViewport({ ratio: 1 });
+  await expect(code.getByText('evil = 2')).toBeInViewport({ ratio: 1 });
+  await expect(question.node).toContainText('802 lines, 800 of them blank');
+  await expect(question.node.locator('.cm-deletedChunk')).toHaveCount(0);
+  await page.screenshot({ path: 'test-results/approval-blank.png' });
+  await expect(approve).toBeEnabled();
+  await agent.cancel(first);
+  await expect(question.node).toBeHidden();
+
+  // More lines than fit: with a wheel, and with the keyboard.
+  const lines = Array.from({ length: 60 }, (_, n) => `x${n} = ${n}`);
+  for (const way of ['wheel', 'keyboard']) {
+    const asked = await agent.ask(`${lines.join('\n')}\nevil = "${way}"`);
+    await question.tried();
+    await expect(question.node).toContainText('61 lines');
+    await expect(question.node).toContainText('scroll to the end of the code');
+    await expect(approve).toBeDisabled();
+    await page.screenshot({ path: `test-results/approval-long-${way}.png` });
+    await approve.click({ force: true });
+    expect((await agent.read(asked)).status).toBe('awaiting_approval');
+    if (way === 'wheel') {
+      await code.hover();
+      await page.mouse.wheel(0, 3000);
+      await expect(approve).toBeEnabled();
+      await agent.cancel(asked);
+    } else {
+      await question.node.focus();
+      await tabTo(page, code);
+      await page.keyboard.press('PageDown');
+      await expect(approve).toBeDisabled();
+      await page.keyboard.press('Control+End');
+      await expect(approve).toBeEnabled();
+      await tabTo(page, approve);
+      await page.keyboard.press('Enter');
+      expect((await agent.read(asked, 30)).status).toBe('ok');
+    }
+    await expect(question.node).toBeHidden();
+  }
 });
 
 test('the keyboard alone decides', async ({ page, panel, newAsking }) => {

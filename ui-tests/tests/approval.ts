@@ -104,9 +104,10 @@ export class Question {
     await expect(this.node).toContainText(/Trial: what|No trial/);
   }
 
-  /** Press a button, once the buttons stay where they are. */
+  /** Press a button, once the code is in view and the buttons stay where they are. */
   async answer(name: string): Promise<void> {
     await this.tried();
+    await this.button(name).scrollIntoViewIfNeeded();
     await this.button(name).click();
   }
 

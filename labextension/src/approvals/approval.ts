@@ -64,6 +64,7 @@ export class ApprovalView extends Widget {
         this._session?.grant === null &&
         (this._session.approval === 'always' ||
           (this._session.approval === 'first' && !this._coversMore)),
+      isSeen: () => this._sources.every(({ isSeen }) => isSeen),
       isEditing: () => this._source?.isEditing ?? false,
       edit: () => this._source?.edit(),
       restore: () => this._source?.restore(),
@@ -391,9 +392,13 @@ export class ApprovalView extends Widget {
       trans
     }));
     editor.changed.connect(() => approvals.setDraft(shown, editor.edited));
+    this._sources = [editor];
     const layout = this._body.layout as PanelLayout;
     layout.insertWidget(layout.widgets.indexOf(this._also), editor);
     this._renderAlso();
+    this._sources.forEach(({ seen }) =>
+      seen.connect(() => this._actions.update())
+    );
   }
 
   /** Show what else the approval lets run: the rest of a restore. */
@@ -405,16 +410,16 @@ export class ApprovalView extends Widget {
       const text = trans.__('Then %1 of %2', n + 2, also.length + 1);
       const title = element('div', 'jp-AgentExecApproval-note', text);
       this._also.addWidget(new Widget({ node: title }));
-      this._also.addWidget(
-        new SourceEditor({
-          factory: editors.factoryService.newInlineEditor,
-          mimeType: this._mimeType,
-          source: source ?? '',
-          before: null,
-          lookalikes: this._shown.lookalikes,
-          trans
-        })
-      );
+      const editor = new SourceEditor({
+        factory: editors.factoryService.newInlineEditor,
+        mimeType: this._mimeType,
+        source: source ?? '',
+        before: null,
+        lookalikes: this._shown.lookalikes,
+        trans
+      });
+      this._sources.push(editor);
+      this._also.addWidget(editor);
     }
   }
 
@@ -477,6 +482,8 @@ export class ApprovalView extends Widget {
   private readonly _outcome = element('span', 'jp-AgentExecApproval-outcome');
   private _session: IAgentSession | null = null;
   private _source: SourceEditor | null = null;
+  /** All code that an approval lets run. */
+  private _sources: SourceEditor[] = [];
   private readonly _who = element('span', 'jp-AgentExecApproval-who');
   private _over = new Signal<this, void>(this);
 }

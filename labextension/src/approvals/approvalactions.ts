@@ -20,6 +20,7 @@ export class ApprovalActions extends Widget {
     this.addClass('jp-AgentExecApproval-actions');
     this._reason.maxLength = 5000;
     this._reason.type = 'text';
+    this._unseen.setAttribute('role', 'status');
   }
 
   override dispose(): void {
@@ -33,8 +34,9 @@ export class ApprovalActions extends Widget {
     this._showChoice();
   }
 
-  /** Offer what can be granted now, unless a form is open. */
+  /** Offer what can be granted and approved now, unless a form is open. */
   protected override onUpdateRequest(): void {
+    this._renderButtons();
     const isOffered = this._choices.length > 3;
     if (this._opener === null && isOffered !== this._options.asks()) {
       const at = this._choices.findIndex(
@@ -89,7 +91,7 @@ export class ApprovalActions extends Widget {
       this._showChoice();
     };
     this._choices = [
-      styledButton(trans.__('Approve'), 'accept', () => this._answer(approve)),
+      this._createApproving(trans.__('Approve'), 'accept', approve),
       isEditing()
         ? styledButton(trans.__('Discard edits'), 'reject', () =>
             this._answer(restoreSource)
@@ -116,9 +118,19 @@ export class ApprovalActions extends Widget {
     this._choices[0]?.focus();
   }
 
-  /** Approve what is shown. */
+  /** Approve what is shown, if it was seen to its end. */
   approve(): void {
-    this._answer(this._options.approve);
+    this._answer(this._options.approve, true);
+  }
+
+  private _createApproving(
+    label: string,
+    kind: 'accept' | 'reject',
+    act: () => unknown
+  ): HTMLButtonElement {
+    const button = styledButton(label, kind, () => this._answer(act, true));
+    button.dataset.approves = 'true';
+    return button;
   }
 
   private _showReason(opener: number): void {
@@ -155,7 +167,7 @@ export class ApprovalActions extends Widget {
       ['hour', trans.__('For an hour')]
     ];
     const buttons = spans.map(([span, label]) =>
-      styledButton(label, 'reject', () => this._answer(() => grant(span)))
+      this._createApproving(label, 'reject', () => grant(span))
     );
     this._show(
       element('div', 'jp-AgentExecApproval-note', text),
@@ -170,22 +182,32 @@ export class ApprovalActions extends Widget {
   }
 
   private _show(...nodes: HTMLElement[]): void {
-    this.node.replaceChildren(...nodes);
+    this.node.replaceChildren(...nodes, this._unseen);
     this.guard();
   }
 
-  private _answer(act: () => unknown): void {
-    if (!this._guarded && !this._busy) {
+  private _answer(act: () => unknown, approves = false): void {
+    const isUnseen = approves && !this._options.isSeen();
+    if (!this._guarded && !this._busy && !isUnseen) {
       act();
     }
   }
 
   /** Tell which buttons answer; they keep the focus while they do not. */
   private _renderButtons(): void {
-    const disabled = String(this._guarded || this._busy);
+    const approving = '[data-approves]';
+    const { isSeen, trans } = this._options;
+    const isDisabled = this._guarded || this._busy;
+    const isUnseen = !isSeen();
     this.node.querySelectorAll('button.jp-mod-styled').forEach(button => {
-      button.setAttribute('aria-disabled', disabled);
+      const waits = isUnseen && button.matches(approving);
+      button.setAttribute('aria-disabled', String(isDisabled || waits));
     });
+    const isTold =
+      isUnseen && !isDisabled && this.node.querySelector(approving) !== null;
+    this._unseen.textContent = isTold
+      ? trans.__('To approve it, scroll to the end of the code.')
+      : '';
     this._reason.readOnly = this._busy;
   }
 
@@ -196,6 +218,7 @@ export class ApprovalActions extends Widget {
   private _opener: number | null = null;
   private readonly _reason = element('input', 'jp-mod-styled');
   private _timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly _unseen = element('div', 'jp-AgentExecApproval-note');
 }
 
 /** The options of answers. */
@@ -209,6 +232,8 @@ export namespace ApprovalActions {
     asks: () => boolean;
     /** What the agent calls itself. */
     agentName: () => string;
+    /** Whether all code that would run was seen to its end. */
+    isSeen: () => boolean;
     /** Whether a person edits the source. */
     isEditing: () => boolean;
     /** Let a person edit the source. */

@@ -222,7 +222,9 @@ function Item(
     : session
       ? targetText(session, trans)
       : '';
-  const whole = wholeLine(source, execution.lookalikes);
+  const { also = [], edits_cell = false } = execution.approval ?? {};
+  const isAlone = also.length === 0 && !edits_cell;
+  const whole = isAlone ? wholeLine(source, execution.lookalikes) : null;
   const more = source.trim().split('\n').length - 1;
   const show = () => showAsking(execution, execute);
   const approve = () =>

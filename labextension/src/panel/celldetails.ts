@@ -133,6 +133,7 @@ class Decision extends Panel {
             mimeType: this._mimeType,
             source,
             before,
+            showsDifference: true,
             lookalikes,
             trans
           })

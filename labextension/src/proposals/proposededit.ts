@@ -47,6 +47,11 @@ export class ProposedEditView extends Panel {
     return this._edit?.follows ?? null;
   }
 
+  /** Whether its code, if it has any, was seen to its end. */
+  get isSeen(): boolean {
+    return !(this._body instanceof SourceEditor) || this._body.isSeen;
+  }
+
   /** @param before - The source of the cell before its place. */
   render(edit: IEditOfRound, before: string | null): void {
     const shown = JSON.stringify([edit, before]);
@@ -62,7 +67,9 @@ export class ProposedEditView extends Panel {
     this._keep.hidden = !edit.fits;
     this._notice.textContent = edit.reason ?? '';
     const name = quoted(shortText(edit.agent.name));
-    this._why.textContent = edit.purpose ? `${name}: ${edit.purpose}` : name;
+    this._why.textContent = edit.purpose
+      ? `${name}: ${quoted(edit.purpose)}`
+      : name;
     this._renderBody();
   }
 
@@ -83,6 +90,11 @@ export class ProposedEditView extends Panel {
           : this._createSource(this._edit!);
       this.addWidget(this._body);
     }
+    this._renderKeep();
+  }
+
+  private _renderKeep(): void {
+    this._keep.setAttribute('aria-disabled', String(!this.isSeen));
   }
 
   /** New Markdown as it will look; nothing in it runs, loads or hides. */
@@ -102,7 +114,7 @@ export class ProposedEditView extends Panel {
     const { cell_type, source } = edit.result ?? edit.after!;
     // What was merged, not what is typed since: more of it comes soon.
     const now = edit.current ?? edit.before;
-    return new SourceEditor({
+    const editor = new SourceEditor({
       factory: editors.factoryService.newInlineEditor,
       mimeType: {
         code: mimeType(),
@@ -111,20 +123,29 @@ export class ProposedEditView extends Panel {
       }[cell_type],
       source,
       before: edit.kind === 'insert' ? null : (now?.source ?? null),
+      // The rest is the user's own.
+      showsDifference: true,
       fold: true,
       lookalikes: edit.lookalikes,
       trans
     });
+    editor.seen.connect(() => this._renderKeep());
+    return editor;
   }
 
   private async _act(what: 'keep' | 'reject'): Promise<void> {
+    const { trans } = this._options;
+    if (what === 'keep' && !this.isSeen) {
+      this._notice.textContent = unseenText(trans);
+      return;
+    }
     this._keep.disabled = this._reject.disabled = true;
     this._notice.textContent = '';
     try {
       await this._options.decide(what);
     } catch (error) {
       if (!this.isDisposed) {
-        this._notice.textContent = errorText(error, this._options.trans);
+        this._notice.textContent = errorText(error, trans);
       }
     }
     this._keep.disabled = this._reject.disabled = false;
@@ -154,6 +175,11 @@ export namespace ProposedEditView {
     mimeType(): string;
     decide(what: 'keep' | 'reject'): Promise<void>;
   }
+}
+
+/** Why a change is not kept yet. */
+export function unseenText(trans: TranslationBundle): string {
+  return trans.__('To keep it, scroll to the end of what is new.');
 }
 
 /** What an edit does, in a few words. */

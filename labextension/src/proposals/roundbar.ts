@@ -5,6 +5,7 @@ import type { IRound } from './proposals';
 import type { EditDecision, IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { errorText, quoted } from '../ui/wording';
+import { unseenText } from './proposededit';
 
 /** Keeps or rejects all of a round, and leads from one edit to the next. */
 export class RoundBar extends Widget {
@@ -82,14 +83,13 @@ export class RoundBar extends Widget {
           : trans.__('%1 waits for a running cell', open.length)
       ]
     ];
-    this._status.textContent = parts
-      .filter(([number]) => number > 0)
-      .map(([, text]) => text)
-      .join(' · ');
     this._decided = isUndo ? [] : [...kept, ...rejected].map(({ id }) => id);
-    this._undo.hidden = this._decided.length === 0;
-    this._after.hidden = false;
-    this._fitRow();
+    this._say(
+      parts
+        .filter(([number]) => number > 0)
+        .map(([, text]) => text)
+        .join(' · ')
+    );
   }
 
   protected override onAfterAttach(): void {
@@ -109,9 +109,26 @@ export class RoundBar extends Widget {
     }
   }
 
-  private async _all(what: EditDecision): Promise<void> {
-    const ids = this._edits.map(({ id }) => id);
-    await this._decide(what, ids);
+  /** Decide about all; what was not seen to its end is shown first. */
+  private async _all(what: 'keep' | 'reject'): Promise<void> {
+    const { isSeen, reveal, trans } = this._options;
+    const unseen = this._edits.find(({ fits, id }) => fits && !isSeen(id));
+    if (what === 'keep' && unseen) {
+      reveal((this._at = unseen.id));
+      this._say(unseenText(trans));
+      return;
+    }
+    await this._decide(
+      what,
+      this._edits.map(({ id }) => id)
+    );
+  }
+
+  private _say(text: string): void {
+    this._status.textContent = text;
+    this._undo.hidden = this._decided.length === 0;
+    this._after.hidden = false;
+    this._fitRow();
   }
 
   private async _decide(
@@ -122,9 +139,7 @@ export class RoundBar extends Widget {
     try {
       await decide(what, ids);
     } catch (error) {
-      this._status.textContent = errorText(error, trans);
-      this._after.hidden = false;
-      this._fitRow();
+      this._say(errorText(error, trans));
     }
   }
 
@@ -162,6 +177,8 @@ export namespace RoundBar {
   export interface IOptions {
     trans: TranslationBundle;
     decide(what: EditDecision, ids: readonly string[]): Promise<void>;
+    /** Whether the code of an edit was seen to its end. */
+    isSeen(id: string): boolean;
     /** Bring an edit into view. */
     reveal(id: string): void;
   }

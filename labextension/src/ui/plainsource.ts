@@ -4,20 +4,38 @@ import { readPieces } from './sourcetext';
 import type { IHiddenPiece, Lookalikes, Piece } from './sourcetext';
 import { element } from './elements';
 
-/** How many characters of a source are not shown as they are. */
+/** How long a source is, and how many of its characters are not shown as they are. */
 export function summaryText(
   lines: readonly (readonly Piece[])[],
   trans: TranslationBundle
 ): string {
   const hidden = lines.flat().filter(({ kind }) => kind === 'hidden').length;
-  return hidden > 0
-    ? trans._n(
+  const blank = lines.filter(isBlank).length;
+  const count = lines.length;
+  const texts = [
+    count > 1 && blank === 0 && trans._n('%1 line', '%1 lines', count),
+    count > 1 &&
+      blank > 0 &&
+      trans._n(
+        '%1 line, %2 of them blank',
+        '%1 lines, %2 of them blank',
+        count,
+        blank
+      ),
+    hidden > 0 &&
+      trans._n(
         '%1 character that is invisible or looks like another is shown by its code point',
         '%1 characters that are invisible or look like others are shown by their code points',
         hidden,
         hidden
       )
-    : '';
+  ];
+  return texts.filter(Boolean).join(' · ');
+}
+
+/** Whether there is nothing to be seen in a line. */
+function isBlank(line: readonly Piece[]): boolean {
+  return line.every(({ kind, text }) => kind === 'text' && !text.trim());
 }
 
 /** What a character does that is not shown as it is. */

@@ -16,15 +16,21 @@ import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { readPieces, readSource, splitLines } from './sourcetext';
 import type { IHiddenPiece, Lookalikes } from './sourcetext';
-import { element } from './elements';
+import { element, linkButton } from './elements';
 import { createPiece, showHidden, summaryText } from './plainsource';
 
 /** An end of a line that Python sees, and an editor does not. */
 // eslint-disable-next-line no-control-regex
 const HIDDEN_END = /[\r\v\f\x1c-\x1e\x85\u2028\u2029]$/;
 
+/** Blank lines that are shown as they are between others. */
+const MOST_BLANK = 5;
+
 /**
  * Shows a source that can be read, and edited if it is let.
+ *
+ * It begins with the first line that is not blank, and knows whether its end
+ * has been in view. What differs from another source is a view of its own.
  *
  * An editor has one kind of line end only, so what is not edited is given back
  * as it was.
@@ -34,6 +40,9 @@ export class SourceEditor extends Panel {
     super();
     const { factory, source } = _options;
     this.addClass('jp-AgentExecSourceEditor');
+    const { before, showsDifference = false } = _options;
+    this._isDifference = showsDifference && before !== null;
+    this._isEditing = _options.draft !== undefined;
     const model = new CodeEditor.Model({ mimeType: _options.mimeType });
     model.sharedModel.setSource(_options.draft ?? plainEnds(source));
     this._wrapper = new CodeEditorWrapper({
@@ -43,21 +52,34 @@ export class SourceEditor extends Panel {
         config: {
           lineNumbers: true,
           lineWrap: true,
-          readOnly: _options.draft === undefined
+          readOnly: !this._isEditing
         },
         extensions: this._createExtensions()
       }
     });
-    this._isEditing = _options.draft !== undefined;
-    this.addWidget(new Widget({ node: this._summary }));
+    this._toggle = linkButton('', () => this._toggleDifference());
+    this._toggle.hidden = before === null;
+    const head = new Widget({ node: element('div', 'jp-AgentExecPlain-head') });
+    head.node.append(this._summary, this._toggle);
+    this.addWidget(head);
     this.addWidget(this._wrapper);
     model.sharedModel.changed.connect(this._onChanged, this);
-    this._renderSummary();
+    this._renderHead();
   }
 
   /** Emits when the text has changed. */
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  /** Whether the end of the source has been in view. */
+  get isSeen(): boolean {
+    return this._isSeen;
+  }
+
+  /** Emits when the end of the source comes into view for the first time. */
+  get seen(): ISignal<this, void> {
+    return this._seen;
   }
 
   get isEditing(): boolean {
@@ -94,6 +116,7 @@ export class SourceEditor extends Panel {
   override dispose(): void {
     if (!this.isDisposed) {
       const { model } = this._wrapper;
+      this._sight.disconnect();
       super.dispose();
       model.dispose();
     }
@@ -109,14 +132,35 @@ export class SourceEditor extends Panel {
   }
 
   private _onChanged(): void {
-    this._renderSummary();
+    this._renderHead();
     this._changed.emit();
   }
 
-  private _renderSummary(): void {
+  private _onSight(entries: readonly IntersectionObserverEntry[]): void {
+    if (entries.some(({ isIntersecting }) => isIntersecting)) {
+      this._sight.disconnect();
+      this._isSeen = true;
+      this._seen.emit();
+    }
+  }
+
+  /** Show what differs from what it replaces, or the source alone. */
+  private _toggleDifference(): void {
+    this._isDifference = !this._isDifference;
+    this._renderHead();
+    const dom = this._wrapper.node.querySelector<HTMLElement>('.cm-editor');
+    EditorView.findFromDOM(dom!)?.dispatch({
+      effects: this._difference.reconfigure(this._compared())
+    });
+  }
+
+  private _renderHead(): void {
     const { lookalikes, trans } = this._options;
     const text = summaryText(readSource(this._asRead(), lookalikes), trans);
     this._summary.textContent = text;
+    this._toggle.textContent = this._isDifference
+      ? trans.__('Show the code')
+      : trans.__('Show what differs');
   }
 
   /** The text with the line ends that the source has, if that is shown. */
@@ -125,30 +169,56 @@ export class SourceEditor extends Panel {
     return text === plainEnds(source) ? source : text;
   }
 
+  private _compared(): Extension {
+    const { before } = this._options;
+    return this._isDifference && before !== null
+      ? compare(before, this._options)
+      : [];
+  }
+
   private _createExtensions(): Extension[] {
-    const { before, trans } = this._options;
+    const { trans } = this._options;
     const marks = StateField.define<DecorationSet>({
       create: ({ doc }) => this._mark(doc.toString()),
-      update: (set, { docChanged, newDoc }) =>
-        docChanged ? this._mark(newDoc.toString()) : set,
+      update: (set, { docChanged, newDoc, reconfigured }) =>
+        docChanged || reconfigured ? this._mark(newDoc.toString()) : set,
       provide: field => EditorView.decorations.from(field)
     });
     return [
       Prec.highest(marks), // JupyterLab marks some of it with a dot
-      before === null ? [] : compare(before, this._options),
+      this._difference.of(this._compared()),
       EditorView.contentAttributes.of({ 'aria-label': trans.__('Source') })
     ];
   }
 
   private _mark(text: string): DecorationSet {
     const source = this._asRead(text);
-    return Decoration.set([...markHidden(text, source, this._options)], true);
+    const isFolded = !this._isEditing && !this._isDifference;
+    const end = new EndMark(this._sight);
+    return Decoration.set(
+      [
+        ...markHidden(text, source, this._options),
+        ...(isFolded ? foldBlank(source, this._options) : []),
+        Decoration.widget({ widget: end, block: true, side: 1 }).range(
+          text.length
+        )
+      ],
+      true
+    );
   }
 
+  private readonly _difference = new Compartment();
+  private _isDifference: boolean;
   private _isEditing: boolean;
+  private _isSeen = false;
+  private readonly _sight = new IntersectionObserver(entries =>
+    this._onSight(entries)
+  );
   private readonly _summary = element('div', 'jp-AgentExecPlain-summary');
+  private readonly _toggle: HTMLButtonElement;
   private readonly _wrapper: CodeEditorWrapper;
   private _changed = new Signal<this, void>(this);
+  private _seen = new Signal<this, void>(this);
 }
 
 /** The options of an editor. */
@@ -162,6 +232,8 @@ export namespace SourceEditor {
     draft?: string;
     /** What it replaces. */
     before: string | null;
+    /** Whether what differs from that is the first view, not the second. */
+    showsDifference?: boolean;
     /** Whether lines far from what is different are shown only when asked for. */
     fold?: boolean;
     lookalikes: Lookalikes;
@@ -189,6 +261,60 @@ class Chip extends WidgetType {
 
   toDOM(): HTMLElement {
     return createPiece(this._piece, this._trans);
+  }
+}
+
+/** Says how many blank lines are not shown. */
+class BlankLines extends WidgetType {
+  constructor(private readonly _text: string) {
+    super();
+  }
+
+  override eq({ _text }: BlankLines): boolean {
+    return _text === this._text;
+  }
+
+  toDOM(): HTMLElement {
+    return element('div', 'jp-AgentExecPlain-blank', this._text);
+  }
+}
+
+/** The end of a source, which is watched. */
+class EndMark extends WidgetType {
+  constructor(private readonly _sight: IntersectionObserver) {
+    super();
+  }
+
+  override eq(): boolean {
+    return true;
+  }
+
+  toDOM(): HTMLElement {
+    const node = element('div', 'jp-AgentExecPlain-end');
+    this._sight.observe(node);
+    return node;
+  }
+
+  override destroy(node: HTMLElement): void {
+    this._sight.unobserve(node);
+  }
+}
+
+/** Show blank lines as one: at the start any, elsewhere if they are many. */
+function* foldBlank(
+  source: string,
+  { trans }: SourceEditor.IOptions
+): Generator<Range<Decoration>> {
+  for (const { 0: lines, index } of source
+    .replace(/\r\n/g, '\n')
+    .matchAll(/(?:^|(?<=\n))(?:[ \t]*\n)+/g)) {
+    const count = lines.split('\n').length - 1;
+    const to = index + lines.length - 1;
+    if (to > index && (index === 0 || count > MOST_BLANK)) {
+      const text = trans._n('%1 blank line', '%1 blank lines', count);
+      const widget = new BlankLines(text);
+      yield Decoration.replace({ widget, block: true }).range(index, to);
+    }
   }
 }
 

@@ -14,7 +14,7 @@ import { GUARD } from '../../approvals/approvalactions';
 import { ApprovalSlot } from '../../approvals/approvalslot';
 import { Clock } from '../../ui/clock';
 import { untrusted } from '../../ui/untrusted';
-import { createEditors } from '../editors';
+import { createEditors, Sight } from '../editors';
 import {
   approval,
   execution,
@@ -225,6 +225,42 @@ describe('ApprovalSlot', () => {
     await settle();
     expect(page.find('[role=alert]').textContent).toMatch(/kernel has changed/);
     expect(page.find('dl').textContent).toContain('restarted 1 time');
+  });
+
+  it('is approved only after the end of all its code was in view', async () => {
+    Sight.hides = true;
+    const also = [{ execution_id: 'x_2', source: 'more()' }];
+    const page = await open({
+      approval: { ...asking().approval, also } as IApproval
+    });
+    Sight.hides = false;
+    const approve = () => page.button('Approve').getAttribute('aria-disabled');
+    expect(approve()).toBe('true');
+    expect(page.text).toContain('To approve it, scroll to the end');
+    page.button('Approve').click();
+    page.button('Edit').click();
+    await settle(GUARD);
+    page.press(page.editor.contentDOM, 'Enter', { ctrlKey: true });
+    expect(page.decisions).toEqual([]);
+    Sight.show();
+    await settle();
+    expect(approve()).toBe('false');
+    expect(page.text).not.toContain('To approve it');
+    page.button('Approve').click();
+    expect(page.decisions).toHaveLength(1);
+  });
+
+  it('begins with the first line that is not blank, and counts the others', async () => {
+    const blank = ' \t\n'.repeat(400);
+    const approval = { ...asking().approval, before: blank } as IApproval;
+    const source = `${blank}x = 2\n${blank}evil()`;
+    const page = await open({ source, approval });
+    expect(page.lines).toEqual(['x = 2', 'evil()']);
+    expect(page.text).toContain('802 lines, 800 of them blank');
+    expect(page.text).toContain('400 blank lines');
+    expect(page.find('del')).toBeNull();
+    page.button('Edit').click();
+    expect(page.text).not.toContain('400 blank lines');
   });
 
   it('shows what a trial did, with nothing in it that runs', async () => {
@@ -478,6 +514,8 @@ describe('ApprovalSlot', () => {
   it('shows what changed', async () => {
     const approval = { ...asking().approval, before: 'a\nb\nd' } as IApproval;
     const page = await open({ source: 'a\nc', approval });
+    expect(page.lines).toEqual(['a', 'c']);
+    page.button('Show what differs').click();
     expect(page.lines).toEqual(['a', 'c']);
     const gone = page.cell.node.querySelectorAll('del');
     expect(Array.from(gone, each => each.textContent)).toEqual(['b', 'd']);

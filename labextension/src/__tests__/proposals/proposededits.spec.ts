@@ -6,7 +6,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ProposedEdits } from '../../proposals/proposededits';
-import { createEditors } from '../editors';
+import { createEditors, Sight } from '../editors';
 import { FakeServer, proposal, proposedEdit, settle } from '../fakes';
 import type { IProposalList, IProposedEdit } from '../../tokens';
 
@@ -78,6 +78,33 @@ describe('ProposedEdits', () => {
     await settle();
   }
 
+  it('keeps code only after its end was in view, one by one or all', async () => {
+    Sight.hides = true;
+    await propose(
+      proposedEdit({
+        id: 'n',
+        kind: 'insert',
+        after: code(`n = 1\n${'\n'.repeat(400)}evil()`),
+        follows: 'a'
+      }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 1 })
+    );
+    Sight.hides = false;
+    const [added] = edits();
+    expect(added.textContent).toContain('402 lines, 400 of them blank');
+    await click(added, 'Keep');
+    expect(added.querySelector('[role=alert]')!.textContent).toMatch(
+      /^To keep it, scroll/
+    );
+    await click(header.node, 'Keep all');
+    expect(document.activeElement).toBe(added);
+    expect(header.node.textContent).toContain('To keep it, scroll');
+    expect(server.decided).toEqual([]);
+    Sight.show();
+    await click(header.node, 'Keep all');
+    expect(server.decided).toHaveLength(1);
+  });
+
   it('shows each kind of edit at its cell, and changes nothing', async () => {
     await propose(
       proposedEdit({ id: 'c', kind: 'move', index: 0 }),
@@ -108,7 +135,7 @@ describe('ProposedEdits', () => {
     expect(change.querySelector('ins')!.textContent).toBe('a = 2');
     expect(change.querySelector('.cm-deletedText')!.textContent).toBe('1');
     expect(change.querySelector('.cm-changedText')!.textContent).toBe('2');
-    expect(change.textContent).toContain('“analyst”: To load the new file.');
+    expect(change.textContent).toContain('“analyst”: “To load the new file.”');
     expect(added.textContent).toContain('n = 1');
     expect(notebook.widgets).toHaveLength(3);
     const marked = notebook.widgets.map(
