@@ -499,7 +499,9 @@ class ApprovalGate:
         """Record executions as approved, each with its approved source, and let them run."""
         at, entries, payloads, given = timestamp(), list(more), [], []
         for execution, source in approved:
-            payload, shown = Payload.of(source.encode()), shown_payload(execution.preview)
+            payload = Payload.of(source.encode())
+            tried = execution.preview if source == execution.source else None
+            shown = shown_payload(tried)
             preview = shown[0].digest if shown else None
             payloads += [payload, *shown]
             entries.append(

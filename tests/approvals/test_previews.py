@@ -74,6 +74,12 @@ async def test_the_request_shows_what_the_code_would_print_change_and_be_refused
     late = await agent.get(f"executions/{asked['id']}/preview")
     assert (late.status, late.json["code"]) == (409, "already_decided")
 
+    edited = await asks(agent, session, "x = 6")
+    await previewed(agent, edited)
+    assert (await approve(agent, edited, source="x = 7")).status == 200
+    done = await finished(agent, edited)
+    assert (done["source"], done["approval"]["preview"]) == ("x = 7", None)  # that was not tried
+
 
 async def test_a_trial_that_still_runs_delays_no_decision_and_is_not_recorded(
     agent: Agent, desk: Desk, history_dir: Path

@@ -391,14 +391,27 @@ export class ApprovalView extends Widget {
       lookalikes,
       trans
     }));
-    editor.changed.connect(() => approvals.setDraft(shown, editor.edited));
+    editor.changed.connect(() => {
+      approvals.setDraft(shown, editor.edited);
+      this._renderTrial();
+    });
     this._sources = [editor];
     const layout = this._body.layout as PanelLayout;
     layout.insertWidget(layout.widgets.indexOf(this._also), editor);
+    this._renderTrial();
     this._renderAlso();
     this._sources.forEach(({ seen }) =>
       seen.connect(() => this._actions.update())
     );
+  }
+
+  /** Show the trial while the source is what was tried. */
+  private _renderTrial(): void {
+    const isEdited = this._source?.edited !== undefined;
+    if (this._preview.isEdited !== isEdited) {
+      this._preview.isEdited = isEdited;
+      this._actions.guard(); // it has moved them
+    }
   }
 
   /** Show what else the approval lets run: the rest of a restore. */

@@ -18,19 +18,20 @@ export class PreviewView extends Panel {
     this.node.setAttribute('role', 'group');
     this._state.setAttribute('role', 'status');
     this.addWidget(new Widget({ node: this._state }));
-    this._show({ ...NOTHING, status: 'pending' });
+    this._render();
   }
 
   /** Look what the trial showed, unless that is known; true if it is now. */
   async look(executionId: string): Promise<boolean> {
-    if (!this._isPending) {
+    if (this._preview.status !== 'pending') {
       return false;
     }
     try {
       const preview = await this._options.api.getPreview(executionId);
-      if (!this.isDisposed && this._isPending) {
-        this._show(preview);
-        return !this._isPending;
+      if (!this.isDisposed && this._preview.status === 'pending') {
+        this._preview = preview;
+        this._render();
+        return preview.status !== 'pending';
       }
     } catch {
       // It does not ask any more, or the server is away: the request says so.
@@ -40,15 +41,30 @@ export class PreviewView extends Panel {
 
   /** The code or its kernel is another one now. */
   reset(): void {
-    this._show({ ...NOTHING, status: 'pending' });
+    this._preview = PENDING;
+    this._render();
   }
 
-  private _show(preview: IPreview): void {
+  /** Whether the user has edited the code: a trial tells nothing of that. */
+  get isEdited(): boolean {
+    return this._isEdited;
+  }
+
+  set isEdited(value: boolean) {
+    if (this._isEdited !== value) {
+      this._isEdited = value;
+      this._render();
+    }
+  }
+
+  private _render(): void {
     const { trans } = this._options;
-    this._isPending = preview.status === 'pending';
+    const preview = this._isEdited ? PENDING : this._preview;
     this._area?.dispose();
     this._area = null;
-    const state = stateText(preview, trans);
+    const state = this._isEdited
+      ? trans.__('No trial of the code as you have edited it.')
+      : stateText(preview, trans);
     this._state.textContent = state;
     this.node.setAttribute('aria-label', state);
     this._told?.dispose();
@@ -85,7 +101,8 @@ export class PreviewView extends Panel {
   }
 
   private _area: SimplifiedOutputArea | null = null;
-  private _isPending = true;
+  private _isEdited = false;
+  private _preview: IPreview = PENDING;
   private readonly _state = element('div', 'jp-AgentExecPreview-state');
   private _told: Widget | null = null;
 }
@@ -115,7 +132,8 @@ function stateText(preview: IPreview, trans: TranslationBundle): string {
   }
 }
 
-const NOTHING: Omit<IPreview, 'status'> = {
+const PENDING: IPreview = {
+  status: 'pending',
   reason: null,
   outputs: [],
   omitted: { bytes: 0, lines: 0, outputs: 0, unknown: false },

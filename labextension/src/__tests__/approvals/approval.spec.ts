@@ -322,6 +322,30 @@ describe('ApprovalSlot', () => {
     expect(page.decisions).toHaveLength(1);
   });
 
+  it('shows no trial of code that the user has edited since', async () => {
+    const page = new Page(asking({ source: 'a' }));
+    page.server.preview = preview({
+      outputs: [
+        { output_type: 'stream', name: 'stdout', text: 'as tried' }
+      ] as object[] as IPreview['outputs']
+    });
+    await settle(GUARD * 2);
+    expect(page.preview.textContent).toContain('as tried');
+    page.button('Edit').click();
+    expect(page.preview.textContent).toContain('as tried');
+    page.type('b');
+    const { textContent } = page.preview;
+    expect(textContent).toBe('No trial of the code as you have edited it.');
+    expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
+    page.type('a');
+    expect(page.preview.textContent).toContain('as tried');
+    page.type('b');
+    page.slot.dispose();
+    page.show('x_1');
+    await settle(GUARD);
+    expect(page.preview.textContent).toMatch(/^No trial of the code as you/);
+  });
+
   it('shows another trial when the kernel is another', async () => {
     const page = await open();
     page.server.preview = preview({ reason: 'of another kernel' });
