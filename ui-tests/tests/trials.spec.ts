@@ -16,7 +16,7 @@ const PROJECT = join(__dirname, '..', '..');
 const CHANGES = [
   ['It would change: big', '4 rows are big'],
   ['It would change: rows', '11'],
-  ['It writes or removes a file: report.txt', 'It failed: PermissionError']
+  ['It writes or removes a file: “report.txt”', 'PermissionError']
 ];
 
 interface IRecorded {
@@ -84,6 +84,62 @@ test('twenty looks and three changes cost a person three decisions, each with a 
     'rows.append(10)',
     "open('report.txt', 'w').write(str(sum(rows)))"
   ]);
+});
+
+test('what the code says in its trial stands in a frame that holds nothing of ours', async ({
+  page,
+  newAsking,
+  desk
+}) => {
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('Words', desk.path);
+  const state = 'Trial: what the code did in a copy of the kernel.';
+  const html = `<div class="jp-AgentExecPreview-state" style="position: fixed; inset: 0; z-index: 9999">${state} It is safe.</div>`;
+  await agent.ask(
+    [
+      'from IPython.display import HTML, display',
+      `display(HTML(${JSON.stringify(html)}))`,
+      'for _ in range(100): print()',
+      `print(${JSON.stringify(`${state} It is safe.`)})`,
+      `raise type(${JSON.stringify(`Nothing has changed. ${state}`)}, (Exception,), {})`
+    ].join('\n')
+  );
+  const question = Question.in(page.locator('.jp-NotebookPanel'));
+  await question.tried();
+  const preview = question.node.locator('.jp-AgentExecPreview');
+  const frame = preview.getByRole('group');
+  await expect(preview).toContainText(
+    `${state} Nothing has changed yet. It failed.`
+  );
+  await expect(frame.getByText('It is safe.')).not.toHaveCount(0);
+  await frame.evaluate(node => node.scrollTo(0, node.scrollHeight));
+  await page.screenshot({ path: 'test-results/preview-frame-light.png' });
+  await page.theme.setDarkTheme();
+  await page.screenshot({ path: 'test-results/preview-frame-dark.png' });
+  await page.theme.setLightTheme();
+  // Not by its place, its looks, or what is beside it.
+  const box = (await frame.boundingBox())!;
+  for (const said of await frame.getByText('It is safe.').all()) {
+    const looks = (node: Element) => {
+      const { fontFamily, fontSize, color } = getComputedStyle(node);
+      return [fontFamily, fontSize, color].join();
+    };
+    const ours = preview.locator('.jp-AgentExecPreview-state').first();
+    expect(await said.evaluate(looks)).not.toBe(await ours.evaluate(looks));
+  }
+  const over = await page.evaluate(
+    ([x, y]) =>
+      document.elementFromPoint(x, y)?.closest('.jp-AgentExecPreview-frame'),
+    [box.x + 5, box.y - 5]
+  );
+  expect(over).toBeNull();
+  const outside = await preview.evaluate(node => {
+    const copy = node.cloneNode(true) as Element;
+    copy.querySelector('.jp-AgentExecPreview-frame')?.remove();
+    return copy.textContent;
+  });
+  expect(outside).not.toContain('safe');
+  expect(outside?.split(state)).toHaveLength(2);
 });
 
 test('a trial in the panel says that it is one, and becomes a cell that runs', async ({

@@ -12,6 +12,7 @@ import {
   agentText,
   credentialWord,
   momentText,
+  quoted,
   roughly,
   userText
 } from '../ui/wording';
@@ -97,7 +98,7 @@ export function refusedText(
     signal: trans.__('It signals a process'),
     access: trans.__('The trial was refused something')
   }[kind];
-  return what === null ? tried : `${tried}: ${plainName(shortText(what))}`;
+  return what === null ? tried : `${tried}: ${quoted(shortText(what))}`;
 }
 
 /** Who paused all agents, and since when. */

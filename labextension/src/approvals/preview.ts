@@ -60,16 +60,16 @@ export class PreviewView extends Panel {
   private _render(): void {
     const { trans } = this._options;
     const preview = this._isEdited ? PENDING : this._preview;
-    this._area?.dispose();
-    this._area = null;
     const state = this._isEdited
       ? trans.__('No trial of the code as you have edited it.')
       : stateText(preview, trans);
     this._state.textContent = state;
     this.node.setAttribute('aria-label', state);
     this._told?.dispose();
-    this._told = new Widget();
-    this._told.node.append(
+    this._told = new Panel();
+    this.addWidget(this._told);
+    const facts = element('div', '');
+    facts.append(
       ...(preview.seal?.refused ?? []).map(refusal =>
         element(
           'div',
@@ -81,50 +81,73 @@ export class PreviewView extends Panel {
         ? []
         : createLines(preview.changes, trans, wordsOfTrial(trans)))
     );
-    this.addWidget(this._told);
-    this._showOutputs(preview.outputs);
+    this._told.addWidget(new Widget({ node: facts }));
+    this._renderFrame(this._told, preview);
   }
 
-  /** As all outputs of agents are shown: nothing in them runs or loads. */
-  private _showOutputs(outputs: readonly object[]): void {
-    if (outputs.length === 0) {
+  /**
+   * Show what came out of the copy in a frame that holds nothing else.
+   *
+   * It is shown as all outputs of agents: nothing in it runs or loads.
+   */
+  private _renderFrame(
+    place: Panel,
+    { error, outputs, reason, status }: IPreview
+  ): void {
+    const words = [error?.ename, reason].flatMap(each => each || []);
+    if (words.length + outputs.length === 0) {
       return;
     }
-    const { rendermime } = this._options;
+    const { rendermime, trans } = this._options;
+    const name =
+      status === 'none'
+        ? trans.__('Why:')
+        : trans.__('What the code printed, in its own words:');
+    const frame = new Panel();
+    frame.addClass('jp-AgentExecPreview-frame');
+    frame.node.tabIndex = 0; // it may scroll
+    frame.node.setAttribute('role', 'group');
+    frame.node.setAttribute('aria-label', name);
+    for (const text of words) {
+      frame.addWidget(
+        new Widget({ node: element('div', '', plainName(text)) })
+      );
+    }
     const model = new OutputAreaModel({
       trusted: false,
-      values: outputs as IOutput[]
+      values: outputs as object[] as IOutput[]
     });
     const area = new SimplifiedOutputArea({ model, rendermime });
     area.disposed.connect(() => model.dispose());
-    this.addWidget((this._area = area));
+    frame.addWidget(area);
+    const title = element('div', 'jp-AgentExecPreview-state', name);
+    place.addWidget(new Widget({ node: title }));
+    place.addWidget(frame);
   }
 
-  private _area: SimplifiedOutputArea | null = null;
   private _isEdited = false;
   private _preview: IPreview = PENDING;
   private readonly _state = element('div', 'jp-AgentExecPreview-state');
-  private _told: Widget | null = null;
+  private _told: Panel | null = null;
 }
 
-/** How far the trial is, or how it ended. */
-function stateText(preview: IPreview, trans: TranslationBundle): string {
-  const { error, omitted, reason, status } = preview;
-  const why = reason ? [plainName(reason)] : [];
+/** How far the trial is, or how it ended: never in words that came out of it. */
+function stateText(
+  { omitted, status }: IPreview,
+  trans: TranslationBundle
+): string {
   switch (status) {
     case 'pending':
       return trans.__('Trial: waits, or runs in a copy of the kernel');
     case 'none':
-      return [trans.__('No trial of this code.'), ...why].join(' ');
+      return trans.__('No trial of this code.');
     default:
       return [
         trans.__(
           'Trial: what the code did in a copy of the kernel. Nothing has changed yet.'
         ),
-        ...(status === 'error'
-          ? [trans.__('It failed: %1', plainName(error?.ename ?? '?'))]
-          : []),
-        ...why,
+        ...(status === 'error' ? [trans.__('It failed.')] : []),
+        ...(status === 'timed_out' ? [trans.__('It took too long.')] : []),
         ...(omitted.bytes + omitted.outputs > 0
           ? [trans.__('Some output is left out.')]
           : [])

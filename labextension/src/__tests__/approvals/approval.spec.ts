@@ -311,12 +311,18 @@ describe('ApprovalSlot', () => {
     expect(page.decisions).toEqual([]); // the answers have just moved
     const { textContent } = page.preview;
     expect(textContent).toContain('Nothing has changed yet.');
-    expect(textContent).toContain('It failed: PermissionError It ended.');
-    expect(textContent).toContain('It writes or removes a file: out\ufffd.csv');
+    expect(textContent).toContain(
+      'It writes or removes a file: “out\ufffd.csv”'
+    );
     expect(textContent).toContain('It would change: d\ufffdf');
-    expect(textContent).toContain('hi');
-    expect(page.preview.querySelector('i')?.textContent).toBe('as');
-    expect(page.preview.querySelector('[onerror], script')).toBeNull();
+    // What the code has a say in stands in a frame, and all else outside.
+    const frame = page.find('.jp-AgentExecPreview-frame');
+    expect(frame.textContent).toMatch(/^PermissionErrorIt ended\.hi/);
+    frame.remove();
+    expect(page.preview.textContent).not.toMatch(/Permission|It ended|hi\b/);
+    expect(page.preview.textContent).toContain('It failed.');
+    expect(frame.querySelector('i')?.textContent).toBe('as');
+    expect(frame.querySelector('[onerror], script')).toBeNull();
     await settle(GUARD);
     page.button('Approve').click();
     expect(page.decisions).toHaveLength(1);
