@@ -306,7 +306,7 @@ class Services:
             self.settings,
             targets=TargetAccess(self._jupyter_sessions, self._contents.located),
             tokens=self.tokens,
-            make_cells=partial(self._writer.cells, replace_edit=self.proposals.replace),
+            make_cells=partial(self._writer.cells, edits=self.proposals),
             activity=self.activity,
             resources=ServerResources(
                 rules=self._rules,

@@ -195,7 +195,8 @@ def _show(execution: Execution, source: str, say: _Say) -> None:
         say(line, None)
     before = None if approval is None else approval.before
     if approval is not None and approval.edits_cell:
-        say("It replaces the source of this cell, and runs it:", None)
+        what = "adds this cell" if before is None else "replaces the source of this cell"
+        say(f"It {what}, and runs it:", None)
     if before is not None and before != source:
         _show_difference(before, source, say)
     else:

@@ -127,9 +127,9 @@ class ApprovalGate:
         return self._rules.edit_mode(self._permit.edits)
 
     def proposes(self, spec: ExecutionSpec) -> bool:
-        """Return whether an execution replaces a cell's source in a session that proposes edits."""
-        replaces = spec.place is not None and spec.place.replaces is not None
-        return replaces and self.edit_mode == "propose"
+        """Return whether an execution edits a cell in a session that proposes edits."""
+        edits = spec.place is not None and spec.place.edits
+        return edits and self.edit_mode == "propose"
 
     @property
     def is_free(self) -> bool:

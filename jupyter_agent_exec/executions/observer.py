@@ -67,6 +67,10 @@ class Place(Protocol):
         """The source to run: the one in the request, or the cell's."""
 
     @property
+    def edits(self) -> bool:
+        """Whether the run changes the source of a cell, or adds one that was proposed."""
+
+    @property
     def replaces(self) -> str | None:
         """The cell's current source, which the execution replaces; None if there is none."""
 

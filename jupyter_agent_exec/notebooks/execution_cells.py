@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 from weakref import WeakValueDictionary
 
 from ..errors import CellBusy, DocumentUnwritable, NotebookNotFound
@@ -22,16 +22,21 @@ from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Via
-from .cell_writer import BATCH_DELAY, MERGE_DELAY, CellState, CellWriter, WriteLoop
+from .cell_writer import BATCH_DELAY, MERGE_DELAY, CellState, CellWriter, NewCell, WriteLoop
+from .changes import Notebook
 from .documents import Notebooks
 from .finished_cells import show_late_outputs
 from .placements import CellPlace, at_end, check, named
 
-ReplaceEdit = Callable[[LiveExecution], Coroutine[Any, Any, None]]
 
+class OpenEdits(Protocol):
+    """The open edits that agents propose."""
 
-async def _nothing(*_: object) -> None:
-    """Do nothing."""
+    async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
+        """Return a notebook as it would be with the open edits of a session."""
+
+    async def replace(self, execution: LiveExecution) -> None:
+        """Replace a session's open edit of a cell by an execution that edits the cell."""
 
 
 FLUSH_TIMEOUT = 2.0
@@ -78,9 +83,9 @@ class NotebookWriter:
         self._sessions: WeakValueDictionary[SessionId, SessionCells] = WeakValueDictionary()
         self._locks: WeakValueDictionary[ExecutionId, asyncio.Lock] = WeakValueDictionary()
 
-    def cells(self, owner: LiveSession, replace_edit: ReplaceEdit = _nothing) -> SessionCells:
+    def cells(self, owner: LiveSession, edits: OpenEdits | None = None) -> SessionCells:
         """Return the cells of a session whose target is a notebook; see `SessionCells`."""
-        cells = self._sessions[owner.id] = SessionCells(owner, self, replace_edit)
+        cells = self._sessions[owner.id] = SessionCells(owner, self, edits)
         return cells
 
     def settle(self, path: str, via: Via | None) -> None:
@@ -170,16 +175,14 @@ class SessionCells(ExecutionCells):
 
     Parameters
     ----------
-    replace_edit
-        Replaces the session's proposed edit of a cell by an execution that edits the cell.
+    edits
+        The edits that agents propose; None if there are none.
     """
 
-    def __init__(
-        self, owner: LiveSession, writer: NotebookWriter, replace_edit: ReplaceEdit
-    ) -> None:
+    def __init__(self, owner: LiveSession, writer: NotebookWriter, edits: OpenEdits | None) -> None:
         self.owner = owner
         self._writer = writer
-        self._replace_edit = replace_edit
+        self._edits = edits
         self._tasks = Tasks(writer.log)
         self._writers: dict[ExecutionId, CellWriter] = {}
         self._late: set[ExecutionId] = set()  # not read from the record yet
@@ -199,8 +202,11 @@ class SessionCells(ExecutionCells):
             if source is None:
                 raise
             notebook = None
-        place = named(notebook, placement, source)
-        if place.replaces is not None and self.owner.gate.edit_mode == "propose":
+        proposed = None
+        if self._edits is not None and self.owner.proposed and notebook is not None:
+            proposed = await self._edits.proposed(self.owner.id, self._path(), notebook)
+        place = named(notebook, placement, source, proposed)
+        if place.edits and self.owner.gate.edit_mode == "propose":
             self._writer.check_free(self._path(), filter(None, [place.cell_id]))
         return place
 
@@ -217,8 +223,8 @@ class SessionCells(ExecutionCells):
             self._after[execution.id] = placement.after
         if execution.spec.place is not None:
             self._show(execution)
-        if execution.edits_cell and self.owner.proposed:
-            replaced = self._replace_edit(execution)
+        if self._edits is not None and execution.edits_cell and self.owner.proposed:
+            replaced = self._edits.replace(execution)
             self._tasks.start(replaced, f"edit that {execution.id} replaces")
 
     def _show(self, execution: LiveExecution) -> None:
@@ -331,11 +337,14 @@ class SessionCells(ExecutionCells):
         return tuple(reversed(there[-MOST_FOLLOWED:]))
 
     def _proposal(self, execution: LiveExecution) -> Document:
-        placement = execution.spec.placement
+        place, placement = _place(execution), execution.spec.placement
         assert placement != "none"
+        if isinstance(place.cell, NewCell) and place.cell_id is not None:  # not there yet
+            after, before = place.cell.at.after, place.cell.at.before
+            placement = Placement(after=after, before=before) if after or before else "end"
         return Document(
             path=self._path(),
-            cell_id=_place(execution).cell_id,
+            cell_id=place.cell_id,
             via=None,
             status="proposed",
             outputs="inert",

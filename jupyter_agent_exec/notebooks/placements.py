@@ -10,8 +10,9 @@ from ..errors import CellNotFound, DocumentChanged, InvalidRequest
 from ..models import Placement
 from ..types import CellId
 from .cell_writer import ExistingCell, NewCell
-from .changes import Notebook, Position, find_cell, id_of, joined
+from .changes import Notebook, Position, find_cell, id_of, joined, order_of
 from .edits import source_hash
+from .proposed_edits import place_in
 
 
 class CellPlace(NamedTuple):
@@ -19,7 +20,7 @@ class CellPlace(NamedTuple):
 
     cell: NewCell | ExistingCell
     cell_id: CellId | None = None
-    """Id of the existing cell to run; None for a new cell."""
+    """Id of the existing cell to run, or of a proposed one; None for another new cell."""
 
     @property
     def source(self) -> str:
@@ -28,6 +29,12 @@ class CellPlace(NamedTuple):
         if isinstance(cell, ExistingCell):
             return cell.before if cell.source is None else cell.source
         return cell.source
+
+    @property
+    def edits(self) -> bool:
+        """Whether the run changes the source of a cell, or adds one that was proposed."""
+        is_proposed = isinstance(self.cell, NewCell) and self.cell_id is not None
+        return is_proposed or self.replaces is not None
 
     @property
     def replaces(self) -> str | None:
@@ -68,13 +75,21 @@ def at_end(source: str | None) -> CellPlace:
     return CellPlace(NewCell(_given(source), Position()))
 
 
-def named(notebook: Notebook | None, placement: Placement, source: str | None) -> CellPlace:
+def named(
+    notebook: Notebook | None,
+    placement: Placement,
+    source: str | None,
+    proposed: Notebook | None = None,
+) -> CellPlace:
     """Return the place that a checked placement names.
 
     Parameters
     ----------
     notebook
         None if it cannot be read. Then the placement is used unchecked.
+    proposed
+        The notebook with the open edits of the agent that asks; None if it has none. A cell that
+        they change or add is run as they leave it: the edit and the run become one.
 
     Raises
     ------
@@ -82,6 +97,8 @@ def named(notebook: Notebook | None, placement: Placement, source: str | None) -
         The notebook has no such cell, the cell has changed, or there is nothing to run.
     """
     if placement.cell is not None:
+        if notebook is not None and proposed is not None:
+            return _proposed_cell_to_run(notebook, proposed, placement, placement.cell, source)
         return _cell_to_run(notebook, placement, placement.cell, source)
     for field, id in (("after", placement.after), ("before", placement.before)):
         if id is not None and notebook is not None:
@@ -109,6 +126,18 @@ def _cell(notebook: Notebook, id: CellId, field: str) -> dict[str, Any]:
             cell_ids=[id_of(cell) for cell in notebook.cells],
         )
     return cell
+
+
+def _proposed_cell_to_run(
+    notebook: Notebook, proposed: Notebook, placement: Placement, id: CellId, source: str | None
+) -> CellPlace:
+    if find_cell(proposed.cells, id) is None:  # it is proposed to delete it
+        return _cell_to_run(notebook, placement, id, source)
+    source = _cell_to_run(proposed, placement, id, source).source
+    if find_cell(notebook.cells, id) is None:
+        at = place_in(order_of(proposed.cells), id, notebook)
+        return CellPlace(NewCell(source, at), id)
+    return _cell_to_run(notebook, Placement(cell=id), id, source)
 
 
 def _cell_to_run(

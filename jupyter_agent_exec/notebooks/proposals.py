@@ -272,7 +272,7 @@ class Proposals:
     async def keep(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
         """Keep a session's proposed edits: those that fit. The others become obsolete.
 
-        Edits of a cell that runs stay open if all are kept.
+        Edits of a cell in which an execution waits or runs stay open, unless just one is asked for.
 
         Raises
         ------
@@ -463,7 +463,7 @@ class _Decision:
         now = notebook
         for edit in wanted:
             if edit.cell_id in busy:
-                if self._ids is not None:
+                if self._ids is not None and len(self._ids) == 1:
                     raise _busy(edit.cell_id, busy[edit.cell_id])
                 continue
             try:

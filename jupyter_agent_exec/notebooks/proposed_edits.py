@@ -88,7 +88,7 @@ def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
     if kept is None:
         raise DoesNotFit("It was not kept.")
     cell = find_cell(notebook.cells, edit.cell_id)
-    before, place = kept.before, _place(kept.order, edit.cell_id, notebook)
+    before, place = kept.before, place_in(kept.order, edit.cell_id, notebook)
     if before is None:
         return _take_out(kept.after, cell)
     if kept.after is None:
@@ -189,7 +189,7 @@ def _insert(edit: RecordedEdit, cell: Cell | None, notebook: Notebook) -> Step:
     if cell is not None:
         return Step([], content_of(cell))
     new = new_cell(edit.cell_id, after["cell_type"], after["source"])
-    return Step([PutCell(cell=new, at=_place(edit.order, edit.cell_id, notebook))], after)
+    return Step([PutCell(cell=new, at=place_in(edit.order, edit.cell_id, notebook))], after)
 
 
 def _delete(edit: RecordedEdit, cell: Cell | None) -> Step:
@@ -217,8 +217,8 @@ def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook:
         if result != now:
             requests.append(ReplaceCell(cell_id=edit.cell_id, source=source, cell_type=another))
     if edit.moved:
-        at = _place(edit.order, edit.cell_id, notebook)
-        if at != _place(order_of(notebook.cells), edit.cell_id, notebook):
+        at = place_in(edit.order, edit.cell_id, notebook)
+        if at != place_in(order_of(notebook.cells), edit.cell_id, notebook):
             requests.append(MoveCell(cell_id=edit.cell_id, after=at.after, before=at.before))
     if edit.cleared and result["cell_type"] == cell["cell_type"] == "code":
         requests.append(ClearOutputs(cell_id=edit.cell_id))
@@ -258,8 +258,8 @@ def _with_outputs(cell: Cell) -> list[Change]:
 # -- helpers -------------------------------------------------------------------------------------
 
 
-def _place(order: Sequence[CellId], id: CellId, notebook: Notebook) -> Position:
-    """Return the place of a cell among those of an order that are in a notebook."""
+def place_in(order: Sequence[CellId], id: CellId, notebook: Notebook) -> Position:
+    """Return the place in a notebook of a cell of an order: beside those of the order there."""
     there = {id_of(cell) for cell in notebook.cells} - {id}
     index = order.index(id) if id in order else len(order)
     for before in reversed(order[:index]):

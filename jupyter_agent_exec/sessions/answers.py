@@ -45,8 +45,7 @@ _NOTES = {
 
 
 _EDITS_CELL: Final = (
-    "Edits are proposed here: the cell keeps its source, unless the person approves to replace and "
-    "run it."
+    "Edits are proposed here: the person decides about the edit of the cell and its run as one."
 )
 
 NO_STDIN: Final = "StdinNotImplementedError"

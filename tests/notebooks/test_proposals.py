@@ -14,6 +14,7 @@ import pytest
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.types import Via
+from tests.approvals.person_deciding import approve, reject
 from tests.asking import Agent, Answered, Send
 from tests.auth.minting import TokenAgent, mint
 from tests.mcp.mcp_clients import connected, opened, text_of
@@ -442,6 +443,67 @@ async def test_a_pause_and_a_running_cell_hold_proposals_and_decisions(
     assert (busy.status, busy.json["code"]) == (409, "cell_busy")
     assert statuses(await work.decide("keep"))["load"] == "open"  # the other one is kept
     await work.agent.ask("POST", f"executions/{run['id']}/cancel")
+
+
+async def test_a_run_of_a_cell_with_ones_own_open_edit_edits_and_runs_it_or_does_neither(
+    work: Proposing, agent: Agent, file: File
+) -> None:
+    told = await work.propose(INSERT, REPLACE, {"op": "delete", "cell_id": "last"})
+    (added,), _, _ = told["cell_ids"]
+    sources = on_disk(file)
+
+    async def run(cell: str, **asked: Any) -> dict[str, Any]:
+        placement = {"cell": cell, **asked}
+        body = {"placement": placement, "wait": 0}
+        asks = await work.agent.ask("POST", f"sessions/{work.session}/executions", body)
+        assert asks.status == 202, asks.body
+        assert asks.json["approval"]["edits_cell"]
+        return dict(asks.json)
+
+    change = await run("load", source_sha256=told["source_sha256"]["load"])
+    assert (change["source"], change["approval"]["before"]) == (
+        REPLACE["source"],
+        sources["load"],
+    )
+    insert = await run(added)
+    assert (insert["source"], insert["approval"]["before"]) == ("new = 1", None)
+    place = insert["document"]
+    assert (place["cell_id"], place["placement"]["after"]) == (added, "title")
+
+    async def replaced() -> dict[str, str]:
+        """Wait until the runs stand for the edits; the test's timeout is the bound."""
+        while (found := statuses(await work.all()))[added] == "open" or found["load"] == "open":
+            await asyncio.sleep(0)
+        return found
+
+    assert await replaced() == {added: "replaced", "load": "replaced", "last": "open"}
+    assert on_disk(file) == sources
+
+    # Nothing that hangs together is left for "Keep all", which is not refused.
+    left = [edit["id"] for edit in (await work.open()).values()]
+    kept = await agent.ask("POST", f"sessions/{work.session}/proposals/keep", {"ids": left})
+    assert kept.status == 200, kept.body
+    assert (await reject(agent, change)).status == 200
+    assert (await approve(agent, insert)).status == 200
+    done = (await agent.get(f"executions/{insert['id']}", wait=30)).json
+    assert (done["status"], done["document"]["cell_id"]) == ("ok", added)
+    assert on_disk(file) == {"title": "# Sales", added: "new = 1", "load": sources["load"]}
+
+
+async def test_all_is_kept_but_what_an_agent_runs_in_the_meantime(
+    work: Proposing, agent: Agent, file: File
+) -> None:
+    await agent.ask("PUT", "approvals/policy", {"notebook": "always"})
+    await work.propose(INSERT, {"op": "move", "cell_id": "last", "before": "title"})
+    body = {"placement": {"cell": "last"}, "wait": 0}
+    run = (await work.agent.ask("POST", f"sessions/{work.session}/executions", body)).json
+    assert run["status"] == "awaiting_approval"
+    ids = [edit["id"] for edit in (await work.open()).values()]
+    kept = await agent.ask("POST", f"sessions/{work.session}/proposals/keep", {"ids": ids})
+    assert kept.status == 200, kept.body
+    assert sorted(statuses(await work.all()).values()) == ["kept", "open"]
+    assert (await reject(agent, run)).status == 200
+    assert statuses(await work.decide("keep"))["last"] == "kept"
 
 
 @pytest.mark.parametrize(

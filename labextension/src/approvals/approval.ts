@@ -325,7 +325,7 @@ export class ApprovalView extends Widget {
 
   private _renderFacts(): void {
     const { trans } = this._options;
-    const { document: placed } = this._shown;
+    const { approval, document: placed } = this._shown;
     const path = placed?.path ?? this._session?.path;
     const fact = (name: string, value: string, className = '') => {
       const said = element('dd', className);
@@ -338,8 +338,13 @@ export class ApprovalView extends Widget {
     this._facts.replaceChildren(
       ...fact(trans.__('Kernel'), kernel, where),
       ...(path ? fact(trans.__('Notebook'), plainName(path), where) : []),
-      ...(this._shown.approval?.edits_cell
-        ? fact(trans.__('Edit'), trans.__('replaces this cell and runs it'))
+      ...(approval?.edits_cell
+        ? fact(
+            trans.__('Edit and run'),
+            approval.before === null
+              ? trans.__('adds this cell and runs it, or neither')
+              : trans.__('replaces this cell and runs it, or neither')
+          )
         : []),
       ...(this._coversMore
         ? fact(

@@ -80,7 +80,7 @@ export class RoundBar extends Widget {
         open.length,
         isUndo
           ? trans.__('%1 proposed again', open.length)
-          : trans.__('%1 waits for a running cell', open.length)
+          : trans.__('%1 waits until no agent runs its cell', open.length)
       ]
     ];
     this._decided = isUndo ? [] : [...kept, ...rejected].map(({ id }) => id);
