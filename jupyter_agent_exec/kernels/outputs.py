@@ -210,7 +210,8 @@ class Outputs:
         self.release()
         for shown in nbformat_outputs.displays_in(reply):
             self._feed_display("display_data", self.redaction.content(shown))
-        told = {key: reply[key] for key in ("ename", "evalue", "traceback") if key in reply}
+        names = ("ename", "evalue", "traceback")
+        told: dict[str, Any] = {name: reply[name] for name in names if name in reply}
         told = self.redaction.content(told)
         name, shown_error = told.get("ename"), self.error
         is_named = isinstance(name, str) and name not in _NO_NAMES and reply.get("status") != "ok"

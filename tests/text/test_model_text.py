@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tqdm import tqdm
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 from jupyter_agent_exec.text.model_text import (
     Transcript,
