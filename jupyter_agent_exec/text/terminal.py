@@ -37,7 +37,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,256}m")
 _C1 = re.compile("[\x80-\x9f\ud800-\udfff]")
 _CONTROLS: Final = bytes([*range(9), *range(11, 32), 127])
 _HARMLESS: Final = bytes(set(range(256)) - set(_CONTROLS))
-_VISIBLE: Final = {
+_VISIBLE: Final[dict[int, int | str]] = {
     **{code: 0x2400 + code for code in _CONTROLS if code not in (7, 8, 11, 12, 13, 27, 127)},
     11: "\n",
     12: "\n",
