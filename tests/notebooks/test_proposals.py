@@ -487,6 +487,7 @@ async def test_a_run_of_a_cell_with_ones_own_open_edit_edits_and_runs_it_or_does
     assert (await approve(agent, insert)).status == 200
     done = (await agent.get(f"executions/{insert['id']}", wait=30)).json
     assert (done["status"], done["document"]["cell_id"]) == ("ok", added)
+    await agent.get(ROUTE)  # which waits until cells are written
     assert on_disk(file) == {"title": "# Sales", added: "new = 1", "load": sources["load"]}
 
 
