@@ -45,7 +45,8 @@ _NOTES = {
 
 
 _EDITS_CELL: Final = (
-    "Edits are proposed here: the person decides about the edit of the cell and its run as one."
+    "Edits are proposed here: the cell keeps its source, or is not there, unless the person "
+    "approves the edit and the run, as one."
 )
 
 NO_STDIN: Final = "StdinNotImplementedError"
