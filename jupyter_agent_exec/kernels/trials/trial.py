@@ -290,7 +290,8 @@ class Trial:
         seal = _seal(told.get("trial_sealed"), ended.get("refused"))
         if isinstance(reply, dict) and not is_ok and seal is not None and seal.refused:
             reason = REFUSED
-        return replace(outcome, reason=reason or outcome.reason, seal=seal)
+        # Whatever a copy says, it ends only itself.
+        return replace(outcome, exits=False, reason=reason or outcome.reason, seal=seal)
 
 
 def _seal(told: Any, refused: Any) -> Seal | None:
