@@ -21,6 +21,7 @@ import msgspec
 
 from ...errors import KernelUnavailable
 from ...models import Refusal, Seal
+from ...text.lookalikes import exact
 from ...text.redaction import Redaction
 from ..connection import KernelConnection
 from ..execute_request import ExecuteOutcome, ExecuteRequest
@@ -56,6 +57,8 @@ MOST_FRAME_BYTES: Final = 64 << 20
 """A larger frame is counted, and not kept."""
 MOST_HEADER_BYTES: Final = 1 << 10
 READ_BYTES: Final = 1 << 20
+MOST_TOLD: Final = 200
+"""The most characters that are shown of why a copy says that it ended."""
 LENGTHS: Final = struct.Struct("!II")
 
 TOLD: Final = frozenset(
@@ -305,13 +308,16 @@ def _seal(told: Any, refused: Any) -> Seal | None:
 
 
 def _reason(told: dict[str, Any]) -> str:
-    """Return how a copy ended that did not come to the end of the code."""
+    """Return how a copy ended that did not come to the end of the code.
+
+    Code in a copy can tell anything: its words stand in quotation marks.
+    """
     exited, failed = told.get("trial_exited", {}), told.get("trial_failed", {}).get("reason")
     code, why = exited.get("code"), exited.get("reason")
     if failed:
-        return f"The trial failed: {failed}."
+        return f"The trial failed: {_quoted(failed)}."
     if why:
-        return f"The trial was ended: {why}."
+        return f"The trial was ended: {_quoted(why)}."
     if isinstance(code, int) and code < 0:
         try:
             name = signal.Signals(-code).name
@@ -321,3 +327,8 @@ def _reason(told: dict[str, Any]) -> str:
     if code is not None:
         return "The code ended the copy of the kernel. The kernel itself goes on."
     return "The copy of the kernel ended, and did not say how."
+
+
+def _quoted(told: Any) -> str:
+    words = " ".join(exact(str(told)).split())
+    return f"“{words[:MOST_TOLD]}”"
