@@ -180,8 +180,9 @@ class Terminal:
                 self._line = "" if first == 2 else line[:column]
             case "J" if first == 0:
                 self._lines[row:] = [line[:column]]
-            case "J":
-                self._start_over(is_cut=self._is_cut)
+            case "J":  # the lines are not lost: they leave the screen at the top
+                self._write_lines(len(self._lines), "\n" if self._lines[-1] else "")
+                self._start_over()
         if final in "EF":
             self._column = 0
 

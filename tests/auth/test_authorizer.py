@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import nbformat
 import pytest
@@ -11,7 +12,7 @@ from jupyter_server.auth import Authorizer
 from traitlets import List, Set
 
 from tests.asking import Agent, Send
-from tests.auth.access_asking import NOWHERE, VERBS, Verb
+from tests.auth.access_asking import NOWHERE, VERBS, Verb, hidden_fields
 from tests.on_disk import record_bytes, recorded_sessions
 
 
@@ -103,6 +104,7 @@ ASKED_FOR = {
     "POST sessions/{session_id}/proposals/keep": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/reject": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
+    "POST accepted-breaks": [EXECUTE],
     "POST erasures": [EXECUTE],
     "POST retention": [EXECUTE],
     "POST sessions/{session_id}/restore": [EXECUTE],
@@ -237,6 +239,11 @@ async def test_the_page_of_tokens_asks_as_the_routes_do(
         assert (await ask(method, "access", headers=headers, body=body)).status == 403
         assert authorizer.asked == [EXECUTE]
     authorizer.allowed = {"read", "execute"}
+    page = await ask("GET", "access", headers=headers)
+    headers["Cookie"] = "; ".join(
+        each.partition(";")[0] for each in page.headers.get_list("Set-Cookie")
+    )
+    fields += f"&{urlencode(hidden_fields(page.body.decode()))}"
     refused = await ask("POST", "access", headers=headers, body=fields)
     assert refused.status == 403
     assert b"may not write contents on this server" in refused.body

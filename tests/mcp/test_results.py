@@ -84,7 +84,10 @@ def change(
     ("changes", "words"),
     [
         (None, "[It is not known which variables it would change]"),
-        (Changes(), "[It was a trial: the kernel is as it was]\n[execution"),
+        (
+            Changes(),
+            "and the kernel is as it was]\n[execution",
+        ),
         (Changes(not_compared=12), "[Not compared: 12 variables]"),
         (
             Changes(

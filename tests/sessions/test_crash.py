@@ -173,7 +173,10 @@ def test_a_repeated_step_runs_only_if_it_has_not_ended(
         new = server.ask("POST", path, body, headers={"Idempotency-Key": "step-2"})
         assert (new.status_code, new.json()["code"]) == (409, "session_closed")
         restored = server.ask("POST", f"sessions/{session}/restore", {"wait": 60}).json()
-        assert [(each["seq"], each["status"]) for each in restored["cells"]] == [(1, "ok")]
+        assert [(each["seq"], each["status"]) for each in restored["cells"]] == [
+            (1, "ok"),
+            (2, None),  # it was stopped
+        ]
         told = server.run(restored["session_id"], "print(kept)", wait=30).json()["text"]
         assert told.startswith("1\n[Code of the earlier kernel ran again.")
     assert len(traces.left()) == 1

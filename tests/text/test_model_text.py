@@ -79,7 +79,7 @@ def error(ename: str, evalue: str, *traceback: str) -> Output:
         ("one\ntwo\x1b[1;2Hx\x1b[2;1Hy\x1b[3Gz", "oxe\nywz"),
         ("one\ntwo\nthree\x1b[2A\x1b[2D\x1b[J!", "one!"),
         ("one\ntwo\x1b[D\x1b[1J", "\n   "),
-        ("gone\n\x1b[H\x1b[2Jhere", "here"),
+        ("gone\n\x1b[H\x1b[2Jhere", "gone\nhere"),
         ("\x1b[999999999Cfar\x1b[" + "9" * 5000 + "A", " " * 80 + "far[" + "9" * 5000 + "A"),
         ("stray \x1b", "stray "),
         ("stray \x1b[3", "stray "),
