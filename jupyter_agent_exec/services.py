@@ -315,6 +315,7 @@ class Services:
                     previews=traits.previews,
                     memory_bytes=traits.trial_memory_bytes,
                     root=Path(self._serverapp.root_dir),
+                    allow_hidden=self._serverapp.contents_manager.allow_hidden,
                     hidden=self._hidden,
                 ),
                 leftovers=Tasks(self._log),

@@ -126,6 +126,7 @@ test('what an agent proposes is seen by both, and run by neither before it is ap
     await expect(Question.in(here.page).node).toBeHidden();
     const proposed = await agent.ask('x = 0', { placement: { cell: 'mine' } });
     const question = Question.in(shown(here.page, 0));
+    await question.button('Show what differs').click();
     await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
     expect(await sources(there)).toEqual(after);
     await question.answer('Reject…');

@@ -286,7 +286,7 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
     reads = {read: name for name, (read, _) in outs.items()}
     reason = None
     try:
-        reason = until_over(plan, connection, copy, reads, opener(copy, ours))
+        reason = until_over(plan, connection, copy, reads, opener(copy, ours, plan))
     finally:
         os.kill(copy, signal.SIGKILL)  # it is not reaped yet, so the id is its own
         code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
@@ -297,12 +297,12 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
     os._exit(0)
 
 
-def opener(copy: int, told: socket.socket) -> Opener | None:
+def opener(copy: int, told: socket.socket, plan: dict[str, Any]) -> Opener | None:
     """Return what opens files for the copy, which waits for it; None if it could not be sealed."""
     _, given, _, _ = told.recvmsg(1, socket.CMSG_SPACE(4))
     if not given:
         return None
-    found = Opener(copy, struct.unpack("=i", given[0][2])[0])
+    found = Opener(copy, struct.unpack("=i", given[0][2])[0], plan)
     told.sendall(b"1")
     return found
 

@@ -391,13 +391,19 @@ def readable(plan: dict[str, Any]) -> Iterator[tuple[str, int]]:
         bared.add(cwd)
         cwd = os.path.dirname(cwd)
     barred = {os.path.realpath(path) for path in (*plan["hidden"], *APART)}
-    programs = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
-    modules = [path for path in programs if isinstance(path, str) and os.path.isabs(path)]
-    for path in dict.fromkeys(map(os.path.realpath, [root, *modules])):
+    for path in dict.fromkeys([root, *modules()]):
         if path != home or path == root:
             yield from below(path, barred, bared)
     for name in HOME_FILES:
         yield os.path.join(home, name), READ
+
+
+def modules() -> list[str]:
+    """Return the folders of Python and of modules."""
+    found = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
+    return [
+        os.path.realpath(each) for each in found if isinstance(each, str) and os.path.isabs(each)
+    ]
 
 
 def below(path: str, barred: Collection[str], bared: Collection[str]) -> Iterator[tuple[str, int]]:
@@ -432,8 +438,11 @@ class Opener:
         The descriptor at which the copy's calls are answered.
     """
 
-    def __init__(self, copy: int, number: int) -> None:
+    def __init__(self, copy: int, number: int, plan: dict[str, Any]) -> None:
         self._copy = copy
+        self._bared = None if plan["allow_hidden"] else os.path.realpath(plan["root"]).rstrip("/")
+        home = os.path.realpath(os.path.expanduser("~"))
+        self._shown = [*modules(), *(os.path.join(home, name) for name in HOME_FILES)]
         self.number = number
         self._memory = os.open(f"/proc/{copy}/mem", os.O_RDONLY | os.O_CLOEXEC)
         self._proc_device = os.stat("/proc").st_dev
@@ -493,8 +502,16 @@ class Opener:
         is_other = found.st_dev == self._proc_device and not any(
             path == each or path.startswith(each + "/") for each in self._proc
         )
-        if is_other or not (is_file or is_known):
+        if is_other or not (is_file or is_known) or self._is_hidden(path):
             raise OSError(errno.EACCES, "")
+
+    def _is_hidden(self, path: str) -> bool:
+        """Return whether a path of the served folder is hidden, and no folder of modules."""
+        start = f"{self._bared}/"
+        if self._bared is None or not path.startswith(start) or "/." not in path[len(start) - 1 :]:
+            return False
+        shown = (each for each in self._shown if "/." in each)
+        return not any(path == each or path.startswith(each + "/") for each in shown)
 
 
 def own_files(copy: int) -> list[str]:

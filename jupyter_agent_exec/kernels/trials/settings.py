@@ -44,6 +44,8 @@ class TrialSettings:
     """The most memory that a copy may add to the kernel's."""
     root: Path
     """The folder that the server serves, which copies may read."""
+    allow_hidden: bool
+    """Whether copies may read hidden files in folders within it, as Jupyter lets users."""
     hidden: Collection[Path]
     """Folders that copies may not read, even within others."""
 
@@ -71,6 +73,7 @@ class TrialSettings:
         return {
             "memory_bytes": self.memory_bytes,
             "root": str(self.root),
+            "allow_hidden": self.allow_hidden,
             "hidden": [str(path) for path in self.hidden],
             "system": list(SYSTEM),
         }

@@ -193,6 +193,8 @@ FILES: dict[str, str] = {
 READS: dict[str, str] = {
     "read a hidden file": "leak(open(%(private_key)r).read())",
     "read a hidden file in the working folder": "leak(open('.env').read())",
+    "read a hidden file in a subfolder": "leak(open(%(served)r + '/within/.env').read())",
+    "read a file in a hidden folder": "leak(open(%(served)r + '/within/.git/config').read())",
     "read outside": "leak(open(kept).read())",
     "read through a link": "leak(open(%(served)r + '/link').read())",
     "read the record": "leak(os.listdir(%(history)r))",

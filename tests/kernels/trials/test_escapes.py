@@ -180,6 +180,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         (hidden / "key").write_text("a key")
         (server.root_dir / "work").mkdir()
         (server.root_dir / "work" / ".env").write_text("a password")
+        (server.root_dir / "within" / ".git").mkdir(parents=True)
+        (server.root_dir / "within" / ".env").write_text("a password")
+        (server.root_dir / "within" / ".git" / "config").write_text("a password")
         (server.root_dir / "link").symlink_to(outside / "kept.txt")
         (server.root_dir / "notes.txt").write_text("notes")
         pipe = server.root_dir / "pipe"
