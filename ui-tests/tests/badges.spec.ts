@@ -467,7 +467,7 @@ it('a badge leads to its entry, and the entry to its cell', async ({
   await entry.press('End');
   const last = panel.locator('[aria-posinset="25"]');
   await expect(last).toBeFocused();
-  await expect(last).toContainText('Changed: steps (25)');
+  await expect(last).toContainText('Changed: steps: 24 → 25');
   await last.getByRole('button', { name: 'Go to the cell' }).click();
   await expect(opened.cell(25)).toBeInViewport();
   await expect(opened.cell(25)).toBeFocused();

@@ -190,7 +190,7 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
   await panel.region.getByRole('button', { name: 'Open', exact: true }).click();
   const shown = new ShownProposals(page);
   await expect(shown.edits).toHaveCount(2);
-  await shown.edit('Change this cell').getByRole('button').first().click();
+  await shown.click(shown.edit('Change this cell'), 'Keep');
   await expect(list).toContainText('Kept: 1');
   await shown.edit('Delete this cell').getByRole('button').last().click();
   await expect(list).toContainText('Rejected: 1');

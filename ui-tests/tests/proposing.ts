@@ -111,6 +111,8 @@ export class ShownProposals {
   }
 
   async click(edit: Locator, button: 'Keep' | 'Reject'): Promise<void> {
+    // What is new has to have been in view.
+    await edit.scrollIntoViewIfNeeded();
     await edit.getByRole('button', { name: button, exact: true }).click();
   }
 
