@@ -104,6 +104,13 @@ export class Question {
     await expect(this.node).toContainText(/Trial: what|No trial/);
   }
 
+  /** Bring the end of the code into view, after which it can be approved. */
+  async see(): Promise<void> {
+    const end = this.node.locator('.jp-AgentExecPlain-end').last();
+    await end.scrollIntoViewIfNeeded();
+    await expect(this.button('Approve')).toBeEnabled();
+  }
+
   /** Press a button, once the code is in view and the buttons stay where they are. */
   async answer(name: string): Promise<void> {
     await this.tried();

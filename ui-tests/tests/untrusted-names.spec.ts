@@ -115,7 +115,7 @@ async function lookAtCells(
   watch.at(`name ${what} in what asks`);
   await show(asks.id);
   const question = Question.in(panel.cell(3));
-  await expect(question.button('Approve')).toBeEnabled();
+  await question.see();
   await watch.lookAtNames();
   await question.answer('Reject…');
   await page.keyboard.press('Escape');
@@ -192,7 +192,7 @@ test('what agents are called, and notebooks, is only text in a notebook', async 
     const asked = await agent.ask(namedSource(name));
     await toCell(page, index);
     const question = Question.in(shown(page, index)); // below the last cell
-    await expect(question.button('Approve')).toBeEnabled();
+    await question.see();
     await watch.lookAtNames();
     await question.answer('Approve');
     await agent.read(asked, 30);
