@@ -111,9 +111,13 @@ export class ShownProposals {
   }
 
   async click(edit: Locator, button: 'Keep' | 'Reject'): Promise<void> {
-    // What is new has to have been in view.
-    await edit.scrollIntoViewIfNeeded();
-    await edit.getByRole('button', { name: button, exact: true }).click();
+    const pressed = edit.getByRole('button', { name: button, exact: true });
+    // What is new has to have been in view; the view may still be held.
+    await expect(async () => {
+      await edit.scrollIntoViewIfNeeded();
+      await expect(pressed).toBeEnabled({ timeout: 500 });
+    }).toPass();
+    await pressed.click();
   }
 
   async all(
