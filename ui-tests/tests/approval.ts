@@ -85,6 +85,17 @@ export class AskingAgent {
   }
 }
 
+/** Scroll to a place until a button can be pressed: the view may be held at first. */
+export async function scrolledTo(
+  place: Locator,
+  button: Locator
+): Promise<void> {
+  await expect(async () => {
+    await place.scrollIntoViewIfNeeded();
+    await expect(button).toBeEnabled({ timeout: 500 });
+  }).toPass();
+}
+
 /** What asks, somewhere on a page. */
 export class Question {
   constructor(readonly node: Locator) {}
@@ -107,14 +118,13 @@ export class Question {
   /** Bring the end of the code into view, after which it can be approved. */
   async see(): Promise<void> {
     const end = this.node.locator('.jp-AgentExecPlain-end').last();
-    await end.scrollIntoViewIfNeeded();
-    await expect(this.button('Approve')).toBeEnabled();
+    await scrolledTo(end, this.button('Approve'));
   }
 
   /** Press a button, once the code is in view and the buttons stay where they are. */
   async answer(name: string): Promise<void> {
     await this.tried();
-    await this.button(name).scrollIntoViewIfNeeded();
+    await scrolledTo(this.button(name), this.button(name));
     await this.button(name).click();
   }
 

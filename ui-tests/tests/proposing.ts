@@ -1,6 +1,7 @@
 /** An agent with a token, whose edits are proposed, and what a page shows. */
 import { expect } from '@jupyterlab/galata';
 import type { APIRequestContext, Locator, Page } from '@playwright/test';
+import { scrolledTo } from './approval';
 
 const API = 'api/agent-exec';
 
@@ -112,11 +113,7 @@ export class ShownProposals {
 
   async click(edit: Locator, button: 'Keep' | 'Reject'): Promise<void> {
     const pressed = edit.getByRole('button', { name: button, exact: true });
-    // What is new has to have been in view; the view may still be held.
-    await expect(async () => {
-      await edit.scrollIntoViewIfNeeded();
-      await expect(pressed).toBeEnabled({ timeout: 500 });
-    }).toPass();
+    await scrolledTo(edit, pressed); // what is new has to have been in view
     await pressed.click();
   }
 
