@@ -115,10 +115,20 @@ export class Question {
     await expect(this.node).toContainText(/Trial: what|No trial/);
   }
 
-  /** Bring the end of the code into view, after which it can be approved. */
+  /** Scroll to the end of the code as a person does, after which it can be approved. */
   async see(): Promise<void> {
-    const end = this.node.locator('.jp-AgentExecPlain-end').last();
-    await scrolledTo(end, this.button('Approve'));
+    const { mouse } = this.node.page();
+    const scroller = this.node.locator(
+      'xpath=ancestor::*[contains(@class, "jp-WindowedPanel-outer")][1]'
+    );
+    const view = (await scroller.boundingBox())!;
+    const middle = view.y + view.height / 2;
+    await mouse.move(view.x + view.width / 2, middle);
+    await expect(async () => {
+      const { y, height } = (await this.source.boundingBox())!;
+      await mouse.wheel(0, y + height - middle);
+      await expect(this.button('Approve')).toBeEnabled({ timeout: 500 });
+    }).toPass();
   }
 
   /** Press a button, once the code is in view and the buttons stay where they are. */
