@@ -115,19 +115,14 @@ export class Question {
     await expect(this.node).toContainText(/Trial: what|No trial/);
   }
 
-  /** Scroll to the end of the code as a person does, after which it can be approved. */
+  /** Scroll the code to its end, after which it can be approved. */
   async see(): Promise<void> {
     const { mouse } = this.node.page();
-    const scroller = this.node.locator(
-      'xpath=ancestor::*[contains(@class, "jp-WindowedPanel-outer")][1]'
-    );
-    const view = (await scroller.boundingBox())!;
-    const middle = view.y + view.height / 2;
-    await mouse.move(view.x + view.width / 2, middle);
+    const code = this.node.locator('.cm-scroller').first();
     await expect(async () => {
-      const { y, height } = (await this.source.boundingBox())!;
-      await mouse.wheel(0, y + height - middle);
-      await expect(this.button('Approve')).toBeEnabled({ timeout: 500 });
+      await code.hover();
+      await mouse.wheel(0, 300);
+      await expect(this.button('Approve')).toBeEnabled({ timeout: 300 });
     }).toPass();
   }
 
