@@ -115,17 +115,6 @@ export class Question {
     await expect(this.node).toContainText(/Trial: what|No trial/);
   }
 
-  /** Scroll the code to its end, after which it can be approved. */
-  async see(): Promise<void> {
-    const { mouse } = this.node.page();
-    const code = this.node.locator('.cm-scroller').first();
-    await expect(async () => {
-      await code.hover();
-      await mouse.wheel(0, 300);
-      await expect(this.button('Approve')).toBeEnabled({ timeout: 300 });
-    }).toPass();
-  }
-
   /** Press a button, once the code is in view and the buttons stay where they are. */
   async answer(name: string): Promise<void> {
     await this.tried();
