@@ -447,13 +447,8 @@ def held_by(value: Any, kind: Any, room: int) -> tuple[str, Any, int, bool]:
         if value.dtype.hasobject:
             return known, flat.tolist(), 0, True
         if is_in_memory(value):
-            pieces = range(0, flat.size, 1 << 17)
-            return (
-                f"{known} {[hash(flat[n:][: 1 << 17].tobytes()) for n in pieces]}",
-                (),
-                size,
-                True,
-            )
+            pieces = (flat[n : n + PIECE] for n in range(0, flat.size, PIECE))
+            return f"{known} {[hash(piece.tobytes()) for piece in pieces]}", (), size, True
     elif library == "pandas":
         known, dtypes = f"{axes_of(value)}", dtypes_of(value)
         size = (len(dtypes) + 1) * COLUMN_PARTS
