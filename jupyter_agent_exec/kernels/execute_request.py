@@ -291,10 +291,7 @@ class ExecuteRequest:
 
 def exits(reply: dict[str, Any] | None) -> bool:
     """Return whether a reply asks the frontend to let the kernel exit."""
-    return any(
-        item.get("source") == "ask_exit" and not item.get("keepkernel")
-        for item in payloads_in(reply)
-    )
+    return any(not item.get("keepkernel") for item in payloads_in(reply, "ask_exit"))
 
 
 ASK_DELAY = 2.0

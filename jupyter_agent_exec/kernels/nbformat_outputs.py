@@ -55,11 +55,13 @@ NAME_CHARACTERS: Final = 100
 """The most characters that are shown of the name of an unknown payload."""
 
 
-def payloads_in(reply: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """Yield the payloads in an `execute_reply`."""
+def payloads_in(
+    reply: Mapping[str, Any] | None, source: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the payloads in an `execute_reply`, or those of one source."""
     payload = (reply or {}).get("payload")
     for item in payload if isinstance(payload, list) else ():
-        if isinstance(item, dict):
+        if isinstance(item, dict) and source in (None, item.get("source")):
             yield item
 
 

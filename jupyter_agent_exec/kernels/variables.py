@@ -36,9 +36,7 @@ def changes_in(reply: dict[str, Any] | None) -> tuple[Changes | None, bool]:
 
     At the first look in a kernel's life, there is nothing to compare with.
     """
-    for item in payloads_in(reply):
-        if item.get("source") != VARIABLES_SOURCE:
-            continue
+    for item in payloads_in(reply, VARIABLES_SOURCE):
         try:
             changes = _decode_changes(item["variables"])
         except (KeyError, TypeError, msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -132,9 +130,8 @@ def values_in(reply: Mapping[str, Any] | None, asked: Iterable[str]) -> dict[str
     An expression without a value in the reply gets a `not_evaluated` value with the reason.
     """
     found: dict[str, Value] = {}
-    for item in payloads_in(reply):
-        if item.get("source") == VALUES_SOURCE:
-            found |= _read(item.get("values"))
+    for item in payloads_in(reply, VALUES_SOURCE):
+        found |= _read(item.get("values"))
     because = "The code did not come to its end, or the kernel told nothing."
     if reply is not None and reply.get("status") == "error":
         because = "The code failed before."
