@@ -340,16 +340,16 @@ def test_a_head_that_cannot_be_kept_is_not_signed_and_nothing_is_erased(
     folder, key_file, start, caplog
 ):
     signing = start()
-    two_sessions(signing)
-    heads = key_file.with_suffix(".heads")
     before = signatures_path(ledger_of(folder)).read_bytes()
-    (heads.with_name("key.heads.new")).mkdir()
+    in_the_way = key_file.with_name("key.heads.new")
+    in_the_way.mkdir()  # before a session ends, which is signed in the background
+    two_sessions(signing)
     signing.sign()
     assert "The heads that were signed last cannot be saved" in caplog.text
     assert signatures_path(ledger_of(folder)).read_bytes() == before
     with pytest.raises(HistoryUnavailable, match="cannot be saved"):
         signing.history.erase(Erase(agent="analyst"), PERSON)
-    (heads.with_name("key.heads.new")).rmdir()
+    in_the_way.rmdir()
     assert signing.history.erase(Erase(agent="analyst"), PERSON).sessions[0].payloads == 2
 
 
