@@ -6,6 +6,7 @@ import type { Policy } from './approval';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { tabTo } from './panel';
 import { Person } from './person';
+import { ProposingAgent } from './proposing';
 import { test as trustTest } from './trust';
 
 const test = mergeTests(approvalTest, trustTest);
@@ -176,16 +177,20 @@ test('a proposal is no cell: nothing runs, saves or takes it', async ({
 });
 
 test('a cell of the person stays as it is until what changes is approved', async ({
+  baseURL,
   page,
-  desk,
-  newAsking
+  request,
+  server,
+  desk
 }) => {
   const source = 'x = 1\nprint(x)';
   const notebook = await desk.open([codeCell('mine', source)]);
-  const agent = await newAsking('replaces', desk.path);
-  await agent.ask('x = 2\nprint(x)', { placement: { cell: 'mine' } });
+  await server.setPolicy({ notebook: 'always' });
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await agent.ask('x = 2\nprint(x)', { cell: 'mine' });
   const question = Question.in(new Person(page).cell(0));
   expect(await question.lines()).toEqual(['x = 2', 'print(x)']);
+  await expect(question.node).toContainText('replaces this cell and runs it');
   await expect(question.node.getByRole('deletion')).toHaveCount(0);
   await question.button('Show what differs').click();
   await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
@@ -194,6 +199,8 @@ test('a cell of the person stays as it is until what changes is approved', async
   expect(await notebook.cells()).toMatchObject([{ source }]);
   await question.answer('Approve');
   await notebook.last('2\n');
+  expect(await notebook.cells()).toMatchObject([{ source: 'x = 2\nprint(x)' }]);
+  await agent.close();
 });
 
 test('what is approved and waits for its turn survives a reload', async ({
@@ -502,9 +509,9 @@ test('code is approved after its end was seen, and blank lines hide none of it',
   await agent.cancel(first);
   await expect(question.node).toBeHidden();
 
-  // More lines than fit: with a wheel, and with the keyboard.
+  // More lines than fit: with a button, with a wheel, and with the keyboard.
   const lines = Array.from({ length: 60 }, (_, n) => `x${n} = ${n}`);
-  for (const way of ['wheel', 'keyboard']) {
+  for (const way of ['button', 'wheel', 'keyboard']) {
     const asked = await agent.ask(`${lines.join('\n')}\nevil = "${way}"`);
     await question.tried();
     await expect(question.node).toContainText('61 lines');
@@ -513,7 +520,12 @@ test('code is approved after its end was seen, and blank lines hide none of it',
     await page.screenshot({ path: `test-results/approval-long-${way}.png` });
     await approve.click({ force: true });
     expect((await agent.read(asked)).status).toBe('awaiting_approval');
-    if (way === 'wheel') {
+    if (way === 'button') {
+      await question.button('Show the end of the code').click();
+      await expect(code).toBeFocused();
+      await expect(approve).toBeEnabled();
+      await agent.cancel(asked);
+    } else if (way === 'wheel') {
       await code.hover();
       await page.mouse.wheel(0, 3000);
       await expect(approve).toBeEnabled();

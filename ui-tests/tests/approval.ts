@@ -118,7 +118,13 @@ export class Question {
   /** Press a button, once the code is in view and the buttons stay where they are. */
   async answer(name: string): Promise<void> {
     await this.tried();
-    await scrolledTo(this.button(name), this.button(name));
+    const end = this.button('Show the end of the code');
+    await expect(async () => {
+      if (await end.isVisible()) {
+        await end.click();
+      }
+      await expect(this.button(name)).toBeEnabled({ timeout: 500 });
+    }).toPass();
     await this.button(name).click();
   }
 

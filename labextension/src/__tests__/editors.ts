@@ -41,6 +41,7 @@ export class Sight {
 }
 
 window.IntersectionObserver = Sight as unknown as typeof IntersectionObserver;
+Element.prototype.scrollIntoView = () => undefined; // jsdom has no layout
 
 /** JupyterLab's own editors. */
 export function createEditors(): IEditorServices {

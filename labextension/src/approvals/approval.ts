@@ -64,7 +64,7 @@ export class ApprovalView extends Widget {
         this._session?.grant === null &&
         (this._session.approval === 'always' ||
           (this._session.approval === 'first' && !this._coversMore)),
-      isSeen: () => this._sources.every(({ isSeen }) => isSeen),
+      unseen: () => this._sources.find(({ isSeen }) => !isSeen),
       isEditing: () => this._source?.isEditing ?? false,
       edit: () => this._source?.edit(),
       restore: () => this._source?.restore(),

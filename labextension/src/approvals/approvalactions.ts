@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
+import type { SourceEditor } from '../ui/sourceeditor';
 
 /**
  * Milliseconds for which no button answers after something new is shown.
@@ -21,6 +22,8 @@ export class ApprovalActions extends Widget {
     this._reason.maxLength = 5000;
     this._reason.type = 'text';
     this._unseen.setAttribute('role', 'status');
+    const label = _options.trans.__('Show the end of the code');
+    this._showEnd = linkButton(label, () => _options.unseen()?.showEnd());
   }
 
   override dispose(): void {
@@ -182,12 +185,12 @@ export class ApprovalActions extends Widget {
   }
 
   private _show(...nodes: HTMLElement[]): void {
-    this.node.replaceChildren(...nodes, this._unseen);
+    this.node.replaceChildren(...nodes, this._unseen, this._showEnd);
     this.guard();
   }
 
   private _answer(act: () => unknown, approves = false): void {
-    const isUnseen = approves && !this._options.isSeen();
+    const isUnseen = approves && this._options.unseen() !== undefined;
     if (!this._guarded && !this._busy && !isUnseen) {
       act();
     }
@@ -196,9 +199,9 @@ export class ApprovalActions extends Widget {
   /** Tell which buttons answer; they keep the focus while they do not. */
   private _renderButtons(): void {
     const approving = '[data-approves]';
-    const { isSeen, trans } = this._options;
+    const { trans, unseen } = this._options;
     const isDisabled = this._guarded || this._busy;
-    const isUnseen = !isSeen();
+    const isUnseen = unseen() !== undefined;
     this.node.querySelectorAll('button.jp-mod-styled').forEach(button => {
       const waits = isUnseen && button.matches(approving);
       button.setAttribute('aria-disabled', String(isDisabled || waits));
@@ -208,6 +211,7 @@ export class ApprovalActions extends Widget {
     this._unseen.textContent = isTold
       ? trans.__('To approve it, scroll to the end of the code.')
       : '';
+    this._showEnd.hidden = !isTold;
     this._reason.readOnly = this._busy;
   }
 
@@ -217,6 +221,7 @@ export class ApprovalActions extends Widget {
   /** Which of the choices has opened the form that is shown. */
   private _opener: number | null = null;
   private readonly _reason = element('input', 'jp-mod-styled');
+  private readonly _showEnd: HTMLButtonElement;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private readonly _unseen = element('div', 'jp-AgentExecApproval-note');
 }
@@ -232,8 +237,8 @@ export namespace ApprovalActions {
     asks: () => boolean;
     /** What the agent calls itself. */
     agentName: () => string;
-    /** Whether all code that would run was seen to its end. */
-    isSeen: () => boolean;
+    /** Code that would run and was not seen to its end. */
+    unseen: () => SourceEditor | undefined;
     /** Whether a person edits the source. */
     isEditing: () => boolean;
     /** Let a person edit the source. */

@@ -49,7 +49,7 @@ export class ProposedEditView extends Panel {
 
   /** Whether its code, if it has any, was seen to its end. */
   get isSeen(): boolean {
-    return !(this._body instanceof SourceEditor) || this._body.isSeen;
+    return this._unseen === null;
   }
 
   /** @param before - The source of the cell before its place. */
@@ -135,8 +135,9 @@ export class ProposedEditView extends Panel {
 
   private async _act(what: 'keep' | 'reject'): Promise<void> {
     const { trans } = this._options;
-    if (what === 'keep' && !this.isSeen) {
+    if (what === 'keep' && this._unseen) {
       this._notice.textContent = unseenText(trans);
+      this._unseen.showEnd();
       return;
     }
     this._keep.disabled = this._reject.disabled = true;
@@ -149,6 +150,11 @@ export class ProposedEditView extends Panel {
       }
     }
     this._keep.disabled = this._reject.disabled = false;
+  }
+
+  private get _unseen(): SourceEditor | null {
+    const { _body } = this;
+    return _body instanceof SourceEditor && !_body.isSeen ? _body : null;
   }
 
   private _body: Widget | null = null;

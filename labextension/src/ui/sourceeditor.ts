@@ -108,6 +108,17 @@ export class SourceEditor extends Panel {
     this._wrapper.model.sharedModel.setSource(plainEnds(this._options.source));
   }
 
+  /** Bring the end of the source into view, and the keyboard there. */
+  showEnd(): void {
+    const { length } = this._view.state.doc;
+    this._view.focus();
+    this._view.dispatch({
+      selection: { anchor: length },
+      scrollIntoView: true
+    });
+    this.node.scrollIntoView({ block: 'end' });
+  }
+
   /** Keep what is shown as it is while it is sent. */
   set busy(value: boolean) {
     this._wrapper.editor.setOption('readOnly', value || !this._isEditing);
@@ -120,6 +131,11 @@ export class SourceEditor extends Panel {
       super.dispose();
       model.dispose();
     }
+  }
+
+  private get _view(): EditorView {
+    const dom = this._wrapper.node.querySelector<HTMLElement>('.cm-editor');
+    return EditorView.findFromDOM(dom!)!;
   }
 
   private get _text(): string {
@@ -148,8 +164,7 @@ export class SourceEditor extends Panel {
   private _toggleDifference(): void {
     this._isDifference = !this._isDifference;
     this._renderHead();
-    const dom = this._wrapper.node.querySelector<HTMLElement>('.cm-editor');
-    EditorView.findFromDOM(dom!)?.dispatch({
+    this._view.dispatch({
       effects: this._difference.reconfigure(this._compared())
     });
   }

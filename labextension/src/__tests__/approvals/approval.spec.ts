@@ -242,10 +242,17 @@ describe('ApprovalSlot', () => {
     await settle(GUARD);
     page.press(page.editor.contentDOM, 'Enter', { ctrlKey: true });
     expect(page.decisions).toEqual([]);
+    const shown = jest.spyOn(Element.prototype, 'scrollIntoView');
+    page.button('Show the end of the code').click();
+    const { main } = page.editor.state.selection;
+    expect(main.head).toBe(page.editor.state.doc.length);
+    expect(page.editor.hasFocus).toBe(true);
+    expect(shown).toHaveBeenCalledWith({ block: 'end' });
     Sight.show();
     await settle();
     expect(approve()).toBe('false');
     expect(page.text).not.toContain('To approve it');
+    expect(page.button('Show the end of the code').hidden).toBe(true);
     page.button('Approve').click();
     expect(page.decisions).toHaveLength(1);
   });
@@ -378,6 +385,7 @@ describe('ApprovalSlot', () => {
     page.button('Edit').click();
     expect(page.editor.state.readOnly).toBe(false);
     expect(page.editor.hasFocus).toBe(true);
+    expect(shown).toHaveBeenCalledWith({ block: 'end' });
     page.type('a\nc\u200b');
     expect(page.lines).toEqual(['a', 'cU+200B']);
     expect(page.text).toContain('1 character that is invisible');

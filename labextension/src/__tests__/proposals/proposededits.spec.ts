@@ -310,7 +310,6 @@ describe('ProposedEdits', () => {
 
   it('leads from one to the next', async () => {
     jest.spyOn(notebook, 'scrollToItem').mockResolvedValue();
-    Element.prototype.scrollIntoView = () => undefined;
     await propose(
       proposedEdit({ id: 'a', kind: 'delete' }),
       proposedEdit({ id: 'b', kind: 'delete', index: 1 })
