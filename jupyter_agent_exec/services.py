@@ -373,7 +373,7 @@ class Services:
             folder=self._contents.folder,
             located=self._contents.located,
         )
-        self.sign_in = SignIn(self.tokens, fetch_document)
+        self.sign_in = SignIn(self.tokens, fetch_document if traits.mcp_client_documents else None)
         self.mcp_endpoint = Endpoint(
             Managers(
                 sessions=self.manager,

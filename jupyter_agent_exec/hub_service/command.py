@@ -68,6 +68,12 @@ def _options(parser: ArgumentParser) -> None:
         help="of the service: what people have granted (%(default)s)",
     )
     parser.add_argument(
+        "--client-documents",
+        action="store_true",
+        help="of the service: let MCP clients name themselves by the address of a document, which "
+        "it fetches from the internet; else they register themselves",
+    )
+    parser.add_argument(
         "--service",
         metavar="NAME",
         default="agent-exec",
@@ -98,7 +104,7 @@ def hub(arguments: Namespace, console: Console) -> int:
         )
     from .service import serve
 
-    serve(url, Path(arguments.database))
+    serve(url, Path(arguments.database), arguments.client_documents)
     return exit_codes.OK
 
 

@@ -103,7 +103,7 @@ class MetadataHandler(ServiceHandler):
 
     async def get(self, document: str, server_name: str | None = None) -> None:
         """Answer with a document."""
-        known = documents(self.issuer, self.mcp_url(server_name or ""))
+        known = documents(self.issuer, self.mcp_url(server_name or ""), self.sign_in)
         if document not in known:
             raise errors.NotFound("There is no such document.")
         self.answer(known[document])

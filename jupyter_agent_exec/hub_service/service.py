@@ -25,7 +25,7 @@ from .handlers import ROUTES
 from .user_servers import ACCESS_SECONDS, UserServers
 
 
-def serve(hub_url: str, database: Path) -> None:
+def serve(hub_url: str, database: Path, client_documents: bool) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Parameters
@@ -34,13 +34,15 @@ def serve(hub_url: str, database: Path) -> None:
         Address at which this process reaches the hub's proxy, with the hub's base URL.
     database
         File with what people have granted.
+    client_documents
+        Whether to fetch the metadata documents of MCP clients.
     """
     enable_pretty_logging()
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    asyncio.run(_serve(hub_url, database))
+    asyncio.run(_serve(hub_url, database, client_documents))
 
 
-async def _serve(hub_url: str, database: Path) -> None:
+async def _serve(hub_url: str, database: Path, client_documents: bool) -> None:
     hub = HubOAuth.instance(cache_max_age=int(ACCESS_SECONDS))
     servers = UserServers(
         hub_url,
@@ -52,7 +54,7 @@ async def _serve(hub_url: str, database: Path) -> None:
     services = {
         "grants": grants,
         "servers": servers,
-        "sign_in": SignIn(grants, fetch_document),
+        "sign_in": SignIn(grants, fetch_document if client_documents else None),
         "hub": hub,
     }
     routes = [("mcp(?:/(?P<server_name>[^/]+))?", McpHandler), *ROUTES]

@@ -32,7 +32,7 @@ from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.shared.auth import InvalidRedirectUriError, OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl, ValidationError, field_validator
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from ..auth.scopes import Caller
 from ..auth.tokens import SignedIn, TokenRefused
@@ -84,6 +84,15 @@ WHERE: Final = (
     "Use https, http on localhost or 127.0.0.1, or the scheme of an application that is a domain "
     "name reversed (com.example.app:/), without a user name, a password or a fragment."
 )
+NOT_FETCHED: Final = (
+    "It names itself by the document {url}, and this server fetches no documents of programs. "
+    "Remove the server from your program and add it again: then the program registers itself."
+)
+UNREACHABLE: Final = (
+    "This server cannot fetch the document {url}, by which it names itself. If the server does not "
+    "reach the internet, its operator can turn these documents off; then remove the server from "
+    "your program and add it again. With an agent token, the program needs no sign-in."
+)
 
 
 class Client(OAuthClientInformationFull):
@@ -130,6 +139,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self._resource = resource
         self._caller = caller
         self._client_id = ""
+        self.problem = ""
+        """Why the client's metadata document could not be had; empty if nothing is wrong."""
 
     async def get_client(self, client_id: str) -> Client | None:
         """Return a client; None if its id is not valid."""
@@ -149,9 +160,15 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     async def _fetched(self, url: str) -> Client | None:
         found = urlsplit(url)
         odd = found.fragment or "@" in found.netloc or found.path in ("", "/") or "/." in found.path
-        document = None if odd else await self._sign_in.fetch(url)
+        if odd:
+            return None
+        fetch = self._sign_in.fetch
+        document = None if fetch is None else await fetch(url)
+        if document is None:
+            self.problem = (NOT_FETCHED if fetch is None else UNREACHABLE).format(url=url)
+            return None
         try:
-            client = Client.model_validate_json(document or b"")
+            client = Client.model_validate_json(document)
         except ValidationError:
             return None
         return client if client.client_id == url else None
@@ -276,7 +293,10 @@ async def answer(
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return await handle[part](Request(scope, receive))
+    response = await handle[part](Request(scope, receive))
+    if provider.problem:
+        return JSONResponse({"error_description": provider.problem}, response.status_code)
+    return response
 
 
 def refusal(response: Response) -> str | None:

@@ -244,6 +244,14 @@ class McpTraits(HasTraits):
         1000, min=1, config=True, help="How many sessions of MCP clients may exist at once."
     )
 
+    mcp_client_documents = Bool(
+        False,
+        config=True,
+        help="""Whether MCP clients may name themselves by the address of a metadata document, which
+        the server then fetches when they sign in. It needs the internet. False: clients register
+        themselves.""",
+    )
+
     def mcp_options(self, log: logging.Logger) -> Options:
         """Return the configured options."""
         return Options(

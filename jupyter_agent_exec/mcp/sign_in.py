@@ -161,10 +161,13 @@ class SignIn:
     Parameters
     ----------
     fetch
-        Fetches a client's metadata document; returns None if it cannot be had.
+        Fetches a client's metadata document; returns None if it cannot be had. None: clients
+        register themselves, and have no documents.
     """
 
-    def __init__(self, tokens: Issuer, fetch: Callable[[str], Awaitable[bytes | None]]) -> None:
+    def __init__(
+        self, tokens: Issuer, fetch: Callable[[str], Awaitable[bytes | None]] | None
+    ) -> None:
         self.tokens = tokens
         self.fetch = fetch
         self.answered = Pending[bool](ASK_SECONDS)
@@ -186,7 +189,7 @@ class SignIn:
         return None if asked is None or self.answered.get(asked.id) else asked
 
 
-def documents(issuer: str, resource: str) -> dict[str, object]:
+def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, object]:
     """Return what clients read to find out how to sign in (RFC 9728, RFC 8414, OpenID Discovery).
 
     Parameters
@@ -209,7 +212,8 @@ def documents(issuer: str, resource: str) -> dict[str, object]:
         "revocation_endpoint_auth_methods_supported": ["none"],
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
-        "client_id_metadata_document_supported": True,
+        # Clients that see it do not register, so a server without internet must not say it.
+        "client_id_metadata_document_supported": sign_in.fetch is not None,
     }
     return {
         "oauth-protected-resource": {

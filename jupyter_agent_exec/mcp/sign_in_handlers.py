@@ -46,7 +46,7 @@ class MetadataHandler(SignInHandler):
     async def get(self, document: str) -> None:
         """Answer with a document."""
         check_installed()
-        known = documents(self.issuer, self.resource())
+        known = documents(self.issuer, self.resource(), self.sign_in)
         if document not in known:
             raise errors.NotFound("There is no such document.")
         self.answer(known[document])

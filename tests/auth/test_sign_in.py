@@ -279,6 +279,20 @@ async def test_an_application_of_the_computer_gets_the_answer_on_any_port_and_sc
     assert answered.headers["Location"].startswith(f"{own}?code=")
 
 
+async def test_clients_register_themselves_unless_the_operator_says_otherwise(
+    browser: Browser, ask: Send
+) -> None:
+    for document in ("oauth-authorization-server", "openid-configuration"):
+        told = (await ask("GET", f".well-known/{document}")).json
+        assert told["client_id_metadata_document_supported"] is False
+        assert told["registration_endpoint"].endswith("/sign-in/register")
+    refused = await browser.authorize(client_id=DOCUMENT)
+    assert refused.status == 400
+    assert f"the document {DOCUMENT}, and this server fetches no documents" in alert(refused)
+    assert "Remove the server from your program and add it again" in alert(refused)
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"mcp_client_documents": True}])
 async def test_a_client_is_known_by_the_address_of_its_document(
     browser: Browser, ask: Send, sign_in: SignIn
 ) -> None:
@@ -292,7 +306,10 @@ async def test_a_client_is_known_by_the_address_of_its_document(
         fetched.append(url)
         return json.dumps(documents[url]).encode() if url in documents else None
 
+    assert sign_in.fetch is not None
     sign_in.fetch = fetch
+    told = (await ask("GET", ".well-known/oauth-authorization-server")).json
+    assert told["client_id_metadata_document_supported"] is True
     page = await browser.page(await browser.asked(client_id=DOCUMENT))
     assert f"<strong>{DOCUMENT}</strong>" in page.body.decode()
     program = Program(ask, DOCUMENT)
@@ -300,7 +317,10 @@ async def test_a_client_is_known_by_the_address_of_its_document(
     assert await works(ask, signed_in.json["access_token"])
     assert set(fetched) == {DOCUMENT}
     assert (await browser.authorize(client_id="https://client.example/other")).status == 400
-    assert (await browser.authorize(client_id="https://client.example/missing")).status == 400
+    missing = await browser.authorize(client_id="https://client.example/missing")
+    assert missing.status == 400
+    assert "cannot fetch the document https://client.example/missing" in alert(missing)
+    assert "its operator can turn these documents off" in alert(missing)
     count = len(fetched)
     for odd in ("https://client.example", "https://a@b.example/x", "https://b.example/../x"):
         assert (await browser.authorize(client_id=odd)).status == 400
