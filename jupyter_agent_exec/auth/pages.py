@@ -1,4 +1,4 @@
-"""Pages for people. They need no scripts, and no other page can frame, open or answer them.
+"""Pages for people. They work without scripts, and no other page can frame, open or answer them.
 
 That holds for pages of the same origin too, such as those of other users' servers on a hub.
 """
@@ -16,6 +16,7 @@ from tornado.httputil import HTTPHeaders, url_concat
 from tornado.template import Loader
 
 from .. import errors
+from ..connections import connections
 from ..models import ApprovalPolicy, MintToken
 from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
@@ -24,7 +25,8 @@ from .token_form import requested
 from .tokens import TokenRefused
 
 TEMPLATES: Final = Loader(
-    str(Path(__file__).parents[1]), namespace={"exact": partial(exact, isolated=True)}
+    str(Path(__file__).parents[1]),
+    namespace={"connections": connections, "exact": partial(exact, isolated=True)},
 )
 """Templates by their path in this package. `exact` is for names that somebody else chose."""
 
@@ -71,7 +73,13 @@ class Page(web.RequestHandler):
             )
 
     def show(
-        self, status: int, template: str, *, form_action: str = "'self'", **values: object
+        self,
+        status: int,
+        template: str,
+        *,
+        form_action: str = "'self'",
+        has_script: bool = False,
+        **values: object,
     ) -> None:
         """Send a page.
 
@@ -79,6 +87,8 @@ class Page(web.RequestHandler):
         ----------
         form_action
             Where its forms may lead, with their redirects. Source: CSP, form-action.
+        has_script
+            Whether its template has a script, with the page's nonce.
         values
             What its template needs.
         """
@@ -87,6 +97,8 @@ class Page(web.RequestHandler):
             f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; "
             f"frame-ancestors 'none'; form-action {form_action}"
         )
+        if has_script:
+            policy += f"; script-src 'nonce-{nonce}'"
         self.set_status(status)
         self.set_header("Content-Type", "text/html; charset=UTF-8")
         self.set_header("Content-Security-Policy", policy)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
 from tornado import web
 
+from ..connections import configurations
 from ..models import (
-    Configuration,
     ExtendToken,
     MintedToken,
     MintToken,
@@ -24,9 +21,6 @@ from ..models import (
 from .handler import AgentExecHandler
 from .operations import requires
 from .scopes import Grants, given_away
-
-MCP_SERVER_NAME: Final = "jupyter"
-"""Name of this server in the configuration of MCP clients."""
 
 
 class TokensBase(AgentExecHandler):
@@ -57,7 +51,9 @@ class TokensHandler(TokensBase):
             MintedToken(
                 token=token,
                 secret=secret,
-                configurations=configurations(self.public_url, self.namespace, secret),
+                configurations=configurations(
+                    self.public_url, self.namespace, secret, token.scopes
+                ),
                 mcp_installed=self.mcp_installed(),
             ),
             HTTPStatus.CREATED,
@@ -97,76 +93,6 @@ class UnlockHandler(AgentExecHandler):
         unlocked = await self.unlocks.unlock(body.passphrase, self.caller)
         self.set_header("Cache-Control", "no-store")
         self.answer(unlocked)
-
-
-def configurations(url: str, namespace: str, secret: str) -> list[Configuration]:
-    """Return the client configurations to paste; they contain the secret.
-
-    Parameters
-    ----------
-    url
-        Base URL of the Jupyter server, with a slash at its end.
-    namespace
-        Path of the routes under it.
-    secret
-        The complete token.
-    """
-    base = url.rstrip("/")
-    mcp = f"{base}/{namespace}/mcp"
-    authorization = f"Authorization: Bearer {secret}"
-    over_http = {"type": "http", "url": mcp, "headers": {"Authorization": f"Bearer {secret}"}}
-    over_stdio = {
-        # Clients that have a window do not search the folders that a shell does.
-        "command": sys.executable,
-        "args": ["-m", "jupyter_agent_exec.cli", "mcp"],
-        "env": {"JUPYTER_AGENT_EXEC_URL": base, "JUPYTER_AGENT_EXEC_TOKEN": secret},
-    }
-    claude_code = ["claude", "mcp", "add", "--transport", "http", MCP_SERVER_NAME, mcp]
-    python = f"""\
-from jupyter_agent_exec.client import AgentExecClient
-
-with AgentExecClient({base!r}, {secret!r}) as client:
-    with client.open_session(agent="my-agent") as session:
-        print(session.run("1 + 1").text)
-"""
-    curl = ["curl", "-H", authorization, f"{base}/{namespace}/status"]
-    return [
-        Configuration(
-            name="claude-code",
-            title="Claude Code: run in a terminal",
-            language="shell",
-            text=f"{shlex.join([*claude_code, '--header', authorization])}\n",
-        ),
-        Configuration(
-            name="mcp",
-            title="Cursor: mcp.json, and other MCP clients that use HTTP",
-            language="json",
-            text=_servers("mcpServers", over_http),
-        ),
-        Configuration(
-            name="vscode",
-            title="VS Code: .vscode/mcp.json",
-            language="json",
-            text=_servers("servers", over_http),
-        ),
-        Configuration(
-            name="mcp-stdio",
-            title="Claude Desktop: claude_desktop_config.json, and others that start a process",
-            language="json",
-            text=_servers("mcpServers", over_stdio),
-        ),
-        Configuration(name="python", title="Python: a program", language="python", text=python),
-        Configuration(
-            name="curl",
-            title="curl: test the connection in a terminal",
-            language="shell",
-            text=f"{shlex.join(curl)}\n",
-        ),
-    ]
-
-
-def _servers(key: str, server: Mapping[str, object]) -> str:
-    return json.dumps({key: {MCP_SERVER_NAME: server}}, indent=2) + "\n"
 
 
 ROUTES: Final[list[tuple[str, type[AgentExecHandler]]]] = [

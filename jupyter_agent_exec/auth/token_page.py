@@ -8,6 +8,7 @@ from typing import Final
 
 from tornado import web
 
+from ..connections import configurations
 from ..errors import AgentExecError, NotFound
 from ..models import MintedToken, Request
 from ..types import is_made_up
@@ -16,7 +17,6 @@ from .operations import requires
 from .pages import PageHandler
 from .routes import Route
 from .token_form import TokenForm, TokenRow, Values, filled_in, offered
-from .token_handlers import configurations
 
 SUGGESTED: Final[Values] = {
     "label": ["AI agent"],
@@ -68,7 +68,7 @@ class TokenPageHandler(PageHandler):
         return MintedToken(
             token=token,
             secret=secret,
-            configurations=configurations(self.public_url, self.namespace, secret),
+            configurations=configurations(self.public_url, self.namespace, secret, token.scopes),
             mcp_installed=self.mcp_installed(),
         )
 
@@ -117,6 +117,7 @@ class TokenPageHandler(PageHandler):
         self.show(
             HTTPStatus.OK if error is None else status_of(type(error)),
             "auth/tokens.html",
+            has_script=True,
             active=[row for row in rows if row.token.status == "active"],
             ended=[row for row in rows if row.token.status != "active"],
             form=form,
@@ -124,7 +125,7 @@ class TokenPageHandler(PageHandler):
             message=message,
             minted=minted,
             person="",
-            mcp_url=f"{self.public_url}{self.namespace}/mcp",
+            mcp_url=f"{self.public_url}{self.namespace}/mcp" if self.mcp_installed() else None,
             hidden=self.form_fields(),
         )
 

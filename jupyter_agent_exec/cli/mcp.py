@@ -44,8 +44,8 @@ _PATH: Final = f"{API}/mcp"
 
 
 _EPILOG: Final = """\
-Configure an MCP client that starts a process with this command. If your client speaks HTTP, give it
-the server's address instead: http://localhost:8888/api/agent-exec/mcp.
+Configure an MCP client that starts a process with this command. If your client speaks HTTP, use
+`jupyter agent-exec connect` instead.
 
 The command uses the server that you name, or one that is running on this machine. If there is
 none, it starts one in the current folder, which ends with the client. Standard output carries only

@@ -8,7 +8,7 @@ from typing import Final
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..leaves import installed
-from . import check, decisions, doctor, erase, mcp, run, sessions, tokens
+from . import check, connect, decisions, doctor, erase, mcp, run, sessions, tokens
 from .command import Command
 
 _DESCRIPTION = """\
@@ -48,6 +48,7 @@ _COMMANDS: Final = (
     erase.erase,
     decisions.accept_break,
     check.verify,
+    connect.connect,
     mcp.mcp,
     doctor.doctor,
 )

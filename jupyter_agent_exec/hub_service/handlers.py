@@ -244,6 +244,7 @@ class GrantsHandler(PageHandler):
         self.show(
             HTTPStatus.OK,
             "auth/tokens.html",
+            has_script=True,
             active=[TokenRow(grant.token, grant.server_name) for grant in await self._mine()],
             ended=[],
             form=None,

@@ -189,7 +189,7 @@ class SignIn:
         return None if asked is None or self.answered.get(asked.id) else asked
 
 
-def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, object]:
+def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, dict[str, object]]:
     """Return what clients read to find out how to sign in (RFC 9728, RFC 8414, OpenID Discovery).
 
     Parameters
@@ -200,7 +200,7 @@ def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, object]:
         Address of the MCP endpoint.
     """
     routes = f"{issuer}/sign-in"
-    server = {
+    server: dict[str, object] = {
         "issuer": issuer,
         "authorization_endpoint": f"{routes}/authorize",
         "token_endpoint": f"{routes}/token",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -49,6 +50,10 @@ class MetadataHandler(SignInHandler):
         known = documents(self.issuer, self.resource(), self.sign_in)
         if document not in known:
             raise errors.NotFound("There is no such document.")
+        # For the command line, which reaches the server at another address than users do.
+        told = self.settings["serverapp"].custom_display_url
+        if public_url := told or os.environ.get("JUPYTERHUB_PUBLIC_URL"):
+            known["oauth-protected-resource"]["public_url"] = public_url
         self.answer(known[document])
 
 

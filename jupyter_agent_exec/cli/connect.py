@@ -1,0 +1,208 @@
+"""`jupyter agent-exec connect`: make a server known to an MCP client."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..client import NoServerFound, UnexpectedAnswer
+from ..client.blocking import run
+from ..client.connection import PROBE_SECONDS, BlockingConnection, Request
+from ..client.errors import ServerUnreachable
+from ..client.replies import read
+from ..client.requests import API
+from ..client.servers import Server, named, running
+from ..connections import NAME, Connection, connections
+from ..errors import AgentExecError
+from ..storage.durability import replace_file
+from . import exit_codes
+from .command import command, option
+from .console import Console
+from .usage import UsageError
+
+HUB_VARIABLE: Final = "JUPYTERHUB_API_URL"
+"""What a hub sets in the environment of its users' servers, and so of their terminals."""
+
+_EPILOG: Final = f"""\
+Without CLIENT, it prints for each client what to run or to write. With CLIENT, it shows that, asks,
+and does it: it runs the client's own command, or changes the client's file. The server is called
+{NAME!r} there; an earlier one of this name is replaced. No token is written: the client signs in.
+
+examples:
+  jupyter agent-exec connect
+  jupyter agent-exec connect claude-code
+  jupyter agent-exec connect claude-code --remove"""
+
+
+def _options(parser: ArgumentParser) -> None:
+    names = [each.name for each in connections("")]
+    option(parser, "[CLIENT]", "which client to change", choices=names)
+    option(parser, "--remove", "take back what `connect CLIENT` did")
+    option(parser, "-y, --yes", "do it without asking")
+
+
+@command(
+    "connect",
+    "make a server known to an MCP client, or print how",
+    _options,
+    epilog=_EPILOG,
+    json=False,
+)
+def connect(arguments: Namespace, console: Console) -> int:
+    """Print how clients connect, or change the configuration of one."""
+    if arguments.client is None:
+        if arguments.remove:
+            raise UsageError("--remove needs a CLIENT.")
+        for each in connections(_mcp_url(arguments)):
+            console.line(each.title, "bold")
+            _show(each.text, console)
+            console.line(each.then)
+            console.line()
+        return exit_codes.OK
+    mcp_url = "" if arguments.remove else _mcp_url(arguments)
+    [client] = [each for each in connections(mcp_url) if each.name == arguments.client]
+    change = _change_file if client.file else _run_commands
+    return change(client, arguments, console)
+
+
+def _show(text: str, console: Console) -> None:
+    for line in text.splitlines():
+        console.line(f"  {line}")
+
+
+def _is_wanted(question: str, arguments: Namespace, console: Console) -> bool:
+    otherwise = "Nobody can confirm this here: add --yes."
+    if arguments.yes or console.confirmed(question, otherwise):
+        return True
+    console.complain("Nothing was changed.")
+    return False
+
+
+# -- the server ------------------------------------------------------------------------------------
+
+
+class _Described(msgspec.Struct):
+    """What a server tells clients before they sign in."""
+
+    resource: str
+    """The MCP endpoint, as this request has reached it."""
+    public_url: str | None = None
+    """The server's address for users, if its operator or its hub has told it."""
+
+
+def _mcp_url(arguments: Namespace) -> str:
+    """Return the address of the MCP endpoint of the named server, or of the newest that runs here.
+
+    Raises
+    ------
+    UsageError, ServerUnreachable, UnexpectedAnswer, AgentExecError
+        There is no such server, MCP is not installed there, or nobody knows its address.
+    """
+    try:
+        server = named(arguments.url, arguments.token)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if server is not None:
+        return run(_described(server)).resource
+    problem: Exception = NoServerFound(
+        "No Jupyter server of yours runs here.", "Start one with `jupyter lab`, or give --url."
+    )
+    for each in running():
+        try:
+            described = run(_described(each))
+        except (AgentExecError, ServerUnreachable, UnexpectedAnswer) as error:
+            problem = error
+            continue
+        if described.public_url is not None:
+            return f"{Server.at(described.public_url).url}{API}/mcp"
+        if HUB_VARIABLE in os.environ:
+            raise UsageError(
+                "The hub has not told this server its public address. Give it as your browser "
+                "shows it: --url https://hub.example.org/user/you/."
+            )
+        return described.resource
+    raise problem
+
+
+async def _described(server: Server) -> _Described:
+    if server.socket_path is not None:
+        raise UsageError(
+            f"{server.address} is a Unix socket, to which MCP clients connect through a process: "
+            "`jupyter agent-exec mcp`."
+        )
+    connection = BlockingConnection(server.address, server.token)
+    path = f"{API}/.well-known/oauth-protected-resource"
+    try:
+        answered = await connection.send(Request("GET", path, read_timeout=PROBE_SECONDS))
+        return read(answered, msgspec.json.Decoder(_Described))
+    finally:
+        await connection.close()
+
+
+# -- the client ------------------------------------------------------------------------------------
+
+
+def _run_commands(client: Connection, arguments: Namespace, console: Console) -> int:
+    """Run the client's own commands."""
+    text = client.removal if arguments.remove else client.text
+    lines = [shlex.split(line) for line in text.splitlines()]
+    program = shutil.which(lines[0][0])
+    if program is None:
+        raise UsageError(f"There is no {lines[0][0]} here. Run this where it is installed:\n{text}")
+    _show(text, console)
+    if not _is_wanted("Run this?", arguments, console):
+        return exit_codes.STOPPED
+    if not arguments.remove:  # Claude Code refuses to replace a server
+        _run(program, shlex.split(client.removal), capture_output=True)
+    for line in lines:
+        if code := _run(program, line):
+            console.complain(f"{shlex.join(line)} has failed, with exit code {code}.")
+            return exit_codes.FAILED
+    if not arguments.remove:
+        console.note(client.then)
+    return exit_codes.OK
+
+
+def _run(program: str, line: Sequence[str], **options: Any) -> int:
+    return subprocess.run([program, *line[1:]], check=False, **options).returncode  # noqa: S603
+
+
+def _change_file(client: Connection, arguments: Namespace, console: Console) -> int:
+    """Put the server into the client's file, or take it out."""
+    file = Path(client.file or "").expanduser().resolve()
+    [(key, ours)] = json.loads(client.text).items()
+    try:
+        content = json.loads(file.read_text("utf-8")) if file.exists() else {}
+        servers = content.setdefault(key, {})
+        before = servers.pop(NAME, None)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"{file} is not JSON with the servers under {key!r}; comments are not JSON. It stays "
+            f"as it is: change it by hand.\n{client.text}"
+        ) from error
+    if before == (None if arguments.remove else ours[NAME]):
+        console.note(f"There is nothing to change in {file}.")
+        return exit_codes.OK
+    console.line(str(file), "bold")
+    _show(f"remove {NAME!r}" if arguments.remove else client.text, console)
+    if not _is_wanted("Change this file?", arguments, console):
+        return exit_codes.STOPPED
+    if not arguments.remove:
+        servers |= ours
+    elif content == {key: {}}:
+        file.unlink()
+        return exit_codes.OK
+    file.parent.mkdir(exist_ok=True)
+    replace_file(file, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
+    if not arguments.remove:
+        console.note(client.then)
+    return exit_codes.OK
