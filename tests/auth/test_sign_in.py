@@ -225,6 +225,7 @@ async def test_a_client_finds_out_where_to_sign_in(ask: Send, send: Send, jp_bas
     path = urlsplit(address).path.removeprefix(jp_base_url)
     resource = (await send("GET", path)).json
     assert resource["resource"].endswith(f"{jp_base_url}api/agent-exec/mcp")
+    assert "public_url" not in resource
     [issuer] = resource["authorization_servers"]
     for document in ("oauth-authorization-server", "openid-configuration"):
         appended = (await ask("GET", f".well-known/{document}")).json
@@ -237,6 +238,18 @@ async def test_a_client_finds_out_where_to_sign_in(ask: Send, send: Send, jp_bas
     assert inserted.json == resource
     assert (await ask("GET", ".well-known/jwks.json")).json == {"keys": []}
     assert (await ask("GET", ".well-known/other")).status == 404
+
+
+async def test_the_operators_address_is_told_and_the_resource_is_where_it_was_asked(
+    ask: Send, jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_PUBLIC_URL", "https://hub.example.org/user/ada/")
+    told = (await ask("GET", ".well-known/oauth-protected-resource")).json
+    assert told["public_url"] == "https://hub.example.org/user/ada/"
+    assert told["resource"].startswith("http://127.0.0.1:")
+    jp_serverapp.custom_display_url = "https://example.org/team/"
+    told = (await ask("GET", ".well-known/oauth-protected-resource")).json
+    assert told["public_url"] == "https://example.org/team/"
 
 
 async def test_a_person_who_is_not_logged_in_logs_in_first(ask: Send) -> None:

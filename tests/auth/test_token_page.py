@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Awaitable, Callable
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
 from jupyter_agent_exec.auth.scopes import Caller
+from jupyter_agent_exec.connections import connections
+from jupyter_agent_exec.mcp import endpoint
 from jupyter_agent_exec.models import MintToken
 from tests.asking import Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
@@ -91,7 +94,7 @@ async def test_a_person_gives_a_token_sees_it_once_and_revokes_it(
     assert given.status == 200
     assert given.headers["Cache-Control"] == "no-store"
     [secret] = secrets(given)
-    assert "claude mcp add --transport http jupyter" in text(given)
+    assert "claude mcp add --scope user --transport http jupyter" in text(given)
     assert "pip install" not in text(given)
     [token] = (await agent.get("tokens")).json["tokens"]
     assert token["label"] == "My agent"
@@ -147,7 +150,22 @@ async def test_the_form_says_what_the_servers_default_is(browser: Browser) -> No
     assert "Server default (propose changes)" in page
 
 
-async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> None:
+async def test_the_page_says_how_clients_connect_that_can_sign_in(
+    browser: Browser, jp_base_url: str, jp_http_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{jp_http_port}{jp_base_url}api/agent-exec/mcp"
+    page = html.unescape((await browser.open()).body.decode())
+    for each in connections(url):
+        assert f">{each.text}</pre>" in page, each.name
+
+    def version(sdk: str) -> str:
+        raise PackageNotFoundError(sdk)
+
+    monkeypatch.setattr(endpoint, "version", version)
+    assert "/mcp" not in text(await browser.open())
+
+
+async def test_the_page_cannot_be_framed_and_runs_only_its_own_script(browser: Browser) -> None:
     for page in (await browser.open(), await browser.give(), await browser.send(revoke="t_1")):
         policy = page.headers["Content-Security-Policy"]
         for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
@@ -155,7 +173,9 @@ async def test_the_page_cannot_be_framed_and_runs_nothing(browser: Browser) -> N
         assert page.headers["X-Frame-Options"] == "DENY"
         assert page.headers["Cross-Origin-Opener-Policy"] == "noopener-allow-popups"
         assert page.headers["Cache-Control"] == "no-store"
-        assert b"<script" not in page.body
+        scripts = re.findall(rb"<script[^>]*>", page.body)
+        nonce = re.findall(r"; script-src 'nonce-([\w-]+)'$", policy)
+        assert scripts == [f'<script nonce="{each}">'.encode() for each in nonce]
 
 
 async def test_a_request_from_elsewhere_gets_and_revokes_no_token(

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from jupyter_agent_exec.auth.token_store import TokenStore
+from jupyter_agent_exec.connections import configurations
 from jupyter_agent_exec.journal.ledger import TokenEntries
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.records import (
@@ -95,6 +96,22 @@ async def test_what_is_minted_comes_with_what_to_paste(
     assert minted["secret"] not in " ".join(stdio["args"])
     compile(texts["python"], "snippet", "exec")
     assert f"{url}/api/agent-exec/status" in texts["curl"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "opened"),
+    [
+        (["exec:scratch", "exec:notebook:it's.ipynb", "exec:notebook:b.ipynb"], "it's.ipynb"),
+        (["look:notebook:a.ipynb", "exec:notebook:reports/*.ipynb", "exec:notebook"], None),
+    ],
+)
+def test_the_lines_for_python_open_the_notebook_that_the_token_is_for(
+    scopes: list[str], opened: str | None
+) -> None:
+    made = configurations("http://localhost:8888/", "api/agent-exec", "jaex_…", scopes)
+    [python] = [each.text for each in made if each.name == "python"]
+    argument = "" if opened is None else f", notebook={opened!r}"
+    assert f'open_session("my-agent"{argument})' in python
 
 
 @pytest.mark.parametrize(
