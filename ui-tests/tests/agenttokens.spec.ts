@@ -31,6 +31,7 @@ test('a token is given by keyboard, shown once, and revoked', async ({
   );
   await form.setViewportSize({ width: 720, height: 900 });
   await expect(form.getByLabel('Name')).toBeFocused();
+  const secret = form.getByLabel('The token', { exact: true });
   const ticked = form.getByRole('checkbox', { name: 'in-front.ipynb' });
   await expect(ticked).toBeChecked();
   for (const colorScheme of ['dark', 'light'] as const) {
@@ -44,14 +45,18 @@ test('a token is given by keyboard, shown once, and revoked', async ({
   await tabTo(form, form.getByLabel('Sessions open at once'));
   await form.keyboard.type('2000');
   await form.keyboard.press('Enter');
-  await expect(form.locator('pre')).toHaveCount(0); // the browser checks it
+  await expect(secret).toHaveCount(0); // the browser checks it
   await form.keyboard.press('Backspace');
   await form.keyboard.press('Enter');
 
-  const secret = form.getByLabel('The token', { exact: true });
   await expect(secret).toBeFocused();
   const token = (await secret.textContent())!;
   expect(token).toMatch(/^jaex_t_\w+$/);
+  const copied = () => form.evaluate(() => navigator.clipboard.readText());
+  await form.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await form.getByRole('button', { name: 'Copy' }).first().click();
+  await expect(form.getByRole('button', { name: 'Copied' })).toHaveCount(1);
+  expect(await copied()).toBe(token);
   await form.getByText('Claude Code: run in a terminal').click();
   await expect(form.getByLabel('Claude Code')).toContainText(
     `${baseURL}/api/agent-exec/mcp`
