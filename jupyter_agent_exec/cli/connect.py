@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ..client import NoServerFound, UnexpectedAnswer
+from ..client import NoServerFound
 from ..client.blocking import run
 from ..client.connection import PROBE_SECONDS, BlockingConnection, Request
-from ..client.errors import ServerUnreachable
+from ..client.errors import ClientError
 from ..client.replies import read
 from ..client.requests import API
 from ..client.servers import Server, named, running
@@ -79,9 +79,11 @@ def _show(text: str, console: Console) -> None:
         console.line(f"  {line}")
 
 
-def _is_wanted(question: str, arguments: Namespace, console: Console) -> bool:
-    otherwise = "Nobody can confirm this here: add --yes."
-    if arguments.yes or console.confirmed(question, otherwise):
+def _is_wanted(arguments: Namespace, console: Console) -> bool:
+    question = "Do this?"
+    if not arguments.remove:
+        question += f" It replaces an earlier server with the name {NAME!r}."
+    if arguments.yes or console.confirmed(question, "Nobody can confirm this here: add --yes."):
         return True
     console.complain("Nothing was changed.")
     return False
@@ -93,10 +95,8 @@ def _is_wanted(question: str, arguments: Namespace, console: Console) -> bool:
 class _Described(msgspec.Struct):
     """What a server tells clients before they sign in."""
 
-    resource: str
-    """The MCP endpoint, as this request has reached it."""
     public_url: str | None = None
-    """The server's address for users, if its operator or its hub has told it."""
+    """The server's address for users, if its operator or its hub has set one."""
 
 
 def _mcp_url(arguments: Namespace) -> str:
@@ -105,41 +105,40 @@ def _mcp_url(arguments: Namespace) -> str:
     Raises
     ------
     UsageError, ServerUnreachable, UnexpectedAnswer, AgentExecError
-        There is no such server, MCP is not installed there, or nobody knows its address.
+        There is no such server, MCP is not installed there, or its address is not known.
     """
+    problem: Exception | None = None
     try:
         server = named(arguments.url, arguments.token)
+        for each in running() if server is None else [server]:
+            try:
+                public_url = run(_described(each)).public_url
+            except (AgentExecError, ClientError) as error:
+                problem = problem or error
+                continue
+            if server is None and public_url is not None:
+                each = Server.at(public_url)
+            elif server is None and HUB_VARIABLE in os.environ:
+                raise UsageError(
+                    "The hub has not told this server its public address. Give it as your browser "
+                    "shows it: --url https://hub.example.org/user/you/."
+                )
+            return f"{each.url}{API}/mcp"
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if server is not None:
-        return run(_described(server)).resource
-    problem: Exception = NoServerFound(
+    raise problem or NoServerFound(
         "No Jupyter server of yours runs here.", "Start one with `jupyter lab`, or give --url."
     )
-    for each in running():
-        try:
-            described = run(_described(each))
-        except (AgentExecError, ServerUnreachable, UnexpectedAnswer) as error:
-            problem = error
-            continue
-        if described.public_url is not None:
-            return f"{Server.at(described.public_url).url}{API}/mcp"
-        if HUB_VARIABLE in os.environ:
-            raise UsageError(
-                "The hub has not told this server its public address. Give it as your browser "
-                "shows it: --url https://hub.example.org/user/you/."
-            )
-        return described.resource
-    raise problem
 
 
 async def _described(server: Server) -> _Described:
+    """Ask a server what it tells clients, which needs no credential."""
     if server.socket_path is not None:
         raise UsageError(
             f"{server.address} is a Unix socket, to which MCP clients connect through a process: "
             "`jupyter agent-exec mcp`."
         )
-    connection = BlockingConnection(server.address, server.token)
+    connection = BlockingConnection(server.url, None)
     path = f"{API}/.well-known/oauth-protected-resource"
     try:
         answered = await connection.send(Request("GET", path, read_timeout=PROBE_SECONDS))
@@ -159,7 +158,7 @@ def _run_commands(client: Connection, arguments: Namespace, console: Console) ->
     if program is None:
         raise UsageError(f"There is no {lines[0][0]} here. Run this where it is installed:\n{text}")
     _show(text, console)
-    if not _is_wanted("Run this?", arguments, console):
+    if not _is_wanted(arguments, console):
         return exit_codes.STOPPED
     if not arguments.remove:  # Claude Code refuses to replace a server
         _run(program, shlex.split(client.removal), capture_output=True)
@@ -194,7 +193,7 @@ def _change_file(client: Connection, arguments: Namespace, console: Console) -> 
         return exit_codes.OK
     console.line(str(file), "bold")
     _show(f"remove {NAME!r}" if arguments.remove else client.text, console)
-    if not _is_wanted("Change this file?", arguments, console):
+    if not _is_wanted(arguments, console):
         return exit_codes.STOPPED
     if not arguments.remove:
         servers |= ours

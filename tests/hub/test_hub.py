@@ -16,10 +16,12 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from tests.cli.command import Cli
 from tests.hub.real_hub import RealHub, real_hub
 from tests.mcp.mcp_clients import LATEST, opened, text_of
 from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
+from tests.real_server import environment
 
 
 class Hub(NamedTuple):
@@ -54,7 +56,8 @@ class Hub(NamedTuple):
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with real_hub(tmp_path_factory.mktemp("hub")) as real:
+    more = 'c.JupyterHub.public_url = "{public}"'
+    with real_hub(tmp_path_factory.mktemp("hub"), more) as real:
         assert real.as_service("POST", "users/ada").status_code == 201
         minted = real.as_service("POST", "users/ada/tokens", {"note": "tests"})
         real.start_server("ada")
@@ -118,6 +121,13 @@ async def test_an_mcp_client_signs_in_with_the_hubs_login(hub: Hub) -> None:
     assert program.kept is not None
     ran = open_session(hub, f"Bearer {program.kept.access_token}")
     assert hub.ask(hub.person, "GET", f"sessions/{ran}").json()["username"] == "ada"
+
+
+def test_clients_connect_at_the_address_of_the_hub(hub: Hub, tmp_path: Path) -> None:
+    described = hub.ask("", "GET", ".well-known/oauth-protected-resource").json()
+    assert described["public_url"] == f"{hub.public}/user/ada/"
+    told = Cli(environment(tmp_path), tmp_path)("connect", "--url", f"{hub.public}/user/ada/lab")
+    assert f" {hub.api}mcp\n" in told.stdout, told.stderr
 
 
 @pytest.fixture(scope="module")
