@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.cli.command import Cli, at_terminal
 from tests.mcp.mcp_clients import CLIENTS, NODE_MODULES, SECONDS, endpoint
 from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
@@ -103,3 +105,23 @@ async def test_mcp_remote_signs_in(server: RealServer, browsing: dict[str, str])
     async with asyncio.timeout(SECONDS), Client(stdio_client(remote)) as client:
         tools: Any = (await client.list_tools()).tools
         assert "execute" in [tool.name for tool in tools]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("client", "works"), [("claude-code", "Connected"), ("codex", "OAuth")])
+def test_the_command_connects_a_client_that_signs_in(
+    any_server: RealServer, browsing: dict[str, str], tmp_path: Path, client: str, works: str
+) -> None:
+    program = client.partition("-")[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / ".codex").mkdir()
+    cli = Cli(any_server.environ, tmp_path)
+    code, shown = at_terminal(cli, "connect", client, "--yes", **browsing)
+    assert code == 0, shown
+    listed = [program, "mcp", "list"]
+    done = subprocess.run(listed, env=browsing, capture_output=True, text=True, check=True)
+    assert works in done.stdout
+    assert cli("connect", client, "--remove", "--yes", **browsing).returncode == 0
+    done = subprocess.run(listed, env=browsing, capture_output=True, text=True, check=True)
+    assert works not in done.stdout
