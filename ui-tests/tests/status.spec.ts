@@ -1,11 +1,15 @@
 /** Who is at work, what is notified, and stopping it. */
 import { expect } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import { mergeTests } from '@playwright/test';
 import type { Locator, WebSocketRoute } from '@playwright/test';
-import { test } from './approval';
+import { test as approvalTest } from './approval';
 import type { AskingAgent, IExecution } from './approval';
 import { Files, OpenNotebook } from './notebook';
 import { INTERRUPT } from './panel';
+import { test as trustTest } from './trust';
+
+const test = mergeTests(approvalTest, trustTest);
 
 const ENDLESS =
   'import time\nprint("begun", flush=True)\nwhile True:\n    time.sleep(0.05)';
@@ -209,6 +213,44 @@ test('code that ignores the interrupt is told of', async ({
       /“analyst”: cell 1 ignored the interrupt and is still running\./
     )
   ).toHaveCount(1);
+});
+
+test('the stop key is for the notebook in front, and else asks which', async ({
+  page,
+  desk,
+  newAsking
+}) => {
+  const key = () => page.keyboard.press('ControlOrMeta+Alt+Shift+Period');
+  const status = async (agent: AskingAgent, asked: IExecution) =>
+    (await agent.read(asked)).status;
+  await desk.open([]);
+  const runs: [AskingAgent, IExecution][] = [];
+  for (const path of [undefined, desk.path, undefined]) {
+    const agent = await newAsking('One of several', path);
+    const asked = await agent.ask(ENDLESS);
+    await begun(agent, asked);
+    runs.push([agent, asked]);
+  }
+  const [first, inFront, last] = runs;
+  await expect(item(page)).toHaveText('3 agents at work');
+  await key();
+  await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
+  expect(await status(...inFront)).toBe('interrupted');
+  await expect(item(page)).toHaveText('2 agents at work');
+
+  await key();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByText('Several agents are at work.')).toBeVisible();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  expect(await status(...first)).toBe('running');
+  await key();
+  await dialog.getByRole('combobox').selectOption({ index: 1 });
+  await dialog.getByRole('button', { name: 'Stop' }).click();
+  await expect(item(page)).toHaveText('1 agent at work');
+  expect(await status(...last)).toBe('interrupted');
+  await key();
+  await expect(item(page)).toHaveCount(0);
+  expect(await status(...first)).toBe('interrupted');
 });
 
 test('the menu and the keyboard open the panel, and stop', async ({

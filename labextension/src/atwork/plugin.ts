@@ -3,7 +3,13 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import {
+  ICommandPalette,
+  InputDialog,
+  Notification
+} from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import { IRunningSessionManagers } from '@jupyterlab/running';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -11,6 +17,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { stopIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { AgentsAtWork } from '../live/atwork';
 import {
   CommandIDs,
@@ -60,27 +67,67 @@ function targetOf(
   return { sessionId, agent: session?.agent ?? null, seq: first?.seq ?? null };
 }
 
-/** What the command would stop; null if nothing can be stopped. */
-function findTarget(
+/**
+ * What the command could stop: what the active cell of the notebook in front
+ * runs, or the agents in it, or what the panel's session does, or all.
+ */
+function findTargets(
   { chosen, session_id }: ReadonlyPartialJSONObject,
   model: IActivityModel,
-  atWork: IAgentsAtWork
-): ITarget | null {
+  atWork: IAgentsAtWork,
+  inFront: () => NotebookPanel | null
+): ITarget[] {
+  const target = (sessionId: string) => targetOf(sessionId, model, atWork);
   if (typeof session_id === 'string') {
-    return targetOf(session_id, model, atWork);
+    return [target(session_id)];
+  }
+  const notebook = chosen === true ? null : inFront();
+  if (notebook) {
+    const { content, context, sessionContext } = notebook;
+    const kernelId = sessionContext.session?.kernel?.id ?? null;
+    const here = atWork
+      .at(context.path, kernelId)
+      .filter(({ pending }) => pending.length > 0);
+    const metadata = content.activeCell?.model.getMetadata(METADATA_KEY);
+    const active = readCellRecord(metadata)?.execution_id;
+    const ofCell = here.filter(({ pending }) =>
+      pending.some(({ id }) => id === active)
+    );
+    const found = ofCell.length > 0 ? ofCell : here;
+    if (found.length > 0) {
+      return found.map(({ session }) => target(session.id));
+    }
   }
   const { selected } = model;
   if (selected?.session?.status === 'open') {
-    const target = targetOf(selected.id, model, atWork);
+    const chosenTarget = target(selected.id);
     const isBusy = selected.session.kernel?.execution_state === 'busy';
-    if (isBusy || target.seq !== null) {
-      return target;
+    if (isBusy || chosenTarget.seq !== null) {
+      return [chosenTarget];
     }
   }
-  const [only, ...others] = atWork.agents;
-  return only && others.length === 0 && chosen !== true
-    ? targetOf(only.session.id, model, atWork)
-    : null;
+  return chosen === true
+    ? []
+    : atWork.agents.map(({ session }) => target(session.id));
+}
+
+/** Let a person say which of several to stop; none if they stop none. */
+async function askWhich(
+  targets: readonly ITarget[],
+  trans: TranslationBundle
+): Promise<readonly ITarget[]> {
+  const all = trans.__('All of them');
+  const names = targets.map(
+    ({ agent, seq }, n) =>
+      `${n + 1}. ${agent ? stopText(agent, seq, trans) : ''}`
+  );
+  const { value } = await InputDialog.getItem({
+    title: trans.__('Stop Agent'),
+    label: trans.__('Several agents are at work.'),
+    items: [...names, all],
+    okLabel: trans.__('Stop')
+  });
+  return value === all ? targets : targets.filter((_, n) => names[n] === value);
 }
 
 /** Stop an agent, and tell what became of it. */
@@ -112,11 +159,17 @@ function addStopCommand(
   commands: CommandRegistry,
   model: IActivityModel,
   atWork: IAgentsAtWork,
+  inFront: () => NotebookPanel | null,
   trans: TranslationBundle
 ): void {
   const command = CommandIDs.interrupt;
+  const targets = (args: ReadonlyPartialJSONObject) =>
+    findTargets(args, model, atWork, inFront);
   const name = (args: ReadonlyPartialJSONObject): string => {
-    const target = findTarget(args, model, atWork);
+    const [target, ...others] = targets(args);
+    if (others.length > 0) {
+      return trans.__('Stop Agent…');
+    }
     return target?.agent
       ? stopText(target.agent, target.seq, trans)
       : trans.__('Stop Agent');
@@ -129,12 +182,11 @@ function addStopCommand(
         : name(args),
     icon: stopIcon,
     describedBy: takes('session_id', 'chosen', 'label'),
-    isEnabled: args => findTarget(args, model, atWork) !== null,
+    isEnabled: args => targets(args).length > 0,
     execute: async args => {
-      const target = findTarget(args, model, atWork);
-      if (target) {
-        await stop(target, atWork, trans);
-      }
+      const found = targets(args);
+      const wanted = found.length > 1 ? await askWhich(found, trans) : found;
+      await Promise.all(wanted.map(each => stop(each, atWork, trans)));
     }
   });
   const notify = () => commands.notifyCommandChanged(command);
@@ -175,20 +227,31 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
   autoStart: true,
   provides: IAgentsAtWork,
   requires: [IActivityModel, IApprovalsModel],
-  optional: [IStatusBar, IRunningSessionManagers, ITranslator, ICommandPalette],
+  optional: [
+    INotebookTracker,
+    IStatusBar,
+    IRunningSessionManagers,
+    ITranslator,
+    ICommandPalette
+  ],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     approvals: IApprovalsModel,
+    notebooks: INotebookTracker | null,
     statusBar: IStatusBar | null,
     running: IRunningSessionManagers | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): IAgentsAtWork => {
-    const { commands } = app;
+    const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const atWork = createModel(app, model, approvals);
-    addStopCommand(commands, model, atWork, trans);
+    const inFront = () =>
+      shell.currentWidget === notebooks?.currentWidget
+        ? (notebooks?.currentWidget ?? null)
+        : null;
+    addStopCommand(commands, model, atWork, inFront, trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
     const execute = commands.execute.bind(commands);
