@@ -18,8 +18,8 @@ const REST = 300;
 /** Open sessions fetched at once. */
 const SESSIONS_PAGE = 100;
 
-/** Executions of a session looked through for those that wait or run. */
-const EXECUTIONS_LOOKED_AT = 10;
+/** Executions of a session fetched at once, to find those that wait or run. */
+const EXECUTIONS_PAGE = 10;
 
 /** Milliseconds after which is told what is, even if no event has come. */
 export const PATIENCE = 15_000;
@@ -271,11 +271,26 @@ export class AgentsAtWork extends Listening {
     return [...pending.values()];
   }
 
-  /** The newest executions of a session that have not ended. */
+  /** The executions of a session that have not ended: in the kernel, they ran in order. */
   private async _look(sessionId: string): Promise<IPendingExecution[]> {
-    const range = { limit: EXECUTIONS_LOOKED_AT, brief: true };
-    const { executions } = await this._api.listExecutions(sessionId, range);
-    return pendingOf(executions);
+    const pending: IPendingExecution[] = [];
+    const range = { limit: EXECUTIONS_PAGE, brief: true };
+    let before: number | undefined;
+    for (;;) {
+      const { executions } = await this._api.listExecutions(sessionId, {
+        ...range,
+        before
+      });
+      pending.unshift(...pendingOf(executions));
+      const hasRun = executions.some(
+        ({ started_at, status, trial }) =>
+          isFinal(status) && started_at !== null && !trial
+      );
+      if (hasRun || executions.length < EXECUTIONS_PAGE) {
+        return pending;
+      }
+      before = executions[0].seq;
+    }
   }
 
   /** Take what an event tells; false if that is nothing about what is pending. */

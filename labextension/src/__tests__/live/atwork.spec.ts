@@ -123,6 +123,26 @@ describe('AgentsAtWork', () => {
     expect(server.calls).toEqual([]);
   });
 
+  it('finds what runs behind however many wait, and stops it', async () => {
+    const queue = Array.from({ length: 35 }, (_, n) =>
+      execution({
+        id: `x_${n + 1}`,
+        seq: n + 1,
+        status: n < 5 ? 'ok' : n === 5 ? 'running' : 'queued',
+        started_at: n < 6 ? '2026-07-01T10:00:00.000Z' : null
+      })
+    );
+    const { model, server } = await open(
+      [session({ asking: 1, executions: 35 })],
+      queue
+    );
+    const [{ current, pending }] = model.agents;
+    expect([current?.id, pending.length]).toEqual(['x_6', 30]);
+    queue[5] = { ...queue[5], status: 'interrupted' };
+    server.executions = queue;
+    expect((await model.stop('s_1')).execution?.id).toBe('x_6');
+  });
+
   it('looks once for a session that it does not know', async () => {
     const { server, atWork } = await open([]);
     server.sessions = [session({ id: 's_new' })];
