@@ -384,7 +384,9 @@ test.describe('without approval', () => {
     const agent = await newAsking('paused');
     await panel.open();
     await panel.button('Pause agents').click();
-    await expect(panel.region).toContainText(/All agents are paused/);
+    await expect(panel.region).toContainText(
+      /All agents are paused .*Code that runs goes on/
+    );
     const asked = await agent.ask('1 + 1');
     await expect
       .poll(async () => (await agent.read(asked)).waiting_for?.who)

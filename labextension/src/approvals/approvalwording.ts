@@ -108,7 +108,7 @@ export function pausedText(
   trans: TranslationBundle
 ): string {
   return trans.__(
-    'All agents are paused by %1, since %2',
+    'All agents are paused by %1, since %2. Code that runs goes on until it ends, or you stop it.',
     userText(by ?? '', trans),
     momentText(at, now)
   );
