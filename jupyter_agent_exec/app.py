@@ -60,7 +60,7 @@ class AgentExecApp(AllTraits, ExtensionApp):
     """Paths under the namespace, and their handlers; the OpenAPI document describes these."""
     undocumented_routes: ClassVar[tuple[Route, ...]] = (
         ("/notebooks/channel", ChannelHandler),
-        ("/mcp", McpHandler),
+        ("/mcp/?", McpHandler),
         *SIGN_IN_ROUTES,
         *PAGE_ROUTES,
     )

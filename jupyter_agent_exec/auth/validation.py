@@ -55,7 +55,7 @@ def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
     except ValueError as error:  # such as an integer with more digits than Python reads
         raise InvalidRequest(f"The body cannot be read: {error}.", field=None) from None
     if b"\\u0000" in body:
-        _check_accepted(value)
+        check_accepted(value)
     return said
 
 
@@ -72,7 +72,7 @@ def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
 
 def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
     """Convert the JSON arguments of a tool."""
-    _check_accepted(dict(arguments))
+    check_accepted(dict(arguments))
     try:
         return msgspec.convert(arguments, type=model)
     except msgspec.ValidationError as error:
@@ -102,7 +102,7 @@ def _defaults(model: type[Request]) -> dict[str, Any]:
     return defaults
 
 
-def _check_accepted(value: Any) -> None:
+def check_accepted(value: Any) -> None:
     """Raise InvalidRequest that names the field with something that is never accepted."""
     found = _not_accepted(value, "")
     if found is not None:
@@ -162,7 +162,7 @@ def _malformed(body: bytes, error: Exception) -> InvalidRequest:
     except (ValueError, RecursionError):
         return InvalidRequest(f"The body is not JSON: {error}.", field=None)
     try:
-        _check_accepted(value)
+        check_accepted(value)
     except InvalidRequest as refusal:
         return refusal
     return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)

@@ -57,7 +57,7 @@ async def _serve(hub_url: str, database: Path, client_documents: bool) -> None:
         "sign_in": SignIn(grants, fetch_document if client_documents else None),
         "hub": hub,
     }
-    routes = [("mcp(?:/(?P<server_name>[^/]+))?", McpHandler), *ROUTES]
+    routes = [("mcp(?:/(?P<server_name>[^/]+))?/?", McpHandler), *ROUTES]
     prefix = re.escape(hub.base_url)
     application = Application(
         [

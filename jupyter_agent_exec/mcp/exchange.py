@@ -1,13 +1,15 @@
 """A Tornado request and its response, in the terms of ASGI.
 
 If the first event of an event stream is already the answer, it is sent as plain JSON. That is
-faster, and it avoids clients' limits on the size of an event.
+faster, and it avoids clients' limits on the size of an event. A client that takes only one of the
+two forms gets that one; without an `Accept` header, it takes both.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -27,8 +29,9 @@ _OF_THE_CONNECTION: Final = (b"connection", b"content-length", b"transfer-encodi
 
 
 class _Envelope(msgspec.Struct):
-    """The fields that only a JSON-RPC response has."""
+    """A JSON-RPC message: a response has a result or an error."""
 
+    method: str = ""
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
@@ -48,7 +51,10 @@ class Exchange:
         self._handler = handler
         self._send_timeout = send_timeout
         self._request = handler.request
+        self.opens_session = _is_initialize(handler.request.body)
+        self._takes_json, self._takes_events = forms(handler.request.headers.get("Accept", ""))
         self.scope = asgi_scope(handler.request)
+        self.scope["headers"] = list(self._headers())
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the client has disconnected or the response is complete."""
         self._body_read = False
@@ -59,6 +65,22 @@ class Exchange:
         """Mark the exchange as over: nobody reads the response any more. Idempotent."""
         if not self.gone.done():
             self.gone.set_result(None)
+
+    @property
+    def body(self) -> bytes:
+        """The request's body."""
+        return self._request.body
+
+    def _headers(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the request's headers as the SDK takes them.
+
+        It demands that a client takes both forms, and refuses an old session's id at `initialize`.
+        """
+        takes_form = self._takes_events or (self._takes_json and self._request.method == "POST")
+        replaced = {b"accept": takes_form, b"mcp-session-id": self.opens_session}
+        yield from (header for header in self.scope["headers"] if not replaced.get(header[0]))
+        if takes_form:
+            yield b"accept", b"application/json, " + _EVENT_STREAM
 
     async def receive(self) -> Message:
         """Return the body once; after that, wait until the client disconnects."""
@@ -82,22 +104,26 @@ class Exchange:
 
     async def _send_start(self, message: Message) -> None:
         self._start = message
-        streamed = _is_event_stream(message)
-        if streamed and self._request.method == "POST":
-            return  # the first event may already be the answer
-        self._begin(message)
-        if streamed:
-            await self._handler.flush()
+        if self._request.method != "POST":  # the first event of a POST may already be the answer
+            self._begin(message["headers"])
+            if _is_event_stream(message):
+                await self._handler.flush()
 
     async def _send_body(self, body: bytes, more: bool) -> None:
         if not self._begun:
             if not body and more:
                 return
             assert self._start is not None
-            answer = only_answer(body)
-            self._begin(self._start, plain=answer is not None)
-            if answer is not None:
-                body, more = answer, False
+            form: bytes | None = None
+            if _is_event_stream(self._start):
+                answer = only_answer(body)
+                if answer is not None and self._takes_json:
+                    body, more, form = answer, False, b"application/json"
+                elif more and not self._takes_events:
+                    return  # progress
+            elif body and not self._takes_json and self._start["status"] == HTTPStatus.OK:
+                body, form = b"event: message\r\ndata: " + body + b"\r\n\r\n", _EVENT_STREAM
+            self._begin(self._start["headers"], form)
         starts = range(0, len(body) or 1, PIECE_BYTES)
         for start in starts:
             piece = body[start : start + PIECE_BYTES]
@@ -106,16 +132,18 @@ class Exchange:
         if not more:
             self.leave()
 
-    def _begin(self, start: Message, *, plain: bool = False) -> None:
+    def _begin(self, headers: Iterable[tuple[bytes, bytes]], form: bytes | None = None) -> None:
+        """Set the response's headers, with another content type if a form is given."""
+        assert self._start is not None
         self._begun = True
-        self._handler.set_status(start["status"])
+        self._handler.set_status(self._start["status"])
         self._handler.clear_header("Content-Type")
-        for name, value in start.get("headers", ()):
+        for name, value in headers:
             if name.lower() not in _OF_THE_CONNECTION:
                 self._handler.set_header(name.decode("latin-1"), value.decode("latin-1"))
-        if plain:
-            self._handler.set_header("Content-Type", "application/json")
-        elif _is_event_stream(start):
+        if form is not None:
+            self._handler.set_header("Content-Type", form)
+        if form == _EVENT_STREAM or (form is None and _is_event_stream(self._start)):
             self._handler.set_header("X-Accel-Buffering", "no")
 
 
@@ -132,15 +160,30 @@ def asgi_scope(request: HTTPServerRequest) -> Scope:
         "raw_path": request.path.encode("latin-1"),
         "root_path": "",
         "query_string": request.query.encode("latin-1"),
-        "headers": list(_headers(request)),
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in request.headers.get_all()
+        ],
         "client": None,
         "server": None,
     }
 
 
-def _headers(request: HTTPServerRequest) -> Iterator[tuple[bytes, bytes]]:
-    for name, value in request.headers.get_all():
-        yield name.lower().encode("latin-1"), value.encode("latin-1")
+def forms(accept: str) -> tuple[bool, bool]:
+    """Return whether a client takes JSON, and whether it takes events, by its `Accept` header."""
+    kinds = {each.partition(";")[0].strip().lower() for each in accept.split(",")} - {""}
+    takes_all = not kinds or "*/*" in kinds
+    return (
+        takes_all or not kinds.isdisjoint(("application/json", "application/*")),
+        takes_all or not kinds.isdisjoint(("text/event-stream", "text/*")),
+    )
+
+
+def _is_initialize(body: bytes) -> bool:
+    try:
+        return msgspec.json.decode(body, type=_Envelope).method == "initialize"
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
 
 
 def _is_event_stream(start: Message) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Any, Final, get_args
 
 import mcp_types as types
@@ -22,7 +25,8 @@ from pydantic import ValidationError
 
 from .._version import __version__
 from ..auth.scopes import Scope
-from ..errors import AgentExecError, Forbidden
+from ..auth.validation import check_accepted
+from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
 from ..text.guide import guide
 from . import tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
@@ -42,6 +46,9 @@ from .tool import (
 )
 
 Context = ServerRequestContext[Any, Any]
+
+_JSON: Final = ((b"content-type", b"application/json"),)
+_MAYBE_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 ASKER: Final = "jupyter_agent_exec.asker"
 """Key of the `RequestSender` in a request's ASGI scope."""
@@ -163,13 +170,44 @@ async def serving(managers: Managers, options: Options) -> AsyncIterator[Applica
         token = AccessToken(token="", client_id=asker.owner, scopes=[])
         exchange.scope["user"] = AuthenticatedUser(token)
         exchange.scope[ASKER] = asker
-        await manager.handle_request(exchange.scope, exchange.receive, exchange.send)
+        answer = _refusal(exchange)
+        if answer is None:
+            await manager.handle_request(exchange.scope, exchange.receive, exchange.send)
+        else:
+            start = {"type": "http.response.start", "status": HTTPStatus.OK, "headers": _JSON}
+            await exchange.send(start)
+            await exchange.send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 
     async with manager.run():
         try:
             yield serve
         finally:
             await calls.stop()
+
+
+def _refusal(exchange: Exchange) -> dict[str, Any] | None:
+    """Return the answer to a message that the SDK would refuse less well; None if it would not.
+
+    It would not name the argument that has a lone surrogate, and would keep the session of an
+    `initialize` that it refuses.
+    """
+    if not exchange.opens_session and _MAYBE_SURROGATE.search(exchange.body) is None:
+        return None
+    try:
+        message = json.loads(exchange.body)
+        if exchange.opens_session:
+            types.InitializeRequest.model_validate(message, by_name=False)
+        else:
+            check_accepted(message["params"]["arguments"])
+    except ValidationError:
+        error = {"code": types.INVALID_PARAMS, "message": "Invalid request parameters"}
+        return {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
+    except InvalidRequest as error:
+        result = refusal(Failure.of(error)).model_dump(by_alias=True, exclude_none=True)
+        return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
+    except (ValueError, LookupError, TypeError):
+        return None  # no message, or none with arguments
+    return None
 
 
 def _described(tool: Tool[Any]) -> types.Tool:

@@ -139,5 +139,5 @@ ROUTES: Final[list[Route]] = [
     ("/sign-in/{part}", ClientHandler),
 ]
 """Paths under the namespace. OAuth's own documents describe them."""
-ROOT_ROUTE: Final = r"/\.well-known/(?P<document>[a-z-]+)/{namespace}(?:/mcp)?"
+ROOT_ROUTE: Final = r"/\.well-known/(?P<document>[a-z-]+)/{namespace}(?:/mcp)?/?"
 """Where clients look first. It is reached if the server's base URL is `/`."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+from msgspec import inspect
 
 from ..auth.scopes import Scope
 from ..auth.validation import at_most_one, read_arguments
@@ -122,19 +124,16 @@ def input_schema(model: type[Request]) -> dict[str, Any]:
 
 
 def _brief(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the brief schema of an argument."""
+    """Return the brief schema of an argument, which has one type: some clients need it."""
     kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
     kinds = [components.get(one.get("$ref", ""), one) for one in kinds]
-    types = {one.get("type") or ("object" if "anyOf" in one else "string") for one in kinds}
-    brief: dict[str, Any] = {}
-    if len(types) == 1:
-        brief["type"] = types.pop()
+    types = [one.get("type") or ("object" if "anyOf" in one else "string") for one in kinds]
+    brief: dict[str, Any] = {"type": "string" if "string" in types else types[0]}
     enum = [each for one in kinds for each in one.get("enum", ()) if each is not None]
-    if enum and brief:
+    if enum and len(set(types)) == 1:
         brief["enum"] = enum
-    if brief.get("type") == "array":
-        items = _brief(kinds[0]["items"], components)
-        brief["items"] = {"type": items["type"]} if "type" in items else {}
+    if brief["type"] == "array":
+        brief["items"] = {"type": _brief(kinds[0]["items"], components)["type"]}
     if isinstance(schema.get("default"), (str, int, float)) and schema["default"]:
         brief["default"] = schema["default"]
     if "description" in schema:
@@ -142,16 +141,27 @@ def _brief(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str
     return brief
 
 
+OF_CLIENTS: Final = ("action", "chatInput", "sessionId", "tool", "toolCallId")
+"""Arguments that clients add for themselves, such as n8n. They are ignored."""
+
+MEANT: Final = ("find", "source", "text")
+"""Optional fields in which an empty text is not the same as none."""
+
+
 def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
-    """Return a call's arguments. Text that holds the JSON of another type is accepted.
+    """Return a call's arguments.
+
+    Text that holds the JSON of another type is accepted. An optional argument that is null or empty
+    counts as left out.
 
     Raises
     ------
     InvalidRequest
         The detail has the expected shape.
     """
+    said = {name: value for name, value in given.items() if name not in OF_CLIENTS}
     try:
-        asked = read_arguments(_decoded(given, tool.input), tool.input)
+        asked = read_arguments(_read(said, _type_info(tool.input)), tool.input)
         for names in tool.alternatives:
             at_most_one(asked, *names)
         return asked
@@ -165,31 +175,38 @@ def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
         raise
 
 
-def _decoded(given: Mapping[str, Any], model: type[Request]) -> dict[str, Any]:
-    """Return arguments, with values in place of JSON in a text, where a text is not accepted."""
-    types = _field_types(model)
-    decoded = dict(given)
-    for name, value in given.items():
-        if isinstance(value, str) and name in types and not _fits(value, types[name]):
-            try:
-                decoded[name] = msgspec.json.decode(value)
-            except (msgspec.DecodeError, UnicodeEncodeError):
-                continue
-    return decoded
+_type_info = cache(inspect.type_info)
 
 
-@cache
-def _field_types(model: type[Request]) -> dict[str, Any]:
-    """Return the types of a model's fields, which msgspec resolves anew each time it is asked."""
-    return {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+def _read(value: Any, type: inspect.Type) -> Any:
+    """Return a value without what counts as left out, and with values in place of their JSON."""
+    type = type.type if isinstance(type, inspect.Metadata) else type
+    types = type.types if isinstance(type, inspect.UnionType) else (type,)
+    if isinstance(value, str) and not any(_takes_text(one, value) for one in types):
+        with suppress(msgspec.DecodeError, UnicodeEncodeError):
+            value = msgspec.json.decode(value)
+    for one in types:
+        if isinstance(one, inspect.ListType) and isinstance(value, list):
+            return [_read(item, one.item_type) for item in value]
+        if isinstance(one, inspect.StructType) and isinstance(value, dict):
+            if one.tag_field is None or value.get(one.tag_field) == one.tag:
+                fields = {field.encode_name: field for field in one.fields}
+                return {
+                    name: _read(item, fields[name].type) if name in fields else item
+                    for name, item in value.items()
+                    if name not in fields or fields[name].required or not _is_none(name, item)
+                }
+    return value
 
 
-def _fits(value: Any, type: Any) -> bool:
-    try:
-        msgspec.convert(value, type)
-    except msgspec.ValidationError:
-        return False
-    return True
+def _takes_text(type: inspect.Type, text: str) -> bool:
+    type = type.type if isinstance(type, inspect.Metadata) else type
+    is_choice = isinstance(type, inspect.LiteralType) and text in type.values
+    return is_choice or isinstance(type, inspect.StrType)
+
+
+def _is_none(name: str, value: Any) -> bool:
+    return value is None or value in ([], {}) or (value == "" and name not in MEANT)
 
 
 MAX_ANSWER_BYTES: Final = 950_000

@@ -79,8 +79,8 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     placement: Annotated[
         Placement | Literal["end", "none"],
         Meta(
-            description='Its cell in the notebook: `"end"`, `"none"`, {"after": cell id}, '
-            '{"before": cell id}, or {"cell": cell id} to run that cell.'
+            description='Its cell in the notebook: `end`, `none`, or JSON: {"cell": id} runs that '
+            'cell, {"after": id} and {"before": id} add one.'
         ),
     ] = "end"
     trial: Annotated[

@@ -97,6 +97,11 @@ def named(
         The notebook has no such cell, the cell has changed, or there is nothing to run.
     """
     if placement.cell is not None:
+        if source == "":
+            raise InvalidRequest(
+                "source: is empty, which would blank the cell. To run it as it is, leave it out.",
+                field="source",
+            )
         if notebook is not None and proposed is not None:
             return _proposed_cell_to_run(notebook, proposed, placement, placement.cell, source)
         return _cell_to_run(notebook, placement, placement.cell, source)

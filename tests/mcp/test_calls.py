@@ -291,7 +291,7 @@ def test_a_schema_is_short_and_describes_objects_in_words() -> None:
             "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
             "target": {"type": "object", "description": "Where."},
             "edits": {"type": "array", "items": {"type": "object"}, "description": "What."},
-            "mixed": {"default": "end", "description": "Which."},
+            "mixed": {"type": "string", "default": "end", "description": "Which."},
         },
         "required": ["id"],
     }
