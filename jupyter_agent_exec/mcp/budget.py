@@ -36,6 +36,9 @@ PICTURE: Final = 200_000
 ALL_PICTURES: Final = 600_000
 """Base64 characters of all pictures of an answer."""
 
+LEAST_PICTURE: Final = 10_000
+"""Base64 characters that a picture needs at least to be shown."""
+
 DECODED_PIXELS: Final = 40_000_000
 """Pixels of the largest image that is decoded: 160 MB in memory."""
 

@@ -50,10 +50,20 @@ class _Refused(Exception):
     """The image cannot be shown. The message is a sentence for the model."""
 
 
-def pictures(images: Sequence[FoundImage]) -> list[Picture | NotShown]:
-    """Return pictures of the first images, up to the budget, and `NotShown` for the others."""
+def pictures(
+    images: Sequence[FoundImage], room: int = budget.ALL_PICTURES
+) -> list[Picture | NotShown]:
+    """Return pictures of the first images, and `NotShown` for the others.
+
+    Parameters
+    ----------
+    room
+        Maximum base64 characters of all pictures.
+    """
     shown = len(images[: budget.PICTURES])
-    share = min(budget.PICTURE, budget.ALL_PICTURES // max(shown, 1))
+    share = min(budget.PICTURE, room // max(shown, 1))
+    if share < budget.LEAST_PICTURE:
+        return [NotShown("The answer has no room for it.")] * len(images)
     more = NotShown(f"{budget.PICTURES} images are shown at once.")
     made = [picture(image, share) for image in images[:shown]]
     return [*made, *([more] * (len(images) - shown))]

@@ -1,7 +1,7 @@
 """A tool's answer about an execution: text for the model, and structured content for programs.
 
 Some clients show a model only the content, others only the structured content. So each is complete
-by itself, except that only the content has pictures. Both stay within the limits in `budget`.
+by itself; `tool.result_of` sees to pictures. Both stay within the limits in `budget`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec.structs import replace
 
 from ..models import (
@@ -114,6 +113,8 @@ class ExecutionAnswer(Answer, frozen=True, kw_only=True):
     """The input that its code waits for."""
     next_approval: NextApproval | None
     """What happens to the code that you send next, if the call sent code."""
+    duration: float | None
+    """Seconds that it ran."""
 
 
 IsOwn: TypeAlias = Callable[[ExecutionId], bool]
@@ -131,8 +132,8 @@ async def execution_answer(
     *,
     base_url: str = "/",
     lab_url: str | None = None,
-    prefix: str = "",
     limit: int = budget.TEXT,
+    room: int = budget.ALL_PICTURES,
 ) -> Answered:
     """Return the answer about an execution.
 
@@ -144,13 +145,13 @@ async def execution_answer(
         The path at which the client reaches the server, with a slash at both ends.
     lab_url
         The address at which the user approves it in JupyterLab; None if unknown.
-    prefix
-        Text before that of the execution.
     limit
         Maximum characters of the text of its outputs.
+    room
+        Maximum base64 characters of its pictures.
     """
     found = images(record.outputs)
-    shown = await asyncio.to_thread(pictures, found) if found else []
+    shown = await asyncio.to_thread(pictures, found, room) if found else []
     originals = answers.images(record, base_url)
     told = [_image(image, picture) for image, picture in zip(originals, shown, strict=True)]
     notes = [*_more_images(told), *_next_steps(record, is_own or (lambda _: False), lab_url)]
@@ -159,19 +160,8 @@ async def execution_answer(
         structured = make()
     else:
         structured = await asyncio.to_thread(make)
-    text = _content_text(structured, record)
-    content: list[ContentBlock] = [TextContent(text=prefix + text)]
-    content += image_contents(shown)
-    return Answered(content=content, structured=structured)
-
-
-def image_contents(shown: Sequence[Picture | NotShown]) -> list[ImageContent]:
-    """Return the image content of an answer."""
-    return [
-        ImageContent(data=picture.data, mime_type=picture.mimetype)
-        for picture in shown
-        if isinstance(picture, Picture)
-    ]
+    shown_pictures = [each for each in shown if isinstance(each, Picture)]
+    return Answered(text=_content_text(structured), images=shown_pictures, structured=structured)
 
 
 def cut(text: str, limit: int = budget.ITEM) -> str:
@@ -184,6 +174,13 @@ def cut(text: str, limit: int = budget.ITEM) -> str:
 def nothing(noun: str, text: str) -> str:
     """Return the sentence in place of an empty list; with the text that was searched for."""
     return f"There is no {noun}{f' with {cut(text, 100)!r}' if text else ''}."
+
+
+def next_code(next_approval: NextApproval | None) -> str:
+    """Return what happens to the code that is sent next, if it does not simply run."""
+    if next_approval in (None, "not_asked"):
+        return ""
+    return f"; your next code: {approval_words(next_approval)}"
 
 
 def fitting(items: Sequence[T], limit_bytes: int = budget.LIST_BYTES) -> list[T]:
@@ -212,6 +209,7 @@ def _execution(
         session_id=None,
         ran_source=cut(record.source, budget.CELL_SOURCE) if is_edited else None,
         notes=notes or None,
+        duration=answers.duration(record),
         error=None
         if error is None
         else ErrorAnswer(ename=cut(error.ename, 200), evalue=cut(error.evalue)),
@@ -227,7 +225,7 @@ def _execution(
     )
 
 
-def _content_text(told: ExecutionAnswer, record: ExecutionRecord) -> str:
+def _content_text(told: ExecutionAnswer) -> str:
     """Return the text for the model: the outputs, then notes, then the status."""
     parts: list[str] = []
     if told.ran_source is not None:
@@ -242,14 +240,12 @@ def _content_text(told: ExecutionAnswer, record: ExecutionRecord) -> str:
     for number, image in enumerate(told.images or (), 1):
         parts.append(f"[{_image_note(number, image)}]")
     parts += [f"[{note}]" for note in told.notes or ()]
-    duration = answers.duration(record)
-    took = "" if duration is None else f", {duration:.2f} s"
+    took = "" if told.duration is None else f", {told.duration:.2f} s"
     is_silent = not told.text and not told.images and told.status in FINAL_STATUSES
     nothing = ", no output" if is_silent else ""
     about = f"execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}"
     about += "" if told.cell is None else _cell_text(told, told.cell)
-    if told.next_approval not in (None, "not_asked"):
-        about += f"; your next code: {approval_words(told.next_approval)}"
+    about += next_code(told.next_approval)
     return "\n".join([*parts, f"[{about}]"])
 
 

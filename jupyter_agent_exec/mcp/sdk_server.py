@@ -309,7 +309,7 @@ class Calls:
         try:
             answered = await tool.run(call, arguments)
             call.asker.check_still()
-            return result_of(answered)
+            return result_of(answered, call.client_name)
         except ClientGone:
             await self._interrupt(call)
             return refusal(SERVER_STOPPED if self._stopping else CANCELLED)

@@ -53,6 +53,7 @@ from ..errors import (
 )
 from ..models import Request
 from .call import Call
+from .pictures import Picture
 
 A = TypeVar("A", bound=Request)
 
@@ -61,10 +62,12 @@ A = TypeVar("A", bound=Request)
 class Answered:
     """A tool's answer. For an error, the tool raises `AgentExecError` instead."""
 
-    content: Sequence[ContentBlock]
-    """Content for the model, well below 1 MiB in total."""
+    text: str
+    """What a model reads."""
+    images: Sequence[Picture] = ()
+    """What it sees."""
     structured: Any = None
-    """The same for programs, complete by itself; None if the text says it all."""
+    """The same as the text for programs, complete by itself; None if the text says it all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,12 +126,15 @@ def input_schema(model: type[Request]) -> dict[str, Any]:
     return listed
 
 
+_PREFERRED: Final = ("object", "array", "string", "number", "integer", "boolean")
+
+
 def _brief(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str, Any]:
     """Return the brief schema of an argument, which has one type: some clients need it."""
     kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
     kinds = [components.get(one.get("$ref", ""), one) for one in kinds]
     types = [one.get("type") or ("object" if "anyOf" in one else "string") for one in kinds]
-    brief: dict[str, Any] = {"type": "string" if "string" in types else types[0]}
+    brief: dict[str, Any] = {"type": min(types, key=_PREFERRED.index)}
     enum = [each for one in kinds for each in one.get("enum", ()) if each is not None]
     if enum and len(set(types)) == 1:
         brief["enum"] = enum
@@ -188,14 +194,15 @@ def _read(value: Any, type: inspect.Type) -> Any:
     for one in types:
         if isinstance(one, inspect.ListType) and isinstance(value, list):
             return [_read(item, one.item_type) for item in value]
-        if isinstance(one, inspect.StructType) and isinstance(value, dict):
-            if one.tag_field is None or value.get(one.tag_field) == one.tag:
-                fields = {field.encode_name: field for field in one.fields}
-                return {
-                    name: _read(item, fields[name].type) if name in fields else item
-                    for name, item in value.items()
-                    if name not in fields or fields[name].required or not _is_none(name, item)
-                }
+        if not isinstance(one, inspect.StructType) or not isinstance(value, dict):
+            continue
+        if one.tag_field is None or value.get(one.tag_field) == one.tag:
+            fields = {field.encode_name: field for field in one.fields}
+            return {
+                name: _read(item, fields[name].type) if name in fields else item
+                for name, item in value.items()
+                if name not in fields or fields[name].required or not _is_none(name, item)
+            }
     return value
 
 
@@ -308,12 +315,28 @@ SERVER_STOPPED: Final = Failure(
 )
 
 
-def result_of(answered: Answered) -> CallToolResult:
-    """Return the MCP result for a tool's answer, or a refusal if the answer is too large."""
-    structured = answered.structured
-    if structured is not None:
-        structured = _without_nulls(msgspec.to_builtins(structured))
-    size = sum(_size(block) for block in answered.content) + len(msgspec.json.encode(structured))
+PROGRAMS: Final = ("mcp",)
+"""Names of clients that are programs: the Python SDK's name for those that give none."""
+
+
+def result_of(answered: Answered, client: str | None) -> CallToolResult:
+    """Return the MCP result for a tool's answer, or a refusal if the answer is too large.
+
+    Many clients show a model only the structured content, if there is some. It cannot hold images,
+    so an answer with images has none, except for a program.
+
+    Parameters
+    ----------
+    client
+        The name that the client gives itself; None if it gives none.
+    """
+    structured = None
+    if answered.structured is not None and (not answered.images or client in PROGRAMS):
+        structured = _without_nulls(msgspec.to_builtins(answered.structured))
+    content: list[ContentBlock] = [TextContent(text=answered.text)]
+    content += [ImageContent(data=each.data, mime_type=each.mimetype) for each in answered.images]
+    size = len(msgspec.json.encode((answered.text, structured)))
+    size += sum(len(image.data) for image in answered.images)
     if size > MAX_ANSWER_BYTES:
         return refusal(
             Failure.of(
@@ -323,7 +346,7 @@ def result_of(answered: Answered) -> CallToolResult:
                 )
             )
         )
-    return CallToolResult(content=list(answered.content), structured_content=structured)
+    return CallToolResult(content=content, structured_content=structured)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -369,11 +392,3 @@ def _bounded(detail: dict[str, Any]) -> dict[str, Any]:
         else:
             left_out.append(name)
     return told | ({"left_out": left_out} if left_out else {})
-
-
-def _size(block: ContentBlock) -> int:
-    if isinstance(block, TextContent):
-        return len(msgspec.json.encode(block.text))
-    if isinstance(block, ImageContent):
-        return len(block.data)
-    return len(block.model_dump_json())

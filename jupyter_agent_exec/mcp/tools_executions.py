@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
-from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta, field
 from msgspec.structs import replace
 
@@ -38,6 +36,7 @@ from ..text.counts import counted
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
 from .call import Call
+from .pictures import Picture
 from .progress import until_finished
 from .results import MATCHING, cut, execution_answer, fitting, nothing, read_on
 from .tool import READS, Answered, Hints, Tool
@@ -79,8 +78,8 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     placement: Annotated[
         Placement | Literal["end", "none"],
         Meta(
-            description='Its cell in the notebook: `end`, `none`, or JSON: {"cell": id} runs that '
-            'cell, {"after": id} and {"before": id} add one.'
+            description='Its cell in the notebook. {"cell": id} runs that cell; {"after": id} or '
+            '{"before": id} adds one there, else it is added at the end; "none" adds none.'
         ),
     ] = "end"
     trial: Annotated[
@@ -112,7 +111,10 @@ async def _execute(call: Call, asked: ExecuteArguments) -> Answered:
         return await _run(call, asked.session_id, asked)
     session, is_new = await _opened(call, asked)
     try:
-        return await _run(call, session.id, asked)
+        answered = await _run(call, session.id, asked)
+        told = answered.structured and replace(answered.structured, session_id=session.id)
+        text = f"[session {session.id}: name it in your next calls]\n{answered.text}"
+        return Answered(text=text, images=answered.images, structured=told)
     except AgentExecError:
         if is_new:
             await call.managers.sessions.withdraw(session.id, call.caller)  # nobody knows its id
@@ -128,11 +130,9 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
     in_notebook = in_notebook and not asked.trial
     if in_notebook and call.caller.grants is None:
         await call.authorize("edit:notebook")
-    prefix = f"[session {session_id}: name it in your next calls]\n"
-    prefix = prefix if asked.session_id is None else ""
     with manager.holding(call.caller, asked.wait):
         if asked.steps is not None:
-            return await _run_steps(call, session_id, asked, prefix)
+            return await _run_steps(call, session_id, asked)
         # `until_finished` waits for it later, and sends progress to the client.
         record = await manager.submission.execute(
             session_id,
@@ -141,11 +141,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
             asked.idempotency_key,
         )
         record = await until_finished(call, record.id, settings.wait(asked.wait))
-    answered = await _answer(call, manager.with_news(record), prefix)
-    if asked.session_id is None:
-        told = replace(answered.structured, session_id=session_id)
-        answered = Answered(content=answered.content, structured=told)
-    return answered
+    return await _answer(call, manager.with_news(record))
 
 
 def _claim(asked: ExecuteArguments) -> Claim | None:
@@ -165,9 +161,7 @@ async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
     return await open_session(call, wanted)
 
 
-async def _run_steps(
-    call: Call, session_id: SessionId, asked: ExecuteArguments, prefix: str
-) -> Answered:
+async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments) -> Answered:
     assert asked.steps is not None
     steps = [
         replace(_with_defaults(step, asked), claim=step.claim or _claim(asked))
@@ -190,10 +184,18 @@ async def _run_steps(
     decided = [] if live is None else live.take_decided_edits()
     if live is not None:
         records[-1] = replace(records[-1], next_approval=live.gate.next_approval)
-    prefix += "".join(f"[{note}]\n" for note in edit_notes(decided))
     limit = max(budget.TEXT // len(records), 1_000)
-    answers = [await _answer(call, record, limit=limit) for record in records]
-    return Answered(content=_joined([each.content for each in answers], prefix))
+    texts: list[str] = []
+    shown: list[Picture] = []
+    for record in records:
+        room = budget.STEPS_PICTURES - sum(len(picture.data) for picture in shown)
+        answered = await _answer(call, record, limit=limit, room=room)
+        texts.append(answered.text)
+        shown += answered.images
+    if sum(map(len, texts)) > budget.STEPS_TEXT:
+        texts = [text.rpartition("\n")[2] for text in texts]
+    notes = [f"[{note}]" for note in edit_notes(decided)]
+    return Answered(text="\n".join([*notes, *texts]), images=shown)
 
 
 def _with_defaults(step: Step, asked: ExecuteArguments) -> Step:
@@ -203,23 +205,12 @@ def _with_defaults(step: Step, asked: ExecuteArguments) -> Step:
     return replace(step, **silent)
 
 
-def _joined(contents: Sequence[Sequence[ContentBlock]], prefix: str) -> list[ContentBlock]:
-    """Join the contents of several executions, within the limits of one."""
-    blocks = [block for content in contents for block in content]
-    texts = [block.text for block in blocks if isinstance(block, TextContent)]
-    if sum(map(len, texts)) > budget.STEPS_TEXT:
-        texts = [text.rpartition("\n")[2] for text in texts]
-    joined: list[ContentBlock] = [TextContent(text=prefix + "\n".join(texts))]
-    room = budget.STEPS_PICTURES
-    for block in blocks:
-        if isinstance(block, ImageContent) and len(block.data) <= room:
-            room -= len(block.data)
-            joined.append(block)
-    return joined
-
-
 async def _answer(
-    call: Call, record: ExecutionRecord, prefix: str = "", *, limit: int = budget.TEXT
+    call: Call,
+    record: ExecutionRecord,
+    *,
+    limit: int = budget.TEXT,
+    room: int = budget.ALL_PICTURES,
 ) -> Answered:
     def is_own(id: ExecutionId) -> bool:
         found = call.managers.sessions.watching(id)
@@ -230,8 +221,8 @@ async def _answer(
         is_own,
         base_url=call.asker.base_url,
         lab_url=_lab_url(call, record.session_id),
-        prefix=prefix,
         limit=limit,
+        room=room,
     )
 
 
@@ -285,7 +276,7 @@ async def _get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
         record = await until_finished(call, asked.execution_id, wait)
     if asked.offset is None and not asked.match:
         return await _answer(call, record)
-    return Answered(content=[TextContent(text=await _part(call, asked))])
+    return Answered(text=await _part(call, asked))
 
 
 async def _part(call: Call, asked: GetExecutionArguments) -> str:
@@ -364,7 +355,7 @@ async def _search(call: Call, asked: SearchArguments) -> Answered:
     lines = [_hit_line(hit, asked) for hit in shown] or [nothing("execution", asked.query or "")]
     if shown and (len(shown) < len(found.hits) or found.next_after is not None):
         lines.append(f'[more: search_executions(…, after="{shown[-1].execution_id}")]')
-    return Answered(content=[TextContent(text="\n".join(lines))])
+    return Answered(text="\n".join(lines))
 
 
 def _hit_line(hit: SearchHit, asked: SearchArguments) -> str:

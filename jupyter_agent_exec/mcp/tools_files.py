@@ -8,7 +8,6 @@ import binascii
 import codecs
 from typing import Annotated, Final
 
-from mcp_types import ContentBlock, ImageContent, TextContent
 from msgspec import Meta
 
 from ..auth.validation import given
@@ -75,17 +74,14 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
         file.close()
     about = f"{asked.path!r}: {file.mimetype}, {file.bytes:,} bytes, etag {file.etag}"
     if shown is not None:
-        content: list[ContentBlock] = [TextContent(text=f"{about}; the image is below")]
-        content.append(ImageContent(data=shown.data, mime_type=shown.mimetype))
-        return Answered(content=content)
+        return Answered(text=f"{about}; the image is below", images=[shown])
     if part is None:
-        return Answered(content=[TextContent(text=f"{about}; it is no text: read it with code")])
+        return Answered(text=f"{about}; it is no text: read it with code")
     if 0 < file.bytes <= asked.offset:
-        told = f"{about}; it ends before offset {asked.offset:,}"
-        return Answered(content=[TextContent(text=told)])
+        return Answered(text=f"{about}; it ends before offset {asked.offset:,}")
     text = nothing("line", asked.match) if asked.match and not part.text else part.text
     more = "" if part.next_offset is None else f"; more: read_file(…, offset={part.next_offset})"
-    return Answered(content=[TextContent(text=f"{text}\n[{about}{more}]")])
+    return Answered(text=f"{text}\n[{about}{more}]")
 
 
 async def _list(call: Call, asked: ReadArguments) -> Answered:
@@ -98,7 +94,7 @@ async def _list(call: Call, asked: ReadArguments) -> Answered:
     lines = [_file_line(file) for file in shown] or ["There is no file."]
     if next_after is not None:
         lines.append(f"[more: read_file(…, after={next_after!r})]")
-    return Answered(content=[TextContent(text="\n".join(lines))])
+    return Answered(text="\n".join(lines))
 
 
 def _file_line(file: SessionFile) -> str:
@@ -169,8 +165,7 @@ async def _write(call: Call, asked: WriteArguments) -> Answered:
         asked.session_id, asked.path, data, Conditions(if_match=asked.etag), call.caller
     )
     what = "new" if done.is_new else "replaced"
-    text = f"{done.file.path!r}: {what}, {len(data):,} bytes, etag {done.etag}"
-    return Answered(content=[TextContent(text=text)])
+    return Answered(text=f"{done.file.path!r}: {what}, {len(data):,} bytes, etag {done.etag}")
 
 
 def _data(asked: WriteArguments) -> bytes:

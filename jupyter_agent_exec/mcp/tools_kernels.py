@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from mcp_types import TextContent
 from msgspec import Meta
 
 from ..models import Match, Package, PackagesQuery, Request, Variable, VariablesQuery
@@ -53,7 +52,7 @@ def _variable_line(variable: Variable) -> str:
 
 def _answer(lines: list[str], more: int) -> Answered:
     note = [f"[{more:,} more; narrow with match]"] if more else []
-    return Answered(content=[TextContent(text="\n".join([*lines, *note]))])
+    return Answered(text="\n".join([*lines, *note]))
 
 
 VARIABLES: Final = Tool(

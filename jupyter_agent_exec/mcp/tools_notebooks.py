@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
-from mcp_types import ContentBlock, TextContent
 from msgspec import Meta
 
 from ..auth.validation import given
@@ -29,8 +28,8 @@ from ..text.model_text import images
 from ..types import CellId, Digest, SessionId
 from . import budget
 from .call import Call
-from .pictures import NotShown, pictures
-from .results import cut, fitting, image_contents, read_on
+from .pictures import NotShown, Picture, pictures
+from .results import cut, fitting, read_on
 from .tool import READS, Answered, Hints, Tool
 
 
@@ -81,16 +80,21 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
         ]
     )
     if asked.cells is None:
-        return Answered(content=[TextContent(text=f"{head}\n{_page(read, asked.first)}")])
+        return Answered(text=f"{head}\n{_page(read, asked.first)}")
     wanted = _wanted(read, asked.cells)
     shown = fitting([_cell_text(cell, is_whole=one) for cell in wanted])
     if len(shown) < len(wanted):
         shown.append(f"[{counted(len(wanted) - len(shown), 'cell')} more: ask for fewer]")
-    content: list[ContentBlock] = []
+    seen: list[Picture | NotShown] = []
     if asked.outputs:
-        content, notes = await _images(call, read.path, wanted[: len(shown)])
-        shown += notes
-    return Answered(content=[TextContent(text="\n".join([head, *shown])), *content])
+        places = [cell.index for cell in wanted[: len(shown)]]
+        outputs = await call.managers.notebooks.outputs(read.path, places)
+        seen = await asyncio.to_thread(pictures, images(outputs))
+    notes = [f"[an image is not shown: {each.why}]" for each in seen if isinstance(each, NotShown)]
+    return Answered(
+        text="\n".join([head, *shown, *notes[: budget.IMAGES]]),
+        images=[each for each in seen if isinstance(each, Picture)],
+    )
 
 
 async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) -> list[str]:
@@ -118,16 +122,6 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
     is_open = len(edits) - len(decided)
     notes = [f"The user has not decided about {is_open} of your edits."] if is_open else []
     return [f"[{note}]" for note in [*notes, *edit_notes(decided)]]
-
-
-async def _images(
-    call: Call, path: str, cells: Sequence[NotebookCell]
-) -> tuple[list[ContentBlock], list[str]]:
-    """Return the images in cells, and notes about those that are not shown."""
-    outputs = await call.managers.notebooks.outputs(path, [cell.index for cell in cells])
-    made = await asyncio.to_thread(pictures, images(outputs))
-    notes = [f"[an image is not shown: {each.why}]" for each in made if isinstance(each, NotShown)]
-    return [*image_contents(made)], notes[: budget.IMAGES]
 
 
 def _wanted(read: NotebookCells, named: Sequence[CellId | int]) -> list[NotebookCell]:
@@ -187,7 +181,7 @@ async def _list(call: Call, folder: str) -> Answered:
     lines = [_notebook_line(notebook) for notebook in shown] or ["There is no notebook."]
     if found.more or len(shown) < len(found.notebooks):
         lines.append("[there are more: name a folder]")
-    return Answered(content=[TextContent(text="\n".join(lines))])
+    return Answered(text="\n".join(lines))
 
 
 def _notebook_line(notebook: OpenNotebook) -> str:
@@ -265,8 +259,7 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
         f"hash {edited.hash}, and what became of your edits; execute runs cells as they are now. "
         "Your next calls of execute and edit_notebook tell what the user decided."
     )
-    text = "\n".join([first, *lines, *edit_notes(edited.decided_edits)])
-    return Answered(content=[TextContent(text=text)])
+    return Answered(text="\n".join([first, *lines, *edit_notes(edited.decided_edits)]))
 
 
 def _hashed(id: CellId, hashes: Mapping[CellId, Digest]) -> str:

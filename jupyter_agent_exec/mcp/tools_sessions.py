@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from mcp_types import TextContent
 from msgspec import Meta
 
 from ..errors import InvalidRequest
@@ -31,7 +30,7 @@ from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
-from .results import cut, execution_answer, fitting
+from .results import cut, execution_answer, fitting, next_code
 from .tool import READS, Answered, Hints, Tool
 
 NAME_CHARACTERS: Final = 200
@@ -63,10 +62,14 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
     """Number of executions that the server has accepted."""
     next_approval: NextApproval | None
     """What happens to the code that you send next; null if it is closed."""
+    notes: list[str] | None
+    """What else the text says."""
     is_new: bool | None = None
 
 
-def session_answer(session: Session, *, is_new: bool | None = None) -> SessionAnswer:
+def session_answer(
+    session: Session, notes: list[str] | None = None, *, is_new: bool | None = None
+) -> SessionAnswer:
     """Return a session for an answer."""
     kernel = session.kernel
     return derive(
@@ -75,7 +78,19 @@ def session_answer(session: Session, *, is_new: bool | None = None) -> SessionAn
         session_id=session.id,
         agent=session.agent.name,
         kernel=None if kernel is None else f"{kernel.name} {kernel.execution_state}",
+        notes=notes,
         is_new=is_new,
+    )
+
+
+def _answer(
+    session: Session, notes: list[str] | None = None, *, is_new: bool | None = None
+) -> Answered:
+    """Return the answer about one session."""
+    known = ["It was open already."] if is_new is False else []
+    return Answered(
+        text=cut("\n".join([_line(session), *known, *(notes or ())]), budget.TEXT),
+        structured=session_answer(session, notes, is_new=is_new),
     )
 
 
@@ -87,9 +102,10 @@ def _line(session: Session) -> str:
     kernel = session.kernel
     state = "no kernel" if kernel is None else f"{kernel.name!r} {kernel.execution_state}"
     asking = f", {session.asking} await approval" if session.asking else ""
+    why = "" if session.close_reason in (None, "closed") else f" ({session.close_reason})"
     return (
-        f"{session.id}: {session.status}, calls itself {session.agent.name!r}{title}, in {where} "
-        f"({state}), {counted(session.executions, 'execution')}{asking}"
+        f"{session.id}: {session.status}{why}, calls itself {session.agent.name!r}{title}, in "
+        f"{where} ({state}), {counted(session.executions, 'execution')}{asking}"
     )
 
 
@@ -143,22 +159,18 @@ async def _restore(call: Call, session_id: SessionId) -> Answered:
     await call.reach_session("exec", session_id)
     told = await call.managers.restores.restore(session_id, Restore(), call.caller)
     session = await call.managers.sessions.history.session(told.session_id)
-    lines = [_line(session), f"Restore: {told.status}."]
+    lines = [f"Restore: {told.status}."]
     for cell in told.cells:
         ran = f"{cell.execution_id} {cell.status}" if cell.execution_id else cell.left_out
         lines.append(cut(f"#{cell.seq} {cell.source}: {ran}"))
-    text = cut("\n".join(lines), budget.TEXT)
-    return Answered(content=[TextContent(text=text)], structured=session_answer(session))
+    return _answer(session, lines)
 
 
 async def _open(call: Call, asked: OpenArguments) -> Answered:
     if asked.restore is not None:
         return await _restore(call, asked.restore)
     session, is_new = await open_session(call, asked)
-    text = "\n".join([_line(session), *about_session(session)])
-    return Answered(
-        content=[TextContent(text=text)], structured=session_answer(session, is_new=is_new)
-    )
+    return _answer(session, list(about_session(session)), is_new=is_new)
 
 
 def _client_name(call: Call) -> str:
@@ -204,6 +216,8 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
     sessions: list[SessionAnswer]
     next_after: str | None
     """Pass as `after` for the next page; null at the end."""
+    kernel_names: list[str]
+    """Names of the kernels that can be started."""
 
 
 async def _list(call: Call, asked: ListArguments) -> Answered:
@@ -216,15 +230,19 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
     next_after = found.next_after
     if len(shown) < len(found.sessions):
         next_after = shown[-1].id
-    lines = [_line(session) for session in shown] or ["There is no such session."]
+    lines = [_line(session) + next_code(session.next_approval) for session in shown] or [
+        "There is no such session."
+    ]
     if next_after is not None:
         lines.append(f'[more: list_sessions(after="{next_after}")]')
     names = await call.managers.kernel_names()
     lines.append(f"[kernel_name may be: {', '.join(names)}]")
     return Answered(
-        content=[TextContent(text="\n".join(lines))],
+        text="\n".join(lines),
         structured=SessionsAnswer(
-            sessions=[session_answer(session) for session in shown], next_after=next_after
+            sessions=[session_answer(session) for session in shown],
+            next_after=next_after,
+            kernel_names=names,
         ),
     )
 
@@ -270,12 +288,9 @@ async def _stop(call: Call, asked: StopArguments) -> Answered:
     if asked.restart:
         await call.reach_session("exec", asked.session_id)
         session = await manager.restart(asked.session_id, call.caller)
-        text = f"{_line(session)}\nThe kernel is a fresh one: variables and imports are gone."
-    else:
-        await call.reach_session("stop", asked.session_id)
-        session = await manager.close(asked.session_id, call.caller)
-        text = _line(session)
-    return Answered(content=[TextContent(text=text)], structured=session_answer(session))
+        return _answer(session, ["The kernel is a fresh one: variables and imports are gone."])
+    await call.reach_session("stop", asked.session_id)
+    return _answer(await manager.close(asked.session_id, call.caller))
 
 
 STOP: Final = Tool(
@@ -326,10 +341,9 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
         done = await call.managers.files.put(
             asked.session_id, asked.path, data, Conditions(), call.caller, is_export=True
         )
-        text = f"{done.file.path!r}: {executions}, {len(data):,} bytes"
-        return Answered(content=[TextContent(text=text)])
+        return Answered(text=f"{done.file.path!r}: {executions}, {len(data):,} bytes")
     url = f"{call.asker.base_url}{NAMESPACE}/sessions/{session.id}/notebook"
-    return Answered(content=[TextContent(text=f"{executions} as a notebook: GET {url}")])
+    return Answered(text=f"{executions} as a notebook: GET {url}")
 
 
 EXPORT: Final = Tool(

@@ -15,7 +15,7 @@ import httpx2
 from filelock import FileLock
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, Implementation, TextContent
 
 from tests.real_server import PROJECT, TOKEN, RealServer
 
@@ -90,13 +90,16 @@ def ran(command: list[str], **options: Any) -> Any:
 
 @asynccontextmanager
 async def connected(
-    server: RealServer, mode: str = LATEST, *, token: str = TOKEN
+    server: RealServer, mode: str = LATEST, *, token: str = TOKEN, name: str | None = None
 ) -> AsyncIterator[Client]:
-    """Connect with the official Python SDK."""
+    """Connect with the official Python SDK, which names a client that has no name."""
+    info = None if name is None else Implementation(name=name, version="1")
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
-        Client(streamable_http_client(endpoint(server), http_client=http), mode=mode) as client,
+        Client(
+            streamable_http_client(endpoint(server), http_client=http), mode=mode, client_info=info
+        ) as client,
     ):
         yield client
 

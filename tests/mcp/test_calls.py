@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult
 from msgspec import Meta, field
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
@@ -47,6 +47,8 @@ class Told(Answer, frozen=True, kw_only=True):
 
 class Client:
     """A client that remembers what it was told."""
+
+    name = "tester"
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -139,7 +141,7 @@ def error_of(told: CallToolResult) -> dict[str, Any]:
 
 async def test_what_a_tool_answers_is_text_and_the_same_structured() -> None:
     async def run(call: Call, asked: Nothing) -> Answered:
-        return Answered(content=[TextContent(text="yes")], structured=Told(text="yes"))
+        return Answered(text="yes", structured=Told(text="yes"))
 
     told = await result(run)
     assert (told.is_error, told.structured_content) == (False, {"text": "yes"})
@@ -173,7 +175,7 @@ async def test_an_error_of_ours_says_what_to_do_and_is_noted() -> None:
 async def test_an_answer_that_is_too_large_is_refused_rather_than_sent() -> None:
     async def run(call: Call, asked: Nothing) -> Answered:
         text = "\u00e9" * (MAX_ANSWER_BYTES // 2)
-        return Answered(content=[TextContent(text=text)], structured=Told(text=""))
+        return Answered(text=text, structured=Told(text=""))
 
     told = await result(run)
     assert error_of(told)["code"] == "payload_too_large"
@@ -185,7 +187,7 @@ async def test_a_token_that_ended_meanwhile_gets_no_answer() -> None:
 
     async def run(call: Call, asked: Nothing) -> Answered:
         gate.ended = Unauthenticated("This agent token was revoked.")
-        return Answered(content=[TextContent(text="secret")], structured=Told(text="secret"))
+        return Answered(text="secret", structured=Told(text="secret"))
 
     told = await result(run, gate)
     assert error_of(told)["code"] == "unauthenticated"
@@ -227,7 +229,7 @@ async def test_what_has_begun_is_done_though_the_call_is_cancelled() -> None:
         begun.set()
         await may_end.wait()
         done.set()
-        return Answered(content=[], structured=Told(text=""))
+        return Answered(text="", structured=Told(text=""))
 
     calls = Calls(interrupts=False, log=LOG)
     running = asyncio.ensure_future(calls.run(tool(run), made(Gate()), Nothing()))
@@ -291,7 +293,7 @@ def test_a_schema_is_short_and_describes_objects_in_words() -> None:
             "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
             "target": {"type": "object", "description": "Where."},
             "edits": {"type": "array", "items": {"type": "object"}, "description": "What."},
-            "mixed": {"type": "string", "default": "end", "description": "Which."},
+            "mixed": {"type": "object", "default": "end", "description": "Which."},
         },
         "required": ["id"],
     }

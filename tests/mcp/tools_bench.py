@@ -13,8 +13,8 @@ from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
 from jupyter_agent_exec.mcp.call import Call, LogLevel, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
+from jupyter_agent_exec.mcp.tool import PROGRAMS, result_of
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
-from jupyter_agent_exec.mcp.tool import result_of
 
 PERSON = Caller(username="ada", display_name="Ada", access="full")
 
@@ -88,7 +88,7 @@ class Bench:
         """Call a tool as the endpoint does."""
         tool = next(tool for tool in TOOLS if tool.name == name)
         answered = await tool.run(call or self.begin(), read_arguments(tool, arguments))
-        result = result_of(answered)
+        result = result_of(answered, PROGRAMS[0])
         assert not result.is_error, result.content
         return result
 
