@@ -15,8 +15,11 @@ TEXT: Final = 10_000
 RANGE_BYTES: Final = 20_000
 """Bytes of a range of an execution's text or of a file."""
 
-LIST_BYTES: Final = 40_000
+LIST_BYTES: Final = 9_500
 """Bytes of JSON of a list's items. Further items are counted, or are on the next page."""
+
+CELLS_BYTES: Final = 40_000
+"""Bytes of JSON of the cells that are read in full."""
 
 ITEM: Final = 1_000
 """Characters of a short text, such as an error message or a reason."""
@@ -55,7 +58,14 @@ CELL_TEXT: Final = 2_000
 """Characters of each cell's output text when several cells are read; `TEXT` for a single cell."""
 
 EDITS: Final = 100
-"""Maximum number of edits that an answer's text lists."""
+"""Maximum number of cells that are read in full, or named in an error."""
+
+SHORT_RESULT: Final = 10_000
+"""Characters above which Claude Code may put an answer in a file, unless its tool is listed with a
+higher limit."""
+
+LONG_RESULT: Final = 120_000
+"""That limit of the tools whose answers may be longer."""
 
 STEPS: Final = 20
 """Maximum number of steps of one call."""

@@ -29,7 +29,7 @@ from ..auth.validation import check_accepted
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
 from ..text.guide import guide
-from . import tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
+from . import budget, tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
 from .call import Call, ClientGone, LogLevel, Managers, RequestSender
 from .endpoint import Application, Options
 from .exchange import Exchange
@@ -225,6 +225,7 @@ def _described(tool: Tool[Any]) -> types.Tool:
             idempotent_hint=True if changes and hints.idempotent else None,
             open_world_hint=None if hints.open_world else False,
         ),
+        _meta={"anthropic/maxResultSizeChars": budget.LONG_RESULT} if tool.is_long else None,
     )
 
 

@@ -101,6 +101,8 @@ class Tool(Generic[A]):
     input: type[A]
     """Type of the arguments. Language models read each field's `Meta(description=…)`, which
     describes nested objects too."""
+    is_long: bool = False
+    """Whether an answer's text may be longer than `budget.SHORT_RESULT`."""
     alternatives: tuple[tuple[str, ...], ...] = ()
     """Groups of arguments of which a call may have one each."""
     hints: Hints

@@ -243,6 +243,7 @@ EXECUTE: Final = Tool(
     ),
     scopes=LOOKS,
     input=ExecuteArguments,
+    is_long=True,
     alternatives=(
         ("session_id", "target"),
         *(("steps", name) for name in ("source", "values", "placement", "trial", "revises")),
@@ -304,6 +305,7 @@ GET_EXECUTION: Final = Tool(
     ),
     scopes=("history:read",),
     input=GetExecutionArguments,
+    is_long=True,
     hints=READS,
     examples=(
         {"execution_id": "x_01…", "wait": 30},
@@ -415,6 +417,7 @@ GIVE_INPUT: Final = Tool(
     ),
     scopes=RUNS,
     input=InputArguments,
+    is_long=True,
     hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=True),
     examples=({"execution_id": "x_01…", "value": "yes"},),
     run=_give_input,

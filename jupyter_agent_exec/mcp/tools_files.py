@@ -133,6 +133,7 @@ READ: Final = Tool(
     ),
     scopes=("files",),
     input=ReadArguments,
+    is_long=True,
     hints=READS,
     examples=(
         {"session_id": "s_01…"},

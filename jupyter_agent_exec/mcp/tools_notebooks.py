@@ -82,7 +82,7 @@ async def _read(call: Call, asked: ReadArguments) -> Answered:
     if asked.cells is None:
         return Answered(text=f"{head}\n{_page(read, asked.first)}")
     wanted = _wanted(read, asked.cells)
-    shown = fitting([_cell_text(cell, is_whole=one) for cell in wanted])
+    shown = fitting([_cell_text(cell, is_whole=one) for cell in wanted], budget.CELLS_BYTES)
     if len(shown) < len(wanted):
         shown.append(f"[{counted(len(wanted) - len(shown), 'cell')} more: ask for fewer]")
     seen: list[Picture | NotShown] = []
@@ -201,6 +201,7 @@ READ: Final = Tool(
     ),
     scopes=("read:notebook",),
     input=ReadArguments,
+    is_long=True,
     alternatives=(("cells", "first"),),
     hints=READS,
     examples=({}, {"path": "work/sales.ipynb"}, {"path": "work/sales.ipynb", "cells": ["5f1c2a"]}),
@@ -248,8 +249,11 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
     lines = [
         f"{edit.__struct_config__.tag}: "
         + (", ".join(_hashed(id, edited.source_sha256) for id in ids) or "no cell")
-        for edit, ids in zip(asked.edits[: budget.EDITS], edited.cell_ids, strict=False)
+        for edit, ids in zip(asked.edits, edited.cell_ids, strict=True)
     ]
+    shown = fitting(lines)
+    if len(shown) < len(lines):
+        shown.append(f"[and {counted(len(lines) - len(shown), 'edit')} more]")
     first = (
         f"{edited.path!r} is changed; its hash is {edited.hash}."
         if edited.proposal_id is None
@@ -259,7 +263,7 @@ async def _edit(call: Call, asked: EditArguments) -> Answered:
         f"hash {edited.hash}, and what became of your edits; execute runs cells as they are now. "
         "Your next calls of execute and edit_notebook tell what the user decided."
     )
-    return Answered(text="\n".join([first, *lines, *edit_notes(edited.decided_edits)]))
+    return Answered(text="\n".join([first, *shown, *edit_notes(edited.decided_edits)]))
 
 
 def _hashed(id: CellId, hashes: Mapping[CellId, Digest]) -> str:

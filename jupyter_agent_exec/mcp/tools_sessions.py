@@ -89,7 +89,7 @@ def _answer(
     """Return the answer about one session."""
     known = ["It was open already."] if is_new is False else []
     return Answered(
-        text=cut("\n".join([_line(session), *known, *(notes or ())]), budget.TEXT),
+        text=cut("\n".join([_line(session), *known, *(notes or ())]), budget.LIST_BYTES),
         structured=session_answer(session, notes, is_new=is_new),
     )
 
@@ -283,7 +283,8 @@ async def _stop(call: Call, asked: StopArguments) -> Answered:
     if asked.execution_id is not None:
         await call.reach_execution("stop", asked.execution_id)
         record = await manager.cancel(asked.execution_id, call.caller)
-        return await execution_answer(record, base_url=call.asker.base_url)
+        limit = budget.CELL_TEXT
+        return await execution_answer(record, base_url=call.asker.base_url, limit=limit)
     assert asked.session_id is not None
     if asked.restart:
         await call.reach_session("exec", asked.session_id)

@@ -433,6 +433,7 @@ async def test_an_answer_is_far_below_a_mebibyte_whatever_runs(bench: Bench, wha
     values["table"] = "{'k' * 1000 + str(i): 'é' * 1000 for i in range(1000)}"
     result = await bench.whole("execute", session_id=session, source=HUGE[what], values=values)
     assert size(result) < 950_000
+    assert len(text_of(result)) <= budget.LONG_RESULT
     id = result.structured_content["execution_id"]
     for asked in ({}, {"offset": 0}, {"offset": 1_000_001}, {"match": "x"}):
         found = await bench.whole("get_execution", execution_id=id, **asked)

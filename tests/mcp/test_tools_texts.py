@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
+from jupyter_agent_exec.mcp import budget
+from jupyter_agent_exec.mcp.sdk_server import TOOLS, _described
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import TokenId
 from tests.mcp.mcp_clients import text_of
@@ -126,3 +129,36 @@ async def test_a_refusal_names_each_pattern_of_a_token_once(bench: Bench) -> Non
     as_agent(bench, "mine", "exec:notebook:work/**", "edit:notebook:work/**")
     with pytest.raises(errors.NotebookNotFound, match=r"of this token \(work/\*\*\) there is no"):
         await bench.text("read_notebook", path="elsewhere.ipynb")
+
+
+async def test_an_answer_is_short_unless_its_tool_is_listed_as_long(
+    bench: Bench, gate: Gate
+) -> None:
+    target = {"kind": "notebook", "path": "many.ipynb", "create": True}
+    session = await bench.open(target=target, title="t" * 500)
+    many = "\n".join(f"{'v' * 80}{i} = 'x' * 200" for i in range(300))
+    await bench.run(session, many)
+    await bench.run(session, many + "\n1 / 0")
+    running = f"print('x' * 50_000, flush=True)\n{gate.source}"
+    waiting = await bench.run(session, running, wait=0)
+    inserted = [{"op": "insert", "cell_type": "code", "source": "1"}] * 300
+    asked: dict[str, dict[str, Any]] = {
+        "edit_notebook": {"session_id": session, "edits": inserted},
+        "list_sessions": {},
+        "list_variables": {"session_id": session},
+        "list_packages": {"session_id": session},
+        "search_executions": {"query": "v" * 80},
+        "stop": {"execution_id": waiting["execution_id"]},
+        "open_session": {"target": target, "client_id": "other", "title": "t" * 500},
+    }
+    asked["export_notebook"] = {"session_id": session}
+    asked["write_file"] = {"session_id": session, "path": "a.txt", "text": "a"}
+    short = {tool.name for tool in TOOLS if _described(tool).meta is None}
+    assert set(asked) == short
+    for name, given in asked.items():
+        told = await bench.whole(name, **given)
+        assert len(text_of(told)) <= budget.SHORT_RESULT, name
+        assert len(json.dumps(told.structured_content)) <= budget.SHORT_RESULT, name
+    long = [tool for tool in TOOLS if tool.name not in short]
+    limits = [(_described(tool).meta or {}).get("anthropic/maxResultSizeChars") for tool in long]
+    assert limits == [budget.LONG_RESULT] * len(long)
