@@ -47,8 +47,11 @@ T = TypeVar("T")
 
 _SHELL_PIP: Final = re.compile(r"^[ \t]*!+[ \t]*pip3?[ \t]+install\b", re.MULTILINE)
 
-MATCHING: Final = "Read only the lines that contain this text, each after its offset."
+MATCHING: Final = "Read only lines with this text, each after its offset."
 """Describes the argument `match` of a tool that reads a text."""
+
+CHANGES: Final = 20
+"""The most variables to name that a trial would change."""
 
 CHANGES: Final = 20
 """The most variables to name that a trial would change."""

@@ -142,8 +142,9 @@ def _brief(schema: Mapping[str, Any], components: Mapping[str, Any]) -> dict[str
         brief["enum"] = enum
     if brief["type"] == "array":
         brief["items"] = {"type": _brief(kinds[0]["items"], components)["type"]}
-    if isinstance(schema.get("default"), (str, int, float)) and schema["default"]:
-        brief["default"] = schema["default"]
+    default = schema.get("default")
+    if isinstance(default, (str, int, float)) and default and brief["type"] != "object":
+        brief["default"] = default
     if "description" in schema:
         brief["description"] = schema["description"]
     return brief

@@ -19,7 +19,7 @@ class ListArguments(Request, frozen=True, kw_only=True):
     """The session whose kernel to inspect, and a filter for names."""
 
     session_id: SessionId
-    match: Annotated[Match, Meta(description="Only names that contain this text.")] = ""
+    match: Annotated[Match, Meta(description="Only names with this text.")] = ""
 
 
 async def _variables(call: Call, asked: ListArguments) -> Answered:
@@ -59,8 +59,8 @@ VARIABLES: Final = Tool(
     name="list_variables",
     title="List variables",
     description=(
-        "List the variables of a session's kernel, with type, shape, columns and preview, even "
-        "while it runs code, instead of running code to see them."
+        "List the variables of a session's kernel with type, shape, columns and preview, also "
+        "while it runs code."
     ),
     scopes=LOOKS,
     input=ListArguments,
@@ -89,7 +89,7 @@ def _package_line(package: Package) -> str:
 PACKAGES: Final = Tool(
     name="list_packages",
     title="List packages",
-    description="List the packages that code in a session's kernel can import.",
+    description="List the packages that a session's kernel can import.",
     scopes=LOOKS,
     input=ListArguments,
     hints=READS,

@@ -40,9 +40,9 @@ RUNS: Final = ("exec:scratch", "exec:notebook")
 LOOKS: Final = (*RUNS, "look:notebook")
 
 TARGET: Final = (
-    'Where code runs. {"kind": "scratch"}: a kernel of your own, also with `kernel_name`, `cwd`, '
-    '`isolated`. {"kind": "notebook", "path": …}: the user\'s notebook and its kernel; your code '
-    'appears as cells; `"create": true` makes it. {"kind": "kernel", "kernel_id": …}.'
+    '{"kind": "scratch"}: a kernel of your own; also `kernel_name`, `cwd`, `isolated`. '
+    '{"kind": "notebook", "path": …}: the user\'s notebook and kernel; your code becomes cells; '
+    '`"create": true` makes it. {"kind": "kernel", "kernel_id": …}.'
 )
 
 
@@ -115,29 +115,26 @@ def _line(session: Session) -> str:
 class OpenArguments(Request, frozen=True, kw_only=True):
     """The agent, the kernel or notebook that it works in, and options of the session."""
 
-    target: Annotated[Target, Meta(description=TARGET)] = ScratchTarget()
-    agent: Annotated[Name | None, Meta(description="Your name, for the user.")] = None
-    model: Annotated[Name | None, Meta(description="Your language model.")] = None
+    target: Annotated[Target, Meta(description="As in execute.")] = ScratchTarget()
+    agent: Annotated[Name | None, Meta(description="Your name.")] = None
+    model: Annotated[Name | None, Meta(description="Your model.")] = None
     title: Annotated[
         Annotated[str, Meta(max_length=500)] | None,
-        Meta(description="What you are going to do, for the user."),
+        Meta(description="What you will do, for the user."),
     ] = None
     client_id: Annotated[
         Name | None,
-        Meta(description="An id of your choice: the same id and target get the same session."),
+        Meta(description="Any id: the same one gets the same session."),
     ] = None
-    allow_stdin: Annotated[
-        bool, Meta(description="Whether code may ask for input; see give_input.")
-    ] = False
+    allow_stdin: Annotated[bool, Meta(description="Code may ask for input; see give_input.")] = (
+        False
+    )
     timeout: Annotated[Seconds | None, Meta(description="Seconds that each execution may run.")] = (
         None
     )
     restore: Annotated[
         SessionId | None,
-        Meta(
-            description="A session whose kernel ended: run again what made its variables, in it, "
-            "or in a new one if it is closed."
-        ),
+        Meta(description="A session whose kernel ended: run again what made its variables."),
     ] = None
 
 
@@ -183,8 +180,8 @@ OPEN: Final = Tool(
     name="open_session",
     title="Open a session",
     description=(
-        "Open a session: a kernel that keeps variables from one execution to the next. Pass its "
-        "`session_id` to the other tools. `execute` with a `target` does it too."
+        "Open a session: a kernel that keeps its variables. Pass its `session_id` to the other "
+        "tools. `execute` with a `target` does it too."
     ),
     scopes=LOOKS,
     input=OpenArguments,
@@ -206,8 +203,8 @@ OPEN: Final = Tool(
 class ListArguments(Request, frozen=True, kw_only=True):
     """The sessions to list."""
 
-    status: Annotated[SessionStatus | Literal["all"], Meta(description="Which ones.")] = "open"
-    after: Annotated[str | None, Meta(description="The last id of the page before.")] = None
+    status: SessionStatus | Literal["all"] = "open"
+    after: Annotated[str | None, Meta(description="The last id before.")] = None
 
 
 class SessionsAnswer(Answer, frozen=True, kw_only=True):
@@ -250,9 +247,7 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
 LIST: Final = Tool(
     name="list_sessions",
     title="List sessions",
-    description=(
-        "List your sessions, whose variables are still there, and the kernels that can be started."
-    ),
+    description=("List your sessions, and the kernels that can be started."),
     scopes=("history:read",),
     input=ListArguments,
     hints=READS,
@@ -269,9 +264,7 @@ class StopArguments(Request, frozen=True, kw_only=True):
 
     execution_id: ExecutionId | None = None
     session_id: SessionId | None = None
-    restart: Annotated[
-        bool, Meta(description="Do not close the session, but give it a fresh kernel.")
-    ] = False
+    restart: Annotated[bool, Meta(description="Give the session a fresh kernel instead.")] = False
 
 
 async def _stop(call: Call, asked: StopArguments) -> Answered:
@@ -298,9 +291,8 @@ STOP: Final = Tool(
     name="stop",
     title="Stop",
     description=(
-        "With `execution_id`: cancel an execution that waits, or interrupt it while it runs; "
-        "variables stay. With `session_id`: close the session when its work is done, or `restart` "
-        "its kernel; variables are lost. The user's own kernel stays."
+        "Cancel or interrupt an execution; variables stay. Or close a session when its work is "
+        "done; variables are lost, but not in the user's kernel."
     ),
     scopes=LOOKS,
     input=StopArguments,
@@ -324,7 +316,7 @@ class ExportArguments(Request, frozen=True, kw_only=True):
     session_id: SessionId
     path: Annotated[
         Annotated[str, Meta(min_length=1, max_length=20_000)] | None,
-        Meta(description="Write it to this `.ipynb` in the session's folder; else get its URL."),
+        Meta(description="An `.ipynb` in the session's folder to write; else get its URL."),
     ] = None
 
 
@@ -350,7 +342,7 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
 EXPORT: Final = Tool(
     name="export_notebook",
     title="Export as a notebook",
-    description="Export all that a session ran as a Jupyter notebook that runs again.",
+    description="Export all that a session ran as a notebook.",
     scopes=("history:read",),
     input=ExportArguments,
     hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),

@@ -105,20 +105,17 @@ _PRELOADED: Final = (
 )
 
 
-def guide(session: Session | None = None, *, default_timeout: float) -> str:
-    """Return the guide, for one session or in general.
+def guide(session: Session, *, default_timeout: float) -> str:
+    """Return the guide for a session.
 
     Parameters
     ----------
     default_timeout
         Seconds an execution may run when nobody says otherwise.
     """
-    parts = [_STATE, _statuses(), DATA]
-    if session is not None:
-        parts.insert(1, "\n".join(_session(session)))
-    timeout = default_timeout if session is None else session.limits.timeout or default_timeout
+    timeout = session.limits.timeout or default_timeout
     limit = f"- An execution may run for {timeout:g} seconds unless you ask for another timeout."
-    parts[0] += f"\n{limit}"
+    parts = [f"{_STATE}\n{limit}", "\n".join(_session(session)), _statuses(), DATA]
     return "\n\n".join(parts) + "\n"
 
 

@@ -293,7 +293,7 @@ def test_a_schema_is_short_and_describes_objects_in_words() -> None:
             "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
             "target": {"type": "object", "description": "Where."},
             "edits": {"type": "array", "items": {"type": "object"}, "description": "What."},
-            "mixed": {"type": "object", "default": "end", "description": "Which."},
+            "mixed": {"type": "object", "description": "Which."},
         },
         "required": ["id"],
     }

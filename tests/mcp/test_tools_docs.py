@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from jupyter_agent_exec.mcp import budget
-from jupyter_agent_exec.mcp.sdk_server import TOOLS, _described
+from jupyter_agent_exec.mcp.sdk_server import INSTRUCTIONS, TOOLS, _described
 from jupyter_agent_exec.mcp.tool import Tool, arguments, input_schema
+from jupyter_agent_exec.types import Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "mcp-tools.md"
 
@@ -44,5 +46,16 @@ def test_a_tool_is_described_shortly_and_its_schemas_are_valid(tool: Tool[Any]) 
 def test_all_tools_together_cost_a_model_little() -> None:
     listed = [_described(tool).model_dump(by_alias=True, exclude_none=True) for tool in TOOLS]
     assert len(TOOLS) <= 14
-    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))) <= 4 * 3_500
+    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))) <= 4 * 2_400
     assert not any("outputSchema" in tool for tool in listed)
+
+
+def test_the_instructions_cost_little_and_name_what_exists() -> None:
+    assert len(INSTRUCTIONS.format(timeout=3600)) <= 4 * 450
+    known = {"kind", "scratch", "notebook", "path", "cell", "id"}
+    for tool in TOOLS:
+        known |= {tool.name, *input_schema(tool.input)["properties"]}
+    named = set(re.findall(r"`(\w+)`|\"(\w+)\"|\b(\w+_\w+)\b", INSTRUCTIONS))
+    assert {name for names in named for name in names if name} - known <= set(get_args(Status))
+    said = {"target", "trial", "placement", "edit_notebook", "propose", "awaiting_approval"}
+    assert all(word in INSTRUCTIONS for word in said)

@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from mcp_types import ImageContent
 from msgspec.structs import replace
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
@@ -18,7 +20,10 @@ from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.mcp.sdk_server import TOOLS, _described
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.types import TokenId
+from tests.asking import Agent, Send
+from tests.auth.minting import mint
 from tests.mcp.mcp_clients import text_of
+from tests.mcp.raw_mcp import RawMcp
 from tests.mcp.tools_bench import PERSON, Bench
 from tests.real_server import Gate
 
@@ -162,3 +167,50 @@ async def test_an_answer_is_short_unless_its_tool_is_listed_as_long(
     long = [tool for tool in TOOLS if tool.name not in short]
     limits = [(_described(tool).meta or {}).get("anthropic/maxResultSizeChars") for tool in long]
     assert limits == [budget.LONG_RESULT] * len(long)
+
+
+CELLS = {
+    "load": "import statistics\nsales = [3, 1, 4, 1, 5, 9, 2, 6]\nlen(sales)",
+    "mean": "mean = statistics.mean(sales)\nmean",
+    "report": "for name, value in (('mean', mean), ('max', max(sales))):\n    print(name, value)",
+}
+
+
+class TestATask:
+    """An agent reads a notebook, looks in a trial, runs its cells, and proposes an edit."""
+
+    @pytest.fixture
+    def agent_exec_config(self) -> dict[str, Any]:
+        return {"approval": {"notebook": "none", "edits": "propose"}}
+
+    async def test_a_task_costs_a_model_little(
+        self, agent: Agent, ask: Send, jp_root_dir: Path
+    ) -> None:
+        path = "sales.ipynb"
+        cells = [new_code_cell(source, id=id) for id, source in CELLS.items()]
+        cells.insert(0, new_markdown_cell("# Sales by month", id="title"))
+        nbformat.write(new_notebook(cells=cells), jp_root_dir / path)
+        _, secret = await mint(agent, "exec:notebook", "edit:notebook", "history:read")
+        raw = RawMcp(ask, secret, modern=True)
+        texts: list[str] = []
+        lengths: list[int] = []
+        """Characters of the part of each answer that is longer."""
+
+        async def call(name: str, **asked: Any) -> Any:
+            told = await raw.call(name, **asked)
+            assert not told.get("isError"), told
+            structured = told.get("structuredContent")
+            texts.append(told["content"][0]["text"])
+            lengths.append(max(len(texts[-1]), len(json.dumps(structured)) if structured else 0))
+            return structured
+
+        await call("read_notebook", path=path)
+        opened = await call("open_session", target={"kind": "notebook", "path": path})
+        session = {"session_id": opened["session_id"]}
+        await call("execute", **session, source="import sys; sys.version_info[:2]", trial=True)
+        for id in CELLS:
+            await call("execute", **session, placement={"cell": id})
+        edit = {"op": "replace", "cell_id": "report", "find": "max(sales)", "source": "min(sales)"}
+        await call("edit_notebook", **session, edits=[edit])
+        assert "Proposed" in texts[-1]
+        assert sum(lengths) <= 4 * 2_000
