@@ -132,12 +132,13 @@ def mcp_tools() -> Iterator[str]:
 def _tool(tool: Tool[Any]) -> Iterator[str]:
     schema = input_schema(tool.input)
     required = schema.get("required", [])
+    reads = tool.hints.read_only_hint
     yield f"### {tool.name}"
     yield tool.description
     hints = [
-        "changes nothing" if tool.hints.read_only else "changes things",
-        *(["may remove or replace"] if tool.hints.destructive else []),
-        *(["may be repeated"] if tool.hints.idempotent else []),
+        "changes nothing" if reads else "changes things",
+        *(["may remove or replace"] if not reads and tool.hints.destructive_hint is None else []),
+        *(["may be repeated"] if reads or tool.hints.idempotent_hint else []),
     ]
     yield f"Scopes: any of {', '.join(f'`{s}`' for s in tool.scopes)}; {', '.join(hints)}."
     arguments = []

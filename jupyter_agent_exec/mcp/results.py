@@ -53,9 +53,6 @@ MATCHING: Final = "Read only lines with this text, each after its offset."
 CHANGES: Final = 20
 """The most variables to name that a trial would change."""
 
-CHANGES: Final = 20
-"""The most variables to name that a trial would change."""
-
 LARGE = 1 << 18
 """Characters of outputs above which a thread makes the answer."""
 

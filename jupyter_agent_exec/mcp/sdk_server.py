@@ -242,20 +242,13 @@ def _refusal(exchange: Exchange) -> dict[str, Any] | None:
 
 
 def _described(tool: Tool[Any]) -> types.Tool:
-    """Return a tool for the list, without hints that are the defaults."""
-    hints = tool.hints
-    changes = not hints.read_only
+    """Return a tool for the list."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=input_schema(tool.input),
-        annotations=types.ToolAnnotations(
-            read_only_hint=hints.read_only or None,
-            destructive_hint=False if changes and not hints.destructive else None,
-            idempotent_hint=True if changes and hints.idempotent else None,
-            open_world_hint=None if hints.open_world else False,
-        ),
+        annotations=tool.hints,
         _meta={"anthropic/maxResultSizeChars": budget.LONG_RESULT} if tool.is_long else None,
     )
 

@@ -4,53 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, Generic, TypeVar
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 import msgspec
-from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent, ToolAnnotations
 from msgspec import inspect
 
+from .. import errors
 from ..auth.scopes import Scope
 from ..auth.validation import at_most_one, read_arguments
-from ..errors import (
-    AgentExecError,
-    AlreadyFinished,
-    ApprovalRequired,
-    CellBusy,
-    CellNotFound,
-    DocumentChanged,
-    DocumentUnwritable,
-    ExecutionNotFound,
-    FileMissing,
-    FileNotOwned,
-    FileUnwritable,
-    FolderUnknown,
-    Forbidden,
-    HistoryUnavailable,
-    IdempotencyConflict,
-    InputNotAsked,
-    InvalidRequest,
-    IsolationUnavailable,
-    KernelBusy,
-    KernelNotFound,
-    KernelNotOwned,
-    KernelUnavailable,
-    KernelWaitsForItself,
-    NotebookNotFound,
-    NotFinished,
-    NotFound,
-    Paused,
-    PayloadTooLarge,
-    PreconditionFailed,
-    ServerStopping,
-    SessionClosed,
-    SessionElsewhere,
-    SessionNotFound,
-    TooManyRequests,
-    TrialUnavailable,
-)
+from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, ServerStopping
 from ..models import Request
 from .call import Call
 from .pictures import Picture
@@ -70,45 +35,48 @@ class Answered:
     """The same as the text for programs, complete by itself; None if the text says it all."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hints:
-    """A tool's MCP annotations. Clients use them to decide whether to allow a call."""
-
-    read_only: bool
-    destructive: bool
-    """Whether it may change or remove existing data, and not only add to it."""
-    idempotent: bool
-    """Whether a second call with the same arguments changes nothing more."""
-    open_world: bool
-    """Whether it may reach beyond this server, for example because it runs code."""
-
-
-READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 """The hints of a tool that changes nothing."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool(Generic[A]):
-    """A tool. Language models read all its texts."""
+    """A tool. Language models read its name, its description and its arguments.
 
-    name: str
+    Its function gives them: by its name, its docstring, and the type of its argument `asked`.
+    """
+
+    run: Callable[[Call, A], Awaitable[Answered]]
     title: str
     """Name for users."""
-    description: str
     scopes: tuple[Scope, ...]
     """The tool is listed for callers that have one of these scopes. Each call checks access to the
     session, execution or notebook that it uses."""
-    input: type[A]
-    """Type of the arguments. Language models read each field's `Meta(description=…)`, which
-    describes nested objects too."""
     is_long: bool = False
     """Whether an answer's text may be longer than `budget.SHORT_RESULT`."""
     alternatives: tuple[tuple[str, ...], ...] = ()
     """Groups of arguments of which a call may have one each."""
-    hints: Hints
+    hints: ToolAnnotations = field(default_factory=ToolAnnotations)
+    """What clients use to decide whether to allow a call. Those that are MCP's defaults are left
+    out: it may change, remove and reach anything."""
     examples: tuple[dict[str, Any], ...] = ()
     """Example arguments, for the documentation."""
-    run: Callable[[Call, A], Awaitable[Answered]]
+
+    @property
+    def name(self) -> str:
+        """Name for language models."""
+        return self.run.__name__
+
+    @property
+    def description(self) -> str:
+        """What it does, on one line."""
+        return " ".join((self.run.__doc__ or "").split())
+
+    @cached_property
+    def input(self) -> type[A]:
+        """Type of the arguments. Their `Meta(description=…)` describes nested objects too."""
+        model: type[A] = get_type_hints(self.run)["asked"]
+        return model
 
 
 def input_schema(model: type[Request]) -> dict[str, Any]:
@@ -232,45 +200,44 @@ ERROR_META: Final = "jupyter-agent-exec/error"
 """Key in the `_meta` of an error result. Its value has the code, message and detail."""
 
 _NEXT: Final[dict[type[AgentExecError], str]] = {
-    IdempotencyConflict: "Use a new key for a new call; the old one belongs to other arguments.",
-    InvalidRequest: "Correct the arguments and call again. Nothing was done.",
-    ApprovalRequired: "Nothing was done. Tell the user; call again when they have approved.",
-    Forbidden: "The same call will be refused again. Nothing was done.",
-    Paused: "Nothing was done. Tell the user; call again when they let agents go on.",
-    NotFound: "Check the name. Nothing was done.",
-    SessionNotFound: "list_sessions lists yours; open_session opens one.",
-    ExecutionNotFound: "search_executions lists yours.",
-    KernelNotFound: "Name a notebook by its path, or use a kernel of your own: "
+    errors.IdempotencyConflict: "Use a new key for a new call; this one is of other arguments.",
+    errors.InvalidRequest: "Correct the arguments and call again. Nothing was done.",
+    errors.ApprovalRequired: "Nothing was done. Tell the user; call again when they have approved.",
+    errors.Forbidden: "The same call will be refused again. Nothing was done.",
+    errors.Paused: "Nothing was done. Tell the user; call again when they let agents go on.",
+    errors.NotFound: "Check the name. Nothing was done.",
+    errors.SessionNotFound: "list_sessions lists yours; open_session opens one.",
+    errors.ExecutionNotFound: "search_executions lists yours.",
+    errors.KernelNotFound: "Name a notebook by its path, or use a kernel of your own: "
     '{"kind": "scratch"}.',
-    NotebookNotFound: "read_notebook without a path finds notebooks.",
-    FileMissing: "read_file without a path lists the files.",
-    CellNotFound: "read_notebook tells the ids of its cells. Nothing was done.",
-    SessionElsewhere: "Open a session here, or tell the user which server has this one.",
-    SessionClosed: "Open another session; its kernel begins without variables.",
-    AlreadyFinished: "get_execution has its result.",
-    NotFinished: "Wait for the execution, then call again.",
-    InputNotAsked: "get_execution tells what the code does now. Nothing was answered.",
-    KernelBusy: "Wait until that code has finished, then call again. stop ends code of your own.",
-    KernelWaitsForItself: "Let the cell finish first, or use a kernel of your own: "
+    errors.NotebookNotFound: "read_notebook without a path finds notebooks.",
+    errors.FileMissing: "read_file without a path lists the files.",
+    errors.CellNotFound: "read_notebook tells the ids of its cells. Nothing was done.",
+    errors.SessionElsewhere: "Open a session here, or tell the user which server has this one.",
+    errors.SessionClosed: "Open another session; its kernel begins without variables.",
+    errors.AlreadyFinished: "get_execution has its result.",
+    errors.NotFinished: "Wait for the execution, then call again.",
+    errors.InputNotAsked: "get_execution tells what the code does now. Nothing was answered.",
+    errors.KernelBusy: "Call again when that code has finished. stop ends your own.",
+    errors.KernelWaitsForItself: "Let the cell finish first, or use a kernel of your own: "
     '{"kind": "scratch"}.',
-    KernelNotOwned: "Nothing was done. The variables are still there.",
-    CellBusy: "get_execution waits for that execution; then call again. Nothing was changed.",
-    DocumentChanged: "Read the notebook's cells again, then decide anew. Nothing was changed.",
-    DocumentUnwritable: 'Tell the user. Your code can run without a cell: placement "none".',
-    FolderUnknown: "Read and write files with code, or open a session with a kernel of your own.",
-    FileNotOwned: "read_file tells its etag: pass that to replace it, or take another name. "
+    errors.KernelNotOwned: "Nothing was done. The variables are still there.",
+    errors.CellBusy: "get_execution waits for it; then call again. Nothing was changed.",
+    errors.DocumentChanged: "Read the cells again, then decide anew. Nothing was changed.",
+    errors.DocumentUnwritable: 'Tell the user. Your code can run without a cell: placement "none".',
+    errors.FolderUnknown: "Use files with code, or open a session with a kernel of your own.",
+    errors.FileNotOwned: "read_file tells its etag: pass that to replace it, or take another name. "
     "Nothing was done.",
-    FileUnwritable: "Take another name or folder, or tell the user. Nothing was done.",
-    PreconditionFailed: "Read the file again, then decide anew. Nothing was done.",
-    PayloadTooLarge: "Ask for less at once: a part of it, by range or search.",
-    TooManyRequests: "Wait, or close a session that is not needed, then call again.",
-    TrialUnavailable: "Nothing was run. Send it again without trial=true if it may change things: "
-    "then the user may have to approve it.",
-    IsolationUnavailable: "Nothing was started. Tell the user what is missing; do not go on in a "
-    "kernel that is not isolated unless they say so.",
-    KernelUnavailable: "Call again in a while; if it stays so, tell the user.",
-    HistoryUnavailable: "Nothing was run. Call again in a while; if it stays so, tell the user.",
-    ServerStopping: "Nothing was run. The server is going down; tell the user.",
+    errors.FileUnwritable: "Take another name or folder, or tell the user. Nothing was done.",
+    errors.PreconditionFailed: "Read the file again, then decide anew. Nothing was done.",
+    errors.PayloadTooLarge: "Ask for less at once: a part of it, by range or search.",
+    errors.TooManyRequests: "Wait, or close a session that is not needed, then call again.",
+    errors.TrialUnavailable: "Nothing was run. Send it without trial=true if it may change things.",
+    errors.IsolationUnavailable: "Nothing was started. Tell the user what is missing; do not go "
+    "on in a kernel that is not isolated unless they say so.",
+    errors.KernelUnavailable: "Call again in a while; if it stays so, tell the user.",
+    errors.HistoryUnavailable: "Nothing was run. Call again in a while, else tell the user.",
+    errors.ServerStopping: "Nothing was run. The server is going down; tell the user.",
 }
 """The advice to the model for each error class. Other classes inherit their base's advice."""
 

@@ -22,7 +22,11 @@ class ListArguments(Request, frozen=True, kw_only=True):
     match: Annotated[Match, Meta(description="Only names with this text.")] = ""
 
 
-async def _variables(call: Call, asked: ListArguments) -> Answered:
+async def list_variables(call: Call, asked: ListArguments) -> Answered:
+    """List the variables of a session's kernel with type, shape, columns and preview.
+
+    Also while it runs code.
+    """
     await call.reach_session("look", asked.session_id)
     found = await call.managers.inspection.variables(
         asked.session_id, VariablesQuery(match=asked.match)
@@ -56,21 +60,16 @@ def _answer(lines: list[str], more: int) -> Answered:
 
 
 VARIABLES: Final = Tool(
-    name="list_variables",
+    run=list_variables,
     title="List variables",
-    description=(
-        "List the variables of a session's kernel with type, shape, columns and preview, also "
-        "while it runs code."
-    ),
     scopes=LOOKS,
-    input=ListArguments,
     hints=READS,
     examples=({"session_id": "s_01…"}, {"session_id": "s_01…", "match": "df"}),
-    run=_variables,
 )
 
 
-async def _packages(call: Call, asked: ListArguments) -> Answered:
+async def list_packages(call: Call, asked: ListArguments) -> Answered:
+    """List the packages that a session's kernel can import."""
     await call.reach_session("look", asked.session_id)
     packages = await call.managers.inspection.packages(
         asked.session_id, PackagesQuery(match=asked.match)
@@ -87,14 +86,11 @@ def _package_line(package: Package) -> str:
 
 
 PACKAGES: Final = Tool(
-    name="list_packages",
+    run=list_packages,
     title="List packages",
-    description="List the packages that a session's kernel can import.",
     scopes=LOOKS,
-    input=ListArguments,
     hints=READS,
     examples=({"session_id": "s_01…", "match": "pandas"},),
-    run=_packages,
 )
 
 TOOLS: Final = (VARIABLES, PACKAGES)

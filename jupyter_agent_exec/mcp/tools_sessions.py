@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+from mcp_types import ToolAnnotations
 from msgspec import Meta
 
 from ..errors import InvalidRequest
@@ -31,7 +32,7 @@ from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
 from .results import cut, execution_answer, fitting, next_code
-from .tool import READS, Answered, Hints, Tool
+from .tool import READS, Answered, Tool
 
 NAME_CHARACTERS: Final = 200
 """Maximum characters of an agent's name."""
@@ -138,7 +139,7 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     ] = None
 
 
-async def open_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
+async def begin_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
     """Open a session; return it, and whether it is new."""
     await call.authorize("look")
     if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
@@ -163,10 +164,14 @@ async def _restore(call: Call, session_id: SessionId) -> Answered:
     return _answer(session, lines)
 
 
-async def _open(call: Call, asked: OpenArguments) -> Answered:
+async def open_session(call: Call, asked: OpenArguments) -> Answered:
+    """Open a session: a kernel that keeps its variables.
+
+    Pass its `session_id` to the other tools. `execute` with a `target` does it too.
+    """
     if asked.restore is not None:
         return await _restore(call, asked.restore)
-    session, is_new = await open_session(call, asked)
+    session, is_new = await begin_session(call, asked)
     return _answer(session, list(about_session(session)), is_new=is_new)
 
 
@@ -177,23 +182,17 @@ def _client_name(call: Call) -> str:
 
 
 OPEN: Final = Tool(
-    name="open_session",
+    run=open_session,
     title="Open a session",
-    description=(
-        "Open a session: a kernel that keeps its variables. Pass its `session_id` to the other "
-        "tools. `execute` with a `target` does it too."
-    ),
     scopes=LOOKS,
-    input=OpenArguments,
     alternatives=tuple(
         ("restore", name) for name in OpenArguments.__struct_fields__ if name != "restore"
     ),
-    hints=Hints(read_only=False, destructive=False, idempotent=False, open_world=False),
+    hints=ToolAnnotations(destructive_hint=False, open_world_hint=False),
     examples=(
         {"agent": "analyst", "title": "Sales by region", "client_id": "sales-1"},
         {"target": {"kind": "notebook", "path": "work/sales.ipynb"}},
     ),
-    run=_open,
 )
 
 
@@ -217,7 +216,8 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
     """Names of the kernels that can be started."""
 
 
-async def _list(call: Call, asked: ListArguments) -> Answered:
+async def list_sessions(call: Call, asked: ListArguments) -> Answered:
+    """List your sessions, and the kernels that can be started."""
     await call.authorize("history:read")
     query = SessionsQuery(status=None if asked.status == "all" else asked.status, after=asked.after)
     found = await call.managers.sessions.history.sessions(
@@ -245,14 +245,11 @@ async def _list(call: Call, asked: ListArguments) -> Answered:
 
 
 LIST: Final = Tool(
-    name="list_sessions",
+    run=list_sessions,
     title="List sessions",
-    description=("List your sessions, and the kernels that can be started."),
     scopes=("history:read",),
-    input=ListArguments,
     hints=READS,
     examples=({}, {"status": "closed"}),
-    run=_list,
 )
 
 
@@ -267,7 +264,11 @@ class StopArguments(Request, frozen=True, kw_only=True):
     restart: Annotated[bool, Meta(description="Give the session a fresh kernel instead.")] = False
 
 
-async def _stop(call: Call, asked: StopArguments) -> Answered:
+async def stop(call: Call, asked: StopArguments) -> Answered:
+    """Cancel or interrupt an execution; variables stay.
+
+    Or close a session when its work is done; variables are lost, but not in the user's kernel.
+    """
     manager = call.managers.sessions
     if asked.execution_id is None and asked.session_id is None:
         raise InvalidRequest(
@@ -288,22 +289,16 @@ async def _stop(call: Call, asked: StopArguments) -> Answered:
 
 
 STOP: Final = Tool(
-    name="stop",
+    run=stop,
     title="Stop",
-    description=(
-        "Cancel or interrupt an execution; variables stay. Or close a session when its work is "
-        "done; variables are lost, but not in the user's kernel."
-    ),
     scopes=LOOKS,
-    input=StopArguments,
     alternatives=(("execution_id", "session_id"), ("execution_id", "restart")),
-    hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
+    hints=ToolAnnotations(idempotent_hint=True, open_world_hint=False),
     examples=(
         {"execution_id": "x_01…"},
         {"session_id": "s_01…"},
         {"session_id": "s_01…", "restart": True},
     ),
-    run=_stop,
 )
 
 
@@ -320,7 +315,8 @@ class ExportArguments(Request, frozen=True, kw_only=True):
     ] = None
 
 
-async def _export(call: Call, asked: ExportArguments) -> Answered:
+async def export_notebook(call: Call, asked: ExportArguments) -> Answered:
+    """Export all that a session ran as a notebook."""
     await call.reach_session("history:read", asked.session_id)
     history = call.managers.sessions.history
     session = await history.session(asked.session_id)
@@ -340,14 +336,11 @@ async def _export(call: Call, asked: ExportArguments) -> Answered:
 
 
 EXPORT: Final = Tool(
-    name="export_notebook",
+    run=export_notebook,
     title="Export as a notebook",
-    description="Export all that a session ran as a notebook.",
     scopes=("history:read",),
-    input=ExportArguments,
-    hints=Hints(read_only=False, destructive=True, idempotent=True, open_world=False),
+    hints=ToolAnnotations(idempotent_hint=True, open_world_hint=False),
     examples=({"session_id": "s_01…", "path": "work.ipynb"},),
-    run=_export,
 )
 
 TOOLS: Final = (OPEN, LIST, STOP, EXPORT)

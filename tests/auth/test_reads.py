@@ -44,7 +44,7 @@ def calls(things: dict[str, str], *, only_reads: bool) -> Iterator[tuple[str, di
         "target": notebook_target(QUIET),
     }
     for tool in TOOLS:
-        if only_reads and not tool.hints.read_only:
+        if only_reads and not tool.hints.read_only_hint:
             continue
         for example in tool.examples:
             said = {name: found.get(name, value) for name, value in example.items()}

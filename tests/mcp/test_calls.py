@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -104,16 +103,8 @@ class Gate:
             raise self.ended
 
 
-def tool(run: Callable[[Call, Any], Any]) -> Tool[Nothing]:
-    return Tool(
-        name="try",
-        title="Try",
-        description="For tests.",
-        scopes=("exec:scratch",),
-        input=Nothing,
-        hints=READS,
-        run=run,
-    )
+def tool(run: Callable[[Call, Any], Any]) -> Tool[Any]:
+    return Tool(run=run, title="Try", scopes=("exec:scratch",), hints=READS)
 
 
 def made(gate: Gate, client: Client | None = None) -> Call:
@@ -169,7 +160,7 @@ async def test_an_error_of_ours_says_what_to_do_and_is_noted() -> None:
         "detail": {"session_id": "s_1"},
         "next": "list_sessions lists yours; open_session opens one.",
     }
-    assert gate.denials == [("session_not_found", "tools/call", "try")]
+    assert gate.denials == [("session_not_found", "tools/call", "run")]
 
 
 async def test_an_answer_that_is_too_large_is_refused_rather_than_sent() -> None:
@@ -302,7 +293,11 @@ def test_a_schema_is_short_and_describes_objects_in_words() -> None:
 
 def test_json_in_a_text_is_read_where_a_text_is_not_accepted() -> None:
     given = {"id": "5", "count": "5", "target": '{"kind": "scratch"}', "edits": "[]"}
-    wanted: Any = replace(tool(lambda call, asked: None), input=Many)
+
+    async def run(call: Call, asked: Many) -> Answered:
+        raise AssertionError
+
+    wanted = tool(run)
     assert arguments(wanted, given) == Many(id="5", count=5)
     for name, value in (("count", "five"), ("edits", '"[]"')):
         with pytest.raises(InvalidRequest) as refused:
