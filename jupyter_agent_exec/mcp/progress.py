@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..executions.execution import LiveExecution
-from ..models import OutputChange, WaitingFor
+from ..models import OutputChange
 from ..records import ExecutionRecord
 from ..tasks import first_of
 from ..text.counts import counted
 from ..text.terminal import clean
 from ..types import ExecutionId
 from .call import Call
+from .results import waits
 
 QUIET: Final = 0.5
 """Seconds in which most executions end. No notification is sent before, so that the endpoint can
@@ -113,7 +114,7 @@ class DeliveredOutput:
         """Return the execution's progress in one line."""
         waiting_for = execution.waiting_for
         if waiting_for is not None:
-            return f"Waits {_for_whom(waiting_for)}; {seconds:.0f} s."
+            return f"Waits{waits(waiting_for)}; {seconds:.0f} s."
         lines = f", {counted(self.lines, 'line')} of output" if self.lines else ""
         return f"Runs; {seconds:.0f} s{lines}."
 
@@ -137,13 +138,3 @@ def _texts(changes: Iterable[OutputChange]) -> Iterable[str]:
             yield change.append
         elif isinstance(change.output, dict) and change.output.get("output_type") == "stream":
             yield change.output["text"]
-
-
-def _for_whom(waiting_for: WaitingFor) -> str:
-    return {
-        "agent": "behind another agent's code",
-        "person": "behind a person's code",
-        "kernel": "for the kernel",
-        "approval": "for a person's approval in JupyterLab",
-        "pause": "because a person has paused all agents",
-    }[waiting_for.who]

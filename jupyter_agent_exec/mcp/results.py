@@ -284,7 +284,7 @@ def _next_steps(record: ExecutionRecord, is_own: IsOwn, lab_url: str | None) -> 
         where = "JupyterLab" if lab_url is None else f"JupyterLab, at {lab_url}"
         return [f"The user has to approve it in {where}; tell them. Do not send it again. {wait}"]
     if record.status == "queued":
-        behind = _behind(record.waiting_for, is_own)
+        behind = waits(record.waiting_for, is_own)
         return [f"It waits{behind}; do not send it again. {wait}"]
     if record.status == "awaiting_input":
         answer = f'give_input(execution_id="{record.id}", value=…) answers'
@@ -362,7 +362,8 @@ def _installs(source: str) -> list[str]:
     ]
 
 
-def _behind(waiting_for: WaitingFor | None, is_own: IsOwn) -> str:
+def waits(waiting_for: WaitingFor | None, is_own: IsOwn = lambda _: False) -> str:
+    """Return what something waits for, with a space before it; empty if that is not known."""
     if waiting_for is None:
         return ""
     id = waiting_for.execution_id

@@ -236,7 +236,7 @@ def _refusal(exchange: Exchange) -> dict[str, Any] | None:
     except InvalidRequest as error:
         result = refusal(Failure.of(error)).model_dump(by_alias=True, exclude_none=True)
         return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None  # no message, or none with arguments
     return None
 

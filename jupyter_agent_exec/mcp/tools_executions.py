@@ -32,7 +32,6 @@ from ..models import (
     derive,
 )
 from ..records import ExecutionRecord
-from ..sessions.answers import edit_notes
 from ..text.counts import counted
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
 from . import budget
@@ -181,10 +180,7 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
                 await call.managers.sessions.execution(each.id) for each in records[index:]
             ]
             break
-    live = call.managers.sessions.open_session(session_id)
-    decided = [] if live is None else live.take_decided_edits()
-    if live is not None:
-        records[-1] = replace(records[-1], next_approval=live.gate.next_approval)
+    records[-1] = call.managers.sessions.with_news(records[-1])
     limit = max(budget.TEXT // len(records), 1_000)
     texts: list[str] = []
     shown: list[Picture] = []
@@ -195,8 +191,7 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
         shown += answered.images
     if sum(map(len, texts)) > budget.STEPS_TEXT:
         texts = [text.rpartition("\n")[2] for text in texts]
-    notes = [f"[{note}]" for note in edit_notes(decided)]
-    return Answered(text="\n".join([*notes, *texts]), images=shown)
+    return Answered(text="\n".join(texts), images=shown)
 
 
 def _with_defaults(step: Step, asked: ExecuteArguments) -> Step:
