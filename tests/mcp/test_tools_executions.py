@@ -41,7 +41,7 @@ async def test_code_that_runs_is_told_as_text_first(bench: Bench) -> None:
     told = result.structured_content
     assert told["text"] == "seen\n2"
     assert (told["status"], told["seq"]) == ("ok", 1)
-    assert set(told) == {"execution_id", "seq", "status", "text", "next_approval"}  # no null
+    assert set(told) == {"execution_id", "seq", "status", "text", "next_approval", "duration"}
     (text,) = result.content
     assert isinstance(text, TextContent)
     assert text.text.startswith(f"seen\n2\n[execution {told['execution_id']} (#1): ok, ")
