@@ -329,13 +329,7 @@ async def search_executions(call: Call, asked: SearchArguments) -> Answered:
     await call.authorize("history:read")
     if asked.session_id is not None:
         await call.reach_session("history:read", asked.session_id)
-    query = SearchQuery(
-        q=asked.query,
-        session_id=asked.session_id,
-        status=asked.status,
-        after=asked.after,
-        limit=MATCHES,
-    )
+    query = derive(SearchQuery, asked, q=asked.query, limit=MATCHES)
     try:
         found = await call.managers.sessions.history.search(
             query, only=call.managers.access.only(call.caller)
