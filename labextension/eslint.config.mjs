@@ -18,8 +18,8 @@ const layers = [
   'approvals',
   'proposals',
   'badges',
-  'rerun',
   'notebooks',
+  'session',
   'panel',
   'index'
 ];

@@ -58,6 +58,7 @@ export namespace CommandIDs {
   export const reviewAll = 'agent-exec:review-all';
   export const goToCell = 'agent-exec:go-to-cell';
   export const goToProposal = 'agent-exec:go-to-proposal';
+  export const openSession = 'agent-exec:open-session';
   export const openPanel = 'agent-exec:open-panel';
   export const refresh = 'agent-exec:refresh';
   export const interrupt = 'agent-exec:interrupt';

@@ -49,6 +49,29 @@ export class Panel {
     await menu.getByText(item, { exact: true }).click();
   }
 
+  /** The document of a session that is in front. */
+  get document(): Locator {
+    return this._page.locator(
+      '.jp-NotebookPanel:visible:has(.jp-AgentExecSessionNotebook)'
+    );
+  }
+
+  get documentCells(): Locator {
+    return this.document.locator('.jp-Cell');
+  }
+
+  /** The cell with a number, as counted by the session. */
+  documentCell(seq: number): Locator {
+    return this.documentCells.nth(seq - 1);
+  }
+
+  /** Open the document of a session in the list. */
+  async openDocument(title: string): Promise<void> {
+    await this.session(title).click();
+    await this.button('Open Agent Session').first().click();
+    await this.document.waitFor();
+  }
+
   /** A button in the panel. */
   button(name: string | RegExp): Locator {
     return this.region.getByRole('button', { name });

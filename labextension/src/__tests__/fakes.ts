@@ -462,6 +462,14 @@ export class FakeServer implements IAgentExecApi {
     return this._missing(sessionId);
   }
 
+  notebookURL(sessionId: string): string {
+    return `notebook of ${sessionId}`;
+  }
+
+  blobURL(path: string): string {
+    return path;
+  }
+
   async getBlob(url: string): Promise<Blob> {
     this._asked(`blob ${url}`);
     return new Blob([url], { type: 'image/png' });

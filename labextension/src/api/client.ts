@@ -50,7 +50,8 @@ export type IAgentExecApi = Pick<AgentExecApi, keyof AgentExecApi>;
 /**
  * Talks to the server extension with the page's own credentials.
  *
- * Failures reject with an `ApiError`.
+ * Of what agents put out it gets inert copies only. Failures reject with an
+ * `ApiError`.
  */
 export class AgentExecApi {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
@@ -80,18 +81,13 @@ export class AgentExecApi {
     const { after, brief, limit } = range;
     const before =
       after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
-    const query = {
-      after,
-      before,
-      limit,
-      outputs: brief ? 'brief' : undefined
-    };
+    const outputs = brief ? 'brief' : undefined;
+    const query = { after, before, inert: true, limit, outputs };
     return this._request('GET', ['sessions', id, 'executions'], query);
   }
 
-  /** @param inert - Whether to answer with an inert copy of its outputs. */
-  getExecution(id: string, inert?: boolean): Promise<IExecution> {
-    return this._request('GET', ['executions', id], { inert });
+  getExecution(id: string): Promise<IExecution> {
+    return this._request('GET', ['executions', id], { inert: true });
   }
 
   getText(id: string, offset: number, limit: number): Promise<ITextRange> {
@@ -106,10 +102,20 @@ export class AgentExecApi {
     return response.blob();
   }
 
+  /** The address of a session's notebook, for the browser to download. */
+  notebookURL(sessionId: string): string {
+    return this._url(['sessions', sessionId, 'notebook']);
+  }
+
+  /** The address of what the server gave a path to, as an image's. */
+  blobURL(path: string): string {
+    return new URL(path, this._settings.baseUrl).href;
+  }
+
   /** Read what the server gave the address of, as an image's. */
   async getBlob(url: string, signal?: AbortSignal): Promise<Blob> {
     // The server's addresses are paths; it names each payload by its digest.
-    const { href } = new URL(url, this._settings.baseUrl);
+    const href = this.blobURL(url);
     const response = await this._send(href, { cache: 'default', signal });
     if (!response.ok) {
       throw await refusal(response);
@@ -249,7 +255,7 @@ export class AgentExecApi {
     const open = (lastEventId: string | null, aborted: AbortSignal) =>
       this._fetch(
         ['executions', id, 'stream'],
-        {},
+        { inert: true },
         {
           signal: aborted,
           headers: lastEventId ? { 'Last-Event-ID': lastEventId } : {}
@@ -318,17 +324,17 @@ export class AgentExecApi {
       }
     }
     const search = parameters.toString();
-    const url =
-      URLExt.join(
-        this._settings.baseUrl,
-        API_NAMESPACE,
-        ...path.map(encodeURIComponent)
-      ) + (search && `?${search}`);
+    const url = this._url(path) + (search && `?${search}`);
     if (this.#unlock === null || (init.method ?? 'GET') === 'GET') {
       return this._send(url, init);
     }
     const headers = { ...init.headers, [UNLOCK_HEADER]: this.#unlock };
     return this._send(url, { ...init, headers });
+  }
+
+  private _url(path: readonly string[]): string {
+    const names = path.map(encodeURIComponent);
+    return URLExt.join(this._settings.baseUrl, API_NAMESPACE, ...names);
   }
 
   private async _send(url: string, init: RequestInit): Promise<Response> {

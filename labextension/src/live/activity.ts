@@ -87,7 +87,23 @@ export class ActivityModel extends Listening {
   override dispose(): void {
     this._poll.dispose();
     this._selected?.dispose();
+    this._open.forEach(each => each.dispose());
     super.dispose();
+  }
+
+  /** The model of a session that a document shows, until it is closed. */
+  open(id: string): SessionModel {
+    const known = this._open.get(id);
+    const session = this._sessions.find(each => each.id === id) ?? null;
+    const model = known ?? new SessionModel(id, this.api, session);
+    this._open.set(id, model);
+    return model;
+  }
+
+  /** The document that showed a session is closed. */
+  close(id: string): void {
+    this._open.get(id)?.dispose();
+    this._open.delete(id);
   }
 
   /** Choose a session; `null` chooses none. */
@@ -116,6 +132,7 @@ export class ActivityModel extends Listening {
   async refresh(): Promise<void> {
     this._refreshed.emit();
     this._selected?.requestSync(true);
+    this._open.forEach(each => each.requestSync(true));
     await this.read();
   }
 
@@ -154,6 +171,15 @@ export class ActivityModel extends Listening {
 
   protected onEvent(event: IActivityEvent, complete: boolean): void {
     this._heard = true;
+    this._open.forEach(each => {
+      if (!complete) {
+        each.requestSync(true);
+      }
+      if (each.id === event.session_id) {
+        each.onEvent(event);
+        this.request();
+      }
+    });
     if (!this._isActive) {
       return;
     }
@@ -184,7 +210,8 @@ export class ActivityModel extends Listening {
       this.recheck(isBusy && this._isActive, () => this._poll.refresh());
       this.emitChanged();
       await this._chooseFirst();
-      await this._updateSelected();
+      const shown = [this._selected ?? [], ...this._open.values()].flat();
+      await Promise.all(shown.map(each => this._update(each)));
     } catch (error) {
       if (!this._isPast(round)) {
         this._state = { phase: 'error', error };
@@ -223,11 +250,7 @@ export class ActivityModel extends Listening {
     }
   }
 
-  private async _updateSelected(): Promise<void> {
-    const selected = this._selected;
-    if (!selected) {
-      return;
-    }
+  private async _update(selected: SessionModel): Promise<void> {
     const listed = this._sessions.find(({ id }) => id === selected.id);
     if (listed) {
       selected.setSession(listed);
@@ -250,6 +273,7 @@ export class ActivityModel extends Listening {
   private _heard = false;
   private _isActive = false;
   private _nextAfter: string | null = null;
+  private readonly _open = new Map<string, SessionModel>();
   /** Counts what makes an answer that is under way too old. */
   private _round = 0;
   private _selected: SessionModel | null = null;

@@ -153,6 +153,12 @@ export class SessionModel extends Observable {
     }
   }
 
+  /** Read all executions that are not known yet. */
+  async readAll(): Promise<void> {
+    await this._readOn(this._hasEarlier ? 0 : this.last);
+    this._hasEarlier = false;
+  }
+
   /** Read a page of the executions before those known. */
   async readEarlier(): Promise<void> {
     const before = this._executions[0]?.execution.seq;

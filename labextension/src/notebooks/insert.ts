@@ -139,7 +139,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     const report = reporter(trans);
     // With inert outputs, as they would enter a notebook.
     const read = (ids: readonly string[]) =>
-      Promise.all(ids.map(id => api.getExecution(id, true)));
+      Promise.all(ids.map(id => api.getExecution(id)));
     const insert = async (args: Args): Promise<NotebookPanel | null> => {
       const panel = notebooks.currentWidget;
       if (!panel) {

@@ -23,6 +23,7 @@ import { menuOpener } from '../ui/menu';
 import { NotebookApprovals } from '../approvals/notebookapprovals';
 import { AgentStatus, ITEM } from '../atwork/toolbar';
 import { reporter, takes } from '../ui/commands';
+import { sessionIn } from '../ui/sessionpaths';
 
 /** Show what needs approval where it would run, and add the command that leads there. */
 function showInNotebooks(
@@ -33,6 +34,9 @@ function showInNotebooks(
   const { trans } = options;
   const shown = new Map<NotebookPanel, NotebookApprovals>();
   const show = (panel: NotebookPanel) => {
+    if (sessionIn(panel.context.path) !== null) {
+      return;
+    }
     shown.set(panel, new NotebookApprovals(panel, options));
     panel.disposed.connect(() => {
       shown.get(panel)?.dispose();
@@ -93,6 +97,9 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     };
     addAcceptOutputs(commands, model.api, options.trans);
     const show = (panel: NotebookPanel) => {
+      if (sessionIn(panel.context.path) !== null) {
+        return; // it shows itself what is known of it
+      }
       const badges = new NotebookBadges(panel.content, options);
       panel.disposed.connect(() => badges.dispose());
       if (!editors) {

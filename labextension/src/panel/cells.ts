@@ -10,8 +10,8 @@ import { element, linkButton } from '../ui/elements';
 import { createGrant } from '../access/grant';
 import { cellName, closedText } from '../ui/wording';
 import { Details } from '../ui/details';
-import { createEdits } from './edits';
-import { createFacts } from './facts';
+import { createEdits } from '../session/edits';
+import { createFacts } from '../session/facts';
 import { ImageStrip } from './images';
 import { SessionNotebook } from './notebook';
 

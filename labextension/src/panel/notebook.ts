@@ -25,13 +25,14 @@ import type {
 import type { ApprovalView } from '../approvals/approval';
 import { NotebookBadges } from '../badges/badges';
 import type { Clock } from '../ui/clock';
-import { programsOf } from './programs';
+import { untrusted } from '../ui/untrusted';
 import { nameImages } from '../ui/imagenames';
 import type { OpenMenu } from '../ui/menu';
 import { cellName } from '../ui/wording';
-import { CellActions } from './cellactions';
-import { addDetails } from './celldetails';
-import { leftOutOutput, withLeftOut } from './leftout';
+import { CellActions } from '../session/cellactions';
+import { addDetails } from '../session/celldetails';
+import { outputsOf, recordOf } from '../session/cells';
+import { addLeftOut } from '../session/leftout';
 
 /** Milliseconds between two drawings of outputs that grow. */
 const REST = 100;
@@ -51,11 +52,13 @@ const NEAR_END = 8;
  */
 export class SessionNotebook extends StaticNotebook {
   constructor(private readonly _options: SessionNotebook.IOptions) {
+    const rendermime = untrusted(_options.rendermime);
+    addLeftOut(rendermime, {
+      ..._options,
+      find: id => _options.session.find(id)
+    });
     super({
-      rendermime: withLeftOut(_options.rendermime, {
-        ..._options,
-        find: id => _options.session.find(id)
-      }),
+      rendermime,
       contentFactory: new StaticNotebook.ContentFactory({
         editorFactory: _options.editors.factoryService.newInlineEditor
       }),
@@ -207,7 +210,7 @@ export class SessionNotebook extends StaticNotebook {
 
   private _createCell(model: IExecutionModel): nbformat.ICodeCell {
     const { id, execution_count, source } = model.execution;
-    const outputs = this._outputsOf(model);
+    const outputs = outputsOf(model);
     this._shown.set(model, outputs);
     model.changed.connect(this._onExecutionChanged, this);
     return {
@@ -215,7 +218,7 @@ export class SessionNotebook extends StaticNotebook {
       id,
       source,
       metadata: {
-        [METADATA_KEY]: recordOf(model),
+        [METADATA_KEY]: recordOf(model.execution),
         deletable: false,
         editable: false
       },
@@ -243,7 +246,7 @@ export class SessionNotebook extends StaticNotebook {
   private _showStatus(model: IExecutionModel): void {
     const { execution } = model;
     const cell = this._cellOf(model);
-    const record = recordOf(model);
+    const record = recordOf(execution);
     const shown = cell.getMetadata(METADATA_KEY) as PartialJSONObject;
     if (!JSONExt.deepEqual(shown, record)) {
       cell.setMetadata(METADATA_KEY, record);
@@ -279,7 +282,7 @@ export class SessionNotebook extends StaticNotebook {
     for (const model of changed) {
       const cell = this._cellOf(model);
       const before = this._shown.get(model) ?? [];
-      const outputs = this._outputsOf(model);
+      const outputs = outputsOf(model);
       this._shown.set(model, outputs);
       CellOutputs.of(cell).follow(before, outputs);
       if (model.opened.size > 0) {
@@ -287,32 +290,6 @@ export class SessionNotebook extends StaticNotebook {
         (widget as CodeCell).outputsScrolled = true;
       }
     }
-  }
-
-  /** The outputs, with others in place of those that were left out. */
-  private _outputsOf({
-    execution,
-    opened,
-    outputs
-  }: IExecutionModel): readonly nbformat.IOutput[] {
-    const closed = new Set(execution.left_out.map(({ index }) => index));
-    opened.forEach(index => closed.delete(index));
-    return outputs.map((output, index) => {
-      if (!closed.has(index) || this._says(output)) {
-        return output;
-      }
-      const known = this._placeholders.get(output);
-      const placeholder = known ?? leftOutOutput(execution.id, index);
-      this._placeholders.set(output, placeholder);
-      return placeholder;
-    });
-  }
-
-  /** Whether something is there to show, though an image was left out. */
-  private _says({ data }: nbformat.IOutput): boolean {
-    const bundle = (data ?? {}) as nbformat.IMimeBundle;
-    const preferred = this.rendermime.preferredMimeType(bundle, 'ensure');
-    return preferred !== undefined && preferred !== 'text/plain';
   }
 
   /** Look whether somebody scrolled away from the end, or back to it. */
@@ -418,10 +395,6 @@ export class SessionNotebook extends StaticNotebook {
   private readonly _drawing: Coalescer;
   private _isAtEnd = true;
   private readonly _naming: MutationObserver;
-  private readonly _placeholders = new WeakMap<
-    nbformat.IOutput,
-    nbformat.IOutput
-  >();
   private readonly _resizing: ResizeObserver;
   /** The executions that have cells, and their outputs as they are shown. */
   private readonly _shown = new Map<
@@ -432,28 +405,6 @@ export class SessionNotebook extends StaticNotebook {
   private _usedAt = -Infinity;
   // It uses what this has, too.
   private readonly _view = new SteadyView(this as unknown as Notebook);
-}
-
-/** What the badge reads of an execution. */
-function recordOf({ execution, outputs }: IExecutionModel): PartialJSONObject {
-  const held = programsOf(outputs, execution.left_out);
-  const { agent, claim, id, reason, seq, session_id, status } = execution;
-  const { accepted_at, finished_at, started_at, username } = execution;
-  return {
-    execution_id: id,
-    session_id,
-    seq,
-    agent: { ...agent },
-    username,
-    claim: claim && { purpose: claim.purpose },
-    status,
-    reason,
-    accepted_at,
-    started_at,
-    finished_at,
-    outputs: held.length > 0 ? 'held' : 'inert',
-    held
-  };
 }
 
 /** The options of a session's notebook. */

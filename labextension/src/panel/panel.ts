@@ -62,6 +62,7 @@ export class ActivityPanel extends SidePanel {
     this._addSection(this._sessions, [CommandIDs.refresh]);
     const toolbar = this._addSection(new CellsSection(_options), [
       // Tab stops at the first, or not at all if that is disabled.
+      CommandIDs.openSession,
       CommandIDs.openNotebook,
       CommandIDs.interrupt
     ]);

@@ -2,7 +2,7 @@
 import { DisposableDelegate } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 import { ApiError } from '../api/errors';
-import { titleInName } from '../notebooks/notebookname';
+import { titleInName } from '../ui/sessionpaths';
 import type { IAgentExecApi, IRecordedImage } from '../tokens';
 
 /** Images whose address may stand for a document of this page's own origin. */

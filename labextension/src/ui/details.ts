@@ -21,7 +21,7 @@ export class Details extends Widget {
       this._shown = shown;
       if (this.node.contains(document.activeElement)) {
         // What had the keyboard may be gone.
-        this.node.closest<HTMLElement>('[role="article"]')?.focus();
+        this.node.closest<HTMLElement>('.jp-Cell')?.focus();
       }
       this.node.replaceChildren(...nodes);
       this.setHidden(nodes.length === 0);

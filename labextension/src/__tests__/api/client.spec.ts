@@ -108,9 +108,9 @@ describe('AgentExecApi', () => {
     await api.listExecutions('s_1', { before: 7, limit: 20 });
     await api.listExecutions('s_1', { after: 0, limit: 20 });
     expect(asked.map(({ url }) => url)).toEqual([
-      'sessions/s_1/executions?before=2147483647&limit=20',
-      'sessions/s_1/executions?before=7&limit=20',
-      'sessions/s_1/executions?after=0&limit=20'
+      'sessions/s_1/executions?before=2147483647&inert=true&limit=20',
+      'sessions/s_1/executions?before=7&inert=true&limit=20',
+      'sessions/s_1/executions?after=0&inert=true&limit=20'
     ]);
   });
 
@@ -173,7 +173,7 @@ describe('AgentExecApi', () => {
   it('puts ids safely into addresses', async () => {
     const { api, asked } = server();
     await api.getExecution('a/../b?c');
-    expect(asked[0].url).toBe('executions/a%2F..%2Fb%3Fc');
+    expect(asked[0].url).toBe('executions/a%2F..%2Fb%3Fc?inert=true');
   });
 
   it('asks for a session, its notebook and a range of text', async () => {
@@ -227,7 +227,7 @@ describe('AgentExecApi', () => {
     };
     await expect(follow()).rejects.toMatchObject({ code: 'gone' });
     expect(asked[0]).toMatchObject({
-      url: 'executions/x_1/stream',
+      url: 'executions/x_1/stream?inert=true',
       lastEventId: null
     });
   });

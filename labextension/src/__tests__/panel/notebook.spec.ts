@@ -18,8 +18,6 @@ import type { IExecution } from '../../tokens';
 import { Clock } from '../../ui/clock';
 import { execution, FakeServer, session, settle, stdout } from '../fakes';
 
-const PLOTLY = 'application/vnd.plotly.v1+json';
-
 /** The notebook of a session with these executions. */
 async function open(executions: IExecution[]) {
   const server = new FakeServer();
@@ -122,7 +120,6 @@ describe('SessionNotebook', () => {
       execution({ status: 'queued', execution_count: null })
     ]);
     expect(cells()[0].getMetadata('agent_exec')).toMatchObject({
-      execution_id: 'x_1',
       status: 'queued'
     });
     server.put(execution({ status: 'error', source: '2', execution_count: 7 }));
@@ -178,17 +175,6 @@ describe('SessionNotebook', () => {
     await settle();
     expect(cells()[0].outputs.get(0).data).toEqual({
       'application/vnd.jupyter.stdout': 'largeafter'
-    });
-  });
-
-  it('says which outputs are programs, which it does not run', async () => {
-    const output = { output_type: 'display_data', metadata: {}, data: {} };
-    const { cells } = await open([
-      execution({ cell: { outputs: [{ ...output, data: { [PLOTLY]: {} } }] } })
-    ]);
-    expect(cells()[0].getMetadata('agent_exec')).toMatchObject({
-      outputs: 'held',
-      held: [PLOTLY]
     });
   });
 

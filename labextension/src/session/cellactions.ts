@@ -9,13 +9,13 @@ import { element, labelledButton } from '../ui/elements';
 import { menuButton } from '../ui/menu';
 import type { MenuItem } from '../ui/menu';
 import { reviewItems } from '../review/reviewwording';
-import type { SessionNotebook } from './notebook';
+import type { ICellOptions } from './celloptions';
 
 /** A button that stops the agent while it runs this, and a menu. */
 export class CellActions extends Widget implements IBadgeActions {
   constructor(
     private readonly _model: IExecutionModel,
-    private readonly _options: SessionNotebook.IOptions
+    private readonly _options: ICellOptions
   ) {
     super();
     this.addClass('jp-AgentExecBadge-actions');
@@ -44,7 +44,7 @@ export class CellActions extends Widget implements IBadgeActions {
     const runs = isRunning(this._model.execution.status);
     if (!runs && this._stop === document.activeElement) {
       // The keyboard stays at the cell.
-      this.node.closest<HTMLElement>('[role="article"]')?.focus();
+      this.node.closest<HTMLElement>('.jp-Cell')?.focus();
     }
     this._stop.hidden = !runs;
   }

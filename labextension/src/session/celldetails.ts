@@ -14,9 +14,9 @@ import { SourceEditor } from '../ui/sourceeditor';
 import { commentText } from '../review/reviewwording';
 import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
 import { InputView } from './inputview';
-import type { SessionNotebook } from './notebook';
+import type { ICellOptions } from './celloptions';
 
-type Options = SessionNotebook.IOptions;
+type Options = ICellOptions;
 
 /** Add to a cell, once it is drawn, what is above its input and below its outputs. */
 export function addDetails(

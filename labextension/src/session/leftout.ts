@@ -3,9 +3,7 @@ import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
-import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
-import { showNear } from './pictures';
 import type {
   IAgentExecApi,
   IExecutionModel,
@@ -13,14 +11,10 @@ import type {
   ILeftOut
 } from '../tokens';
 import { element, linkButton } from '../ui/elements';
-import { untrusted } from '../ui/untrusted';
-import { errorText, kindText, sizeText } from '../ui/wording';
+import { kindText, sizeText } from '../ui/wording';
 
 /** A type that no agent can know, so that none can put out what looks so. */
 const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;
-
-/** How far from sight an image is fetched. */
-const NEAR = '600px';
 
 /** What is needed to show what was left out. */
 export interface ILeftOutOptions {
@@ -42,17 +36,17 @@ interface IPlace {
 export function leftOutOutput(id: string, index: number): nbformat.IOutput {
   return {
     output_type: 'display_data',
-    data: { [LEFT_OUT]: { id, index } },
+    // Elsewhere, as in a copy, the text is shown.
+    data: { [LEFT_OUT]: { id, index }, 'text/plain': '…' },
     metadata: {}
   };
 }
 
-/** A registry for what agents put out that also renders what was left out. */
-export function withLeftOut(
-  rendermime: IRenderMimeRegistry,
+/** Have a registry render what was left out. */
+export function addLeftOut(
+  registry: IRenderMimeRegistry,
   options: ILeftOutOptions
-): IRenderMimeRegistry {
-  const registry = untrusted(rendermime);
+): void {
   registry.addFactory(
     {
       safe: true,
@@ -61,7 +55,6 @@ export function withLeftOut(
     },
     0
   );
-  return registry;
 }
 
 /** Shows an image that was left out, or a line with a button. */
@@ -71,15 +64,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     this.addClass('jp-AgentExecLeftOut');
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._shown?.dispose();
-      super.dispose();
-    }
-  }
-
   async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
-    this._shown?.dispose();
     const { id, index } = data[LEFT_OUT] as unknown as IPlace;
     const model = this._options.find(id);
     const left = model?.execution.left_out.find(each => each.index === index);
@@ -93,19 +78,17 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
 
   private _createImage(image: IImage, url: string): HTMLElement {
     const { api, trans } = this._options;
-    const node = document.createElement('img');
+    const node = element('img', '');
     node.alt = trans.__('Image output of the cell');
+    node.loading = 'lazy';
     if (image.width !== null && image.height !== null) {
       node.width = image.width;
       node.height = image.height;
     }
-    const options = { api, scrollMargin: NEAR };
-    this._shown = showNear(node, { ...image, url }, options, error => {
-      const text = errorText(error, trans);
-      this.node.replaceChildren(
-        element('div', 'jp-AgentExecLeftOut-line', text)
-      );
-    });
+    node.addEventListener('error', () =>
+      node.replaceWith(trans.__('Cannot be shown'))
+    );
+    node.src = api.blobURL(url);
     return node;
   }
 
@@ -117,7 +100,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     const button = linkButton(name, () => {
       button.textContent = trans.__('Loading…');
       // The button goes with what it stands for.
-      button.closest<HTMLElement>('[role="article"]')?.focus();
+      button.closest<HTMLElement>('.jp-Cell')?.focus();
       model.openOutput(left.index, api).catch(error => {
         button.textContent = name;
         onError(error);
@@ -127,6 +110,4 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
     line.append(button);
     return line;
   }
-
-  private _shown: IDisposable | null = null;
 }

@@ -1,0 +1,62 @@
+/** A session as a document: a notebook of JupyterLab's own that can only be read. */
+import { expect } from '@jupyterlab/galata';
+import { mergeTests } from '@playwright/test';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Page } from '@playwright/test';
+import { test as approvalTest, Question } from './approval';
+import { test as panelTest } from './panel';
+
+const test = mergeTests(approvalTest, panelTest);
+
+const PICTURE =
+  'import base64\nfrom IPython.display import Image\n' +
+  'Image(base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))';
+
+/** Whether the document in front has unsaved changes. */
+function isDirty(page: Page): Promise<boolean> {
+  return page.evaluate(() => {
+    const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+    return panel.context.model.dirty;
+  });
+}
+
+test('a session opens from the list as a notebook that follows the agent', async ({
+  page,
+  panel,
+  newAgent,
+  request,
+  baseURL
+}) => {
+  const agent = await newAgent('Sales: by region');
+  await agent.run('x = 1\nprint("hello")');
+  await agent.run(PICTURE);
+  await panel.open();
+  await panel.openDocument('Sales: by region');
+  await expect(
+    page.getByRole('main').getByRole('tab', { selected: true })
+  ).toHaveText('Sales by region.ipynb');
+  await expect(panel.documentCells).toHaveCount(2);
+  await expect(panel.documentCell(1)).toContainText('hello');
+  await expect(panel.documentCell(2).getByRole('img')).toBeVisible();
+  const { id } = await agent.begin(
+    'n = 0\nimport time\nwhile True:\n    n += 1\n    print("round", n, flush=True)\n    time.sleep(0.05)'
+  );
+  await expect(panel.documentCell(3)).toContainText(/Running/);
+  await expect(panel.documentCell(3)).toContainText(/round \d\d/);
+  await panel.document
+    .getByRole('button', { name: /^Stop .*analyst/ })
+    .first()
+    .click();
+  await expect(panel.documentCell(3)).toContainText('Interrupted');
+  await expect(panel.documentCell(3)).toContainText('KeyboardInterrupt');
+  await expect.poll(() => agent.status(id)).toBe('interrupted');
+  // Nothing is to be saved, and no kernel was started for it.
+  await expect.poll(() => isDirty(page)).toBe(false);
+  const sessions = await request.get(`${baseURL}/api/sessions`);
+  expect(await sessions.json()).toEqual([]);
+  await page.keyboard.press('Escape');
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('application:close')
+  );
+  await expect(panel.document).toHaveCount(0);
+});
