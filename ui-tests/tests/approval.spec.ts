@@ -291,7 +291,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
   await panel.open();
   await panel.session('edited').click();
   await expect(panel.cell(1).locator('.cm-content')).toHaveText('print(6 * 7)');
-  await panel.region.getByText('Show what was changed').click();
+  await panel.cell(1).getByText('Show what was changed').click();
   await expect(panel.cell(1).getByRole('deletion')).toHaveText([
     'print("theirs")',
     'x + 1'
@@ -358,7 +358,6 @@ test('an agent runs more without asking, until a person ends that', async ({
   await desk.open([codeCell('mine', 'x = 1')]);
   const agent = await newAsking('granted', desk.path);
   await panel.open();
-  await panel.session('granted').click();
   const first = await agent.ask('1');
   const question = Question.in(new Person(page).cell(0));
   await question.answer('Approve and let it run…');
@@ -366,13 +365,16 @@ test('an agent runs more without asking, until a person ends that', async ({
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');
-  const granted = panel.region.getByText('Runs code without asking until');
+  await panel.session('granted').click();
+  const granted = panel.document.getByText('Runs code without asking until');
   await expect(granted).toBeVisible();
+  await OpenNotebook.open(page, desk.path);
   await page.locator('.jp-AgentExecStatus-main').click();
   await page
     .locator('.jp-AgentExecMenu')
     .getByText(/ask again$/)
     .click();
+  await panel.show('granted');
   await expect(granted).toBeHidden();
   expect((await agent.ask('3')).status).toBe('awaiting_approval');
 });

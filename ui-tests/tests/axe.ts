@@ -15,7 +15,7 @@ const THEMES = [
 /** What this extension draws, wherever it is. */
 const OURS =
   ':is([class^="jp-AgentExec"], [class*=" jp-AgentExec"])' +
-  ':not(.jp-Cell, .lm-Menu)';
+  ':not(.jp-Cell, .jp-Notebook, .lm-Menu)';
 
 /** What agents put out is theirs, and JupyterLab draws code. */
 const NOT_OURS = ['.jp-OutputArea-output', '.jp-InputArea-editor'];

@@ -5,7 +5,7 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { APIRequestContext, Locator } from '@playwright/test';
 import { OpenNotebook as Notebook } from './notebook';
-import { menuOpened, started } from './panel';
+import { menuOpened, Panel, started } from './panel';
 
 const WINDOWING = ['contentVisibility', 'full', 'defer', 'none'];
 
@@ -457,16 +457,15 @@ it('a badge leads to its entry, and the entry to its cell', async ({
   await opened.badge(2).hover();
   await opened
     .badge(2)
-    .getByRole('button', { name: 'Show Agent Activity' })
+    .getByRole('button', { name: 'Open Agent Session' })
     .click();
-  const panel = page.getByRole('region', { name: 'Agent activity' });
-  const entry = panel.locator('[aria-posinset="2"]');
+  const session = new Panel(page);
+  const entry = session.cell(2);
   await expect(entry).toBeFocused();
   await expect(entry).toBeInViewport();
   await expect(entry).toContainText('print("step", 2)');
-  await entry.press('End');
-  const last = panel.locator('[aria-posinset="25"]');
-  await expect(last).toBeFocused();
+  const last = session.cell(25);
+  await last.scrollIntoViewIfNeeded();
   await expect(last).toContainText('Changed: steps: 24 → 25');
   await last.getByRole('button', { name: 'Go to the cell' }).click();
   await expect(opened.cell(25)).toBeInViewport();
@@ -564,9 +563,7 @@ it('several agents in a notebook are named in a menu', async ({
     page.getByRole('menuitem', { name: 'Show what “first” does' })
   ).toBeVisible();
   await page.getByRole('menuitem', { name: 'Show what “second” does' }).click();
-  const panel = page.getByRole('region', { name: 'Agent activity' });
-  await expect(panel.getByRole('option', { selected: true })).toContainText(
-    'second'
-  );
-  await expect(panel.getByRole('button', { name: path })).toBeVisible();
+  const { about } = new Panel(page);
+  await expect(about).toContainText('second');
+  await expect(about.getByRole('button', { name: path })).toBeVisible();
 });

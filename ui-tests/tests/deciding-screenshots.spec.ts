@@ -43,26 +43,16 @@ test('an agent asks', async ({
   const agent = await newAsking(title, path);
   await panel.open();
   await page.sidebar.setWidth(440, 'right');
-  await panel.session(title).click();
   await agent.ask(SOURCE);
   const question = Question.in(person.cell(1));
   await expect(question.node).toContainText('expires in');
   await expect(question.node).toContainText('March: 157');
   await expect.poll(() => question.lines()).toHaveLength(3);
   await expect(question.button('Approve')).toBeEnabled();
-  // What is shown in the notebook, the panel only leads to.
-  await expect(panel.cell(1)).toContainText('Go to the cell');
-  const line = panel.region.getByText(SOURCE.split('\n')[1]);
-  await expect(line.filter({ visible: true })).toHaveCount(0);
   await keepInThemes(page, 'approval');
 });
 
-test('a session is reviewed, and its images looked at', async ({
-  page,
-  panel,
-  server,
-  newAsking
-}) => {
+test('a session is reviewed', async ({ page, panel, server, newAsking }) => {
   await page.setViewportSize({ width: 760, height: 1000 });
   await server.setPolicy({ scratch: 'none' });
   const title = 'Three plots';
@@ -77,8 +67,6 @@ test('a session is reviewed, and its images looked at', async ({
   await panel.session(title).click();
   await panel.choose(1, 'Mark reviewed');
   await expect(panel.cell(1)).toContainText(/Reviewed by/);
-  const images = panel.region.getByRole('button', { name: /^Image of / });
-  await expect(images).toHaveCount(3);
-  await expect(images.nth(2).locator('img[src]')).toBeVisible();
+  await expect(panel.cell(2).getByRole('img').last()).toBeVisible();
   await keepInThemes(page, 'review');
 });

@@ -1,12 +1,8 @@
 /** A session as a document: a notebook of JupyterLab's own that can only be read. */
 import { expect } from '@jupyterlab/galata';
-import { mergeTests } from '@playwright/test';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Page } from '@playwright/test';
-import { test as approvalTest, Question } from './approval';
-import { test as panelTest } from './panel';
-
-const test = mergeTests(approvalTest, panelTest);
+import { INTERRUPT, test } from './panel';
 
 const PICTURE =
   'import base64\nfrom IPython.display import Image\n' +
@@ -31,25 +27,23 @@ test('a session opens from the list as a notebook that follows the agent', async
   await agent.run('x = 1\nprint("hello")');
   await agent.run(PICTURE);
   await panel.open();
-  await panel.openDocument('Sales: by region');
+  await panel.show('Sales: by region');
   await expect(
     page.getByRole('main').getByRole('tab', { selected: true })
   ).toHaveText('Sales by region.ipynb');
-  await expect(panel.documentCells).toHaveCount(2);
-  await expect(panel.documentCell(1)).toContainText('hello');
-  await expect(panel.documentCell(2).getByRole('img')).toBeVisible();
+  await expect(panel.cells).toHaveCount(2);
+  await expect(panel.cell(1)).toContainText('hello');
+  await expect(panel.cell(2).getByRole('img')).toBeVisible();
   const { id } = await agent.begin(
     'n = 0\nimport time\nwhile True:\n    n += 1\n    print("round", n, flush=True)\n    time.sleep(0.05)'
   );
-  await expect(panel.documentCell(3)).toContainText(/Running/);
-  await expect(panel.documentCell(3)).toContainText(/round \d\d/);
-  await panel.document
-    .getByRole('button', { name: /^Stop .*analyst/ })
-    .first()
-    .click();
-  await expect(panel.documentCell(3)).toContainText('Interrupted');
-  await expect(panel.documentCell(3)).toContainText('KeyboardInterrupt');
+  await expect(panel.cell(3)).toContainText(/Running/);
+  await expect(panel.cell(3)).toContainText(/round \d\d/);
+  await panel.tool(INTERRUPT).click();
+  await expect(panel.cell(3)).toContainText('Interrupted');
+  await expect(panel.cell(3)).toContainText('KeyboardInterrupt');
   await expect.poll(() => agent.status(id)).toBe('interrupted');
+  await expect(panel.tool(INTERRUPT)).toBeDisabled();
   // Nothing is to be saved, and no kernel was started for it.
   await expect.poll(() => isDirty(page)).toBe(false);
   const sessions = await request.get(`${baseURL}/api/sessions`);

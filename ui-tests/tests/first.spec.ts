@@ -1,7 +1,7 @@
 /** What a person sees who has no history yet: on a server of their own. */
 import { expect } from '@jupyterlab/galata';
 import { OwnServer } from './ownserver';
-import { INTERRUPT, test as base } from './panel';
+import { test as base } from './panel';
 
 const test = base.extend({
   baseURL: async ({}, use) => {
@@ -19,10 +19,11 @@ test('the panel says what it is for, and shows the first session as it is opened
   await panel.open();
   await expect(panel.region).toContainText('No agent has worked here yet');
   await expect(panel.region).toContainText('jupyter agent-exec run');
-  await expect(panel.button(INTERRUPT)).toBeDisabled();
   const agent = await newAgent('Sales by region');
   const session = panel.session('Sales by region');
   await expect(session).toContainText('analyst');
+  await session.click();
+  await expect(panel.cell(1)).toContainText('No agent has run anything');
   await expect(session).toHaveAttribute('aria-selected', 'true');
   await agent.run('x = 20 + 1\nprint("answer:", x * 2)');
   const cell = panel.cell(1);

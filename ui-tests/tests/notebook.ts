@@ -263,9 +263,12 @@ export class OpenNotebook {
   /** The cells of the model. */
   cells(): Promise<ICell[]> {
     return this.page.evaluate(path => {
-      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
-      if (panel.context.path !== path) {
-        throw new Error(`${panel.context.path} is open, not ${path}`);
+      const all = Array.from(window.jupyterapp.shell.widgets('main'));
+      const panel = (all as NotebookPanel[]).find(
+        each => each.context?.path === path
+      );
+      if (!panel) {
+        throw new Error(`${path} is not open`);
       }
       return Array.from(panel.context.model.cells, model => {
         const cell = model.sharedModel;

@@ -1,32 +1,8 @@
 import { expect } from '@jupyterlab/galata';
-import type { Locator, Page } from '@playwright/test';
-import { INTERRUPT, test } from './panel';
+import { test } from './panel';
 
-/** What the buttons are called. */
-const REFRESH = 'Refresh Agent Activity';
+/** What the button is called. */
 const OPEN = 'Open Agent Session as Notebook';
-
-test('a running cell streams its outputs, and a click interrupts it', async ({
-  panel,
-  newAgent
-}) => {
-  const agent = await newAgent('Endless');
-  await panel.open();
-  await panel.session('Endless').click();
-  const { id } = await agent.begin(
-    'import time\nn = 0\nwhile True:\n    n += 1\n    print("round", n, flush=True)\n    time.sleep(0.05)'
-  );
-  const cell = panel.cell(1);
-  await expect(cell).toContainText('Running');
-  await expect(cell).toContainText('round 1');
-  await expect(cell).toContainText(/round \d\d/);
-  await expect(cell).toContainText(/\d+ s/);
-  await panel.button(INTERRUPT).click();
-  await expect(cell).toContainText('Interrupted');
-  await expect(cell).toContainText('KeyboardInterrupt');
-  await expect.poll(() => agent.status(id)).toBe('interrupted');
-  await expect(panel.button(INTERRUPT)).toBeDisabled();
-});
 
 test('an error shows its traceback, an image its picture', async ({
   panel,
@@ -97,14 +73,14 @@ test('a closed session says why', async ({ panel, newAgent }) => {
   const agent = await newAgent('Brief');
   await panel.open();
   await panel.session('Brief').click();
-  await expect(panel.region).toContainText(
+  await expect(panel.cell(1)).toContainText(
     'No agent has run anything in this session'
   );
   await agent.run('"its only cell"');
   await agent.close();
   await expect(panel.session('Brief')).toContainText('Closed');
   await expect(panel.cell(1)).toContainText('its only cell');
-  await expect(panel.region).toContainText('Closed by “analyst”');
+  await expect(panel.about).toContainText('Closed by “analyst”');
 });
 
 test('a session is opened as a notebook of one’s own', async ({
@@ -122,7 +98,8 @@ test('a session is opened as a notebook of one’s own', async ({
     'Agent session Kept a b.ipynb',
     'Agent session Kept a b (2).ipynb'
   ]) {
-    await panel.button(OPEN).click();
+    await panel.show('Kept: a/b');
+    await panel.tool(OPEN).click();
     await expect(
       page.getByRole('main').getByRole('tab', { name, exact: true })
     ).toBeVisible();
@@ -132,7 +109,7 @@ test('a session is opened as a notebook of one’s own', async ({
   await expect(opened).toContainText('42');
 });
 
-test('the chosen session is there again after a reload', async ({
+test('the document of a session is there again after a reload', async ({
   page,
   panel,
   newAgent
@@ -141,15 +118,14 @@ test('the chosen session is there again after a reload', async ({
   await first.run('"the first"');
   await newAgent('Second of two');
   await panel.open();
-  await panel.session('First of two').click();
-  await expect(panel.cell(1)).toContainText('the first');
   const saved = page.waitForResponse(
     response =>
       response.url().includes('/api/workspaces') &&
       response.request().method() === 'PUT' &&
       (response.request().postData() ?? '').includes(first.sessionId)
   );
-  await page.activity.closeAll();
+  await panel.session('First of two').click();
+  await expect(panel.cell(1)).toContainText('the first');
   await saved;
   await page.reload();
   await expect(panel.region).toBeVisible();
@@ -160,22 +136,7 @@ test('the chosen session is there again after a reload', async ({
   await expect(panel.cell(1)).toContainText('the first');
 });
 
-/** Press a key until something has the focus in it; what is before it may vary. */
-async function reach(
-  page: Page,
-  key: 'Tab' | 'ArrowLeft' | 'ArrowRight',
-  target: Locator
-): Promise<void> {
-  for (let n = 0; n < 20; n++) {
-    await page.keyboard.press(key);
-    if (await target.evaluate(node => node.matches(':focus-within'))) {
-      return;
-    }
-  }
-  throw new Error(`After 20 times ${key} the focus is not in ${target}.`);
-}
-
-test('everything can be reached with the keyboard', async ({
+test('the keyboard leads through the list, and opens a session', async ({
   page,
   panel,
   newAgent
@@ -183,41 +144,19 @@ test('everything can be reached with the keyboard', async ({
   const older = await newAgent('Older');
   await older.run('"of the older"');
   const newer = await newAgent('Newer');
-  await newer.run('for i in range(2000):\n    print("row", i)');
+  await newer.run('"first"');
   await newer.run('"last"');
   await panel.open();
   await panel.session('Newer').click();
   await expect(panel.cells).toHaveCount(2);
 
-  await panel.button(REFRESH).focus();
-  await reach(page, 'Tab', panel.session('Newer'));
+  await panel.session('Newer').focus();
   await page.keyboard.press('ArrowDown');
   await expect(panel.session('Older')).toBeFocused();
-  await expect(panel.cell(1)).toContainText('of the older');
-  await page.keyboard.press('ArrowUp');
-  await expect(panel.session('Newer')).toBeFocused();
   await expect(panel.cells).toHaveCount(2);
-
-  // From the list through the second title and its buttons to the cells.
-  const last = panel.cell(2);
-  await expect(panel.button(OPEN)).toBeEnabled();
-  const toolbar = panel.region
-    .getByRole('toolbar')
-    .filter({ has: page.getByRole('button', { name: OPEN }) });
-  // Tab stops at any of them: at one that was enabled while the first was not.
-  await reach(page, 'Tab', toolbar);
-  await reach(page, 'ArrowLeft', panel.button(OPEN));
-  const show = panel.cell(1).getByRole('button', { name: /^Show Text/ });
-  await expect(show).toBeVisible();
-  await reach(page, 'Tab', show);
-  await page.keyboard.press('PageDown');
-  await expect(last).toBeFocused();
-  await expect(last).toHaveAccessibleName('Cell 2: Done');
-  await page.keyboard.press('ArrowUp');
-  await expect(panel.cell(1)).toBeFocused();
-  await reach(page, 'Tab', show);
   await page.keyboard.press('Enter');
-  await expect(panel.cell(1)).toContainText('row 1000\n');
+  await expect(panel.cell(1)).toContainText('of the older');
+  await expect(panel.cells).toHaveCount(1);
 });
 
 test('those who listen hear that a cell has finished', async ({
@@ -227,11 +166,9 @@ test('those who listen hear that a cell has finished', async ({
   const agent = await newAgent('Heard');
   await panel.open();
   await panel.session('Heard').click();
-  await expect(panel.region).toContainText(
-    'No agent has run anything in this session'
-  );
+  await expect(panel.cell(1)).toContainText('No agent has run anything');
   await agent.begin('import time; time.sleep(1)');
-  const told = panel.region.getByRole('status');
+  const told = panel.document.getByRole('status');
   await expect(told.filter({ hasText: 'Cell 1: Done' })).toHaveCount(1);
 });
 
@@ -309,7 +246,7 @@ test.describe('with routes of its own', () => {
         }
       })
     );
-    await panel.button(OPEN).click();
+    await panel.tool(OPEN).click();
     await expect(
       page.getByText(
         'The server refused the request. The record cannot be read.'

@@ -29,26 +29,6 @@ export class Panel {
     return this.sessions.filter({ hasText: title });
   }
 
-  get feed(): Locator {
-    return this.region.getByRole('feed');
-  }
-
-  get cells(): Locator {
-    return this.feed.getByRole('article');
-  }
-
-  /** The cell with a number, as counted by the session. */
-  cell(seq: number): Locator {
-    return this.feed.locator(`[aria-posinset="${seq}"]`);
-  }
-
-  /** Choose something in the menu of a cell. */
-  async choose(seq: number, item: string): Promise<void> {
-    await this.cell(seq).getByRole('button', { name: 'More actions' }).click();
-    const menu = this._page.locator('.jp-AgentExecMenu');
-    await menu.getByText(item, { exact: true }).click();
-  }
-
   /** The document of a session that is in front. */
   get document(): Locator {
     return this._page.locator(
@@ -56,20 +36,37 @@ export class Panel {
     );
   }
 
-  get documentCells(): Locator {
-    return this.document.locator('.jp-Cell');
+  /** Open the document of a session in the list. */
+  async show(title: string): Promise<void> {
+    await this.session(title).click();
+    await this.document.waitFor();
+  }
+
+  /** What the document says of the session. */
+  get about(): Locator {
+    return this.document.getByRole('group', { name: 'About this session' });
+  }
+
+  get cells(): Locator {
+    return this.document.locator('.jp-CodeCell');
   }
 
   /** The cell with a number, as counted by the session. */
-  documentCell(seq: number): Locator {
-    return this.documentCells.nth(seq - 1);
+  cell(seq: number): Locator {
+    const place = `[data-windowed-list-index="${seq - 1}"]`;
+    return this.document.locator(`.jp-Cell${place}`);
   }
 
-  /** Open the document of a session in the list. */
-  async openDocument(title: string): Promise<void> {
-    await this.session(title).click();
-    await this.button('Open Agent Session').first().click();
-    await this.document.waitFor();
+  /** A button in the document's toolbar. */
+  tool(name: string | RegExp): Locator {
+    return this.document.getByRole('toolbar').getByRole('button', { name });
+  }
+
+  /** Choose something in the menu of a cell. */
+  async choose(seq: number, item: string): Promise<void> {
+    await this.cell(seq).getByRole('button', { name: 'More actions' }).click();
+    const menu = this._page.locator('.jp-AgentExecMenu');
+    await menu.getByText(item, { exact: true }).click();
   }
 
   /** A button in the panel. */
@@ -190,5 +187,5 @@ export const test = started.extend<{
   }
 });
 
-/** What the button above the cells is called that stops an agent. */
-export const INTERRUPT = /^Stop .*, in the selected agent session/;
+/** What the button in a document's toolbar is called that stops its agent. */
+export const INTERRUPT = /^Stop .*, in this agent session/;

@@ -2,7 +2,7 @@
 import { expect } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
 import { codeCell } from './notebook';
-import { leaveDialog, test as panelTest } from './panel';
+import { leaveDialog, Panel, test as panelTest } from './panel';
 import { shown, test as notebookTest } from './trust';
 
 /** Choose what a badge's menu offers. */
@@ -22,7 +22,7 @@ panelTest(
     await panel.session('Printed a password').click();
     await expect(panel.cell(1)).toContainText('hunter2');
     const erase = () =>
-      choose(page, panel.region.getByRole('toolbar'), 'Erase');
+      choose(page, panel.document.getByRole('toolbar'), 'Erase');
     await erase();
     await expect(page.getByRole('dialog')).toContainText(
       'Erase it after the agent has closed it'
@@ -39,7 +39,7 @@ panelTest(
     await erase();
     await dialog.getByRole('button', { name: 'Erase' }).click();
     await expect(panel.cell(1)).not.toContainText('hunter2');
-    await expect(panel.cell(1)).toContainText('Erased from the record');
+    await expect(panel.document).toContainText('Erased from the record');
   }
 );
 
@@ -63,8 +63,7 @@ panelTest(
       await commands.execute('agent-exec:open-panel', { session_id });
     }, agent.sessionId);
     await page.bringToFront();
-    const region = other.getByRole('region', { name: 'Agent activity' });
-    const theirs = region.locator('[aria-posinset="1"]');
+    const theirs = new Panel(other).cell(1);
 
     await panel.choose(1, 'Mark reviewed');
     await expect(review).toContainText('Reviewed by');
@@ -86,10 +85,7 @@ panelTest(
     await expect(more).toBeFocused();
     await expect(theirs).toContainText('<b>As</b> I');
 
-    await panel.region
-      .getByRole('toolbar')
-      .getByRole('button', { name: 'More actions' })
-      .click();
+    await panel.tool('More actions').click();
     await page.getByRole('menuitem', { name: 'Mark all reviewed' }).click();
     await expect(panel.cell(2)).toContainText('Reviewed by');
     await expect(panel.session('Looked through')).not.toContainText(

@@ -43,10 +43,8 @@ test('the panel', async ({ page, panel, newAgent }) => {
   );
   await panel.open();
   await panel.session(title).click();
-  await panel.button('Open Agent Session as Notebook').click();
-  await expect(page.getByRole('main')).toContainText('valeus');
   await page.sidebar.close('left');
-  await page.sidebar.setWidth(460, 'right');
+  await page.sidebar.setWidth(300, 'right');
   await expect(panel.cell(6)).toContainText('fitting, step 2');
   await expect(panel.cell(5).getByRole('img')).toBeVisible();
   await expect(panel.cell(6)).toContainText(/Running\s*\d+ s/);

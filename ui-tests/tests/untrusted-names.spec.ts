@@ -6,14 +6,13 @@ import type { IExecution, Server } from './approval';
 import { payloadCode } from './attempt';
 import type { Listener } from './listener';
 import { codeCell } from './notebook';
-import { leaveDialog } from './panel';
 import type { Panel } from './panel';
 import { NAMES } from './payloads';
 import { python, shown } from './trust';
 import type { Watch } from './watch';
 import { command, test, toCell } from './watched';
 
-/** A picture, for the gallery. */
+/** A picture. */
 const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGP4z8AARwzEcQCukw/x0F8jngAAAABJRU5ErkJggg==';
 
@@ -99,19 +98,13 @@ async function lookAtCells(
       session_id: session,
       execution_id
     });
-  watch.at(`name ${what} in the panel`);
+  watch.at(`name ${what} in the document`);
   await show(ran.id);
   const cell = panel.cell(1);
   await expect(cell).toBeFocused();
   await expect(cell.locator('.cm-content')).toBeVisible();
   await expect(cell.locator('.jp-AgentExecChanges')).toBeVisible();
   await watch.lookAtNames();
-  watch.at(`name ${what} of an image`);
-  const images = panel.region.getByRole('button', { name: /^Image of / });
-  await images.first().click();
-  await expect(page.getByRole('dialog').getByRole('img')).toBeVisible();
-  await watch.lookAtNames();
-  await leaveDialog(page);
   watch.at(`name ${what} in what asks`);
   await show(asks.id);
   const question = Question.in(panel.cell(3));
@@ -141,7 +134,7 @@ async function lookAtHits(
   await watch.lookAtNames();
 }
 
-test('what agents are called, and call things, is only text in the panel', async ({
+test('what agents are called, and call things, is only text in the panel and a document', async ({
   desk,
   page,
   panel,

@@ -3,7 +3,7 @@ import { expect } from '@jupyterlab/galata';
 import type { Locator } from '@playwright/test';
 import { COVER, payloadCode, shown as displayed } from './attempt';
 import type { Listener } from './listener';
-import { codeCell } from './notebook';
+import { codeCell, OpenNotebook } from './notebook';
 import { leaveDialog } from './panel';
 import { PAYLOADS } from './payloads';
 import { runAsPerson, shown } from './trust';
@@ -79,7 +79,7 @@ async function runAll(
   return { ids, session: (await desk.run(agent, '"end"')).session_id };
 }
 
-/** Open all that a cell of the panel has to open. */
+/** Open all that a cell of the document has to open. */
 async function open(cell: Locator): Promise<void> {
   const shows = cell.getByRole('button', { name: /^Show .* \(.*\)$/ });
   while ((await shows.count()) > 0) {
@@ -145,10 +145,11 @@ test('a link that an agent wrote says where it leads, and waits', async ({
     await link.click();
     await expect(dialog).toContainText(address);
     await leaveDialog(page);
+    await OpenNotebook.open(page, desk.path);
   }
   expect(page.context().pages()).toHaveLength(1);
   expect(listener.heard).toEqual([]);
-  await links[0].focus();
+  await links[1].focus();
   await page.keyboard.press('Enter');
   await dialog.getByRole('button', { name: 'Open' }).click();
   await expect.poll(() => listener.heard).toContain('GET /link HTTP/1.1');
@@ -171,7 +172,7 @@ test('nothing that an agent puts out is active, wherever it is looked at', async
     show: index => toCell(page, index)
   });
   await lookThrough(watch, {
-    what: 'the panel',
+    what: 'a document of the session',
     cell: index => panel.cell(index + 1),
     show: async index => {
       const place = { session_id: session, execution_id: ids[index] };

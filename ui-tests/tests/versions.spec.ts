@@ -6,7 +6,6 @@ import { expect } from '@playwright/test';
 import { AskingAgent, Question } from './approval';
 import { errorsOfOurs, openLab, test } from './lab';
 import { codeCell, Files, NotebookAgent, OpenNotebook } from './notebook';
-import { leaveDialog } from './panel';
 import { Person } from './person';
 
 /** Shows a picture of one pixel. */
@@ -15,7 +14,7 @@ const PICTURE =
   'display(Image(b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA' +
   'DUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")))';
 
-test('the panel lists, streams, finds, and shows images', async ({
+test('the panel lists and finds, and a document streams and shows images', async ({
   baseURL,
   newAgent,
   page,
@@ -43,14 +42,7 @@ test('the panel lists, streams, finds, and shows images', async ({
   await page.mouse.move(0, 0);
 
   await agent.run(PICTURE);
-  await panel
-    .button(/^Image of /)
-    .first()
-    .click();
-  const dialog = page.getByRole('dialog');
-  await expect(dialog.getByRole('img', { name: /^Cell 2/ })).toBeVisible();
-  await leaveDialog(page);
-  await expect(dialog).toHaveCount(0);
+  await expect(panel.cell(2).getByRole('img')).toBeVisible();
 
   await agent.run('print("a num" + "bat")');
   await panel.region
@@ -71,7 +63,7 @@ test('the panel lists, streams, finds, and shows images', async ({
   await item.hover();
   await item.getByTitle('Close').click();
   await expect(item).toHaveCount(0);
-  await expect(panel.region).toContainText('Closed by you');
+  await expect(panel.about).toContainText('Closed by you');
   expect(errors).toEqual([]);
 });
 
@@ -116,8 +108,10 @@ test('a person decides in the notebook, to which the panel leads', async ({
   await notebook.last('second\n');
   await expect(Question.in(person.cell(1)).node).toBeHidden();
 
+  await panel.show('Asks in any version');
   await panel.choose(2, 'Mark reviewed');
   await expect(panel.cell(2)).toContainText('Reviewed by');
+  await OpenNotebook.open(page, path);
   await expect(person.badge(2)).toContainText('Reviewed by');
   await agent.close();
   expect(errors).toEqual([]);
@@ -148,7 +142,8 @@ test('a session opens as a notebook, and its cells go into one’s own', async (
     .poll(() => notebook.cells())
     .toMatchObject([{ source: 'x = 1' }, { source: 'print("theirs")' }]);
 
-  await panel.button('Open Agent Session as Notebook').click();
+  await panel.show('Taken over');
+  await panel.tool('Open Agent Session as Notebook').click();
   await expect(
     page
       .getByRole('main')

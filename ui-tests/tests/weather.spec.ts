@@ -80,7 +80,6 @@ test('what one tab decides, the other shows', async ({
   const asked = await agent.ask('print(6 * 7)');
   for (const each of [panel, other]) {
     await each.open();
-    await each.session('In two tabs').click();
   }
   const there = Question.in(new Person(tab).cell(0));
   await expect(there.node).toBeVisible();
@@ -90,10 +89,12 @@ test('what one tab decides, the other shows', async ({
   expect((await agent.read(asked, 30)).status).toBe('ok');
   await tab.bringToFront();
   await expect(there.node).toBeHidden();
+  await other.show('In two tabs');
   await expect(other.cell(1)).toContainText('Done');
 
   await other.choose(1, 'Flag');
   await page.bringToFront();
+  await panel.show('In two tabs');
   await expect(panel.cell(1)).toContainText('Flagged by');
 
   await panel.button('Pause agents').click();
@@ -194,6 +195,7 @@ for (const [signal, reason, status] of [
     await expect(
       page.getByRole('button', { name: '2 agents at work' })
     ).toBeVisible();
+    await OpenNotebook.open(page, path);
     const proposing = await ProposingAgent.open(request, url, path);
     await proposing.propose({
       op: 'replace',
@@ -209,19 +211,22 @@ for (const [signal, reason, status] of [
       BACK
     );
     await ownServer.start();
-    await expect(panel.region).toContainText(reason, BACK);
-    await expect(panel.region.getByRole('alert')).toHaveCount(0);
+    await expect(panel.region.getByRole('alert')).toHaveCount(0, BACK);
+    await panel.show('Before');
+    await expect(panel.about).toContainText(reason, BACK);
     await expect(panel.cell(1)).toContainText(status);
     await expect(panel.cell(1)).not.toContainText('Running');
     await expect(page.getByRole('button', { name: /at work/ })).toBeHidden(
       BACK
     );
+    await OpenNotebook.open(page, path);
     await expect(person.badge(1)).not.toContainText('Running', BACK);
     const after = await Agent.open(request, url, 'After');
     await panel.session('After').click(BACK);
     await after.run('print("a new start")');
     await expect(panel.cell(1)).toContainText('a new start');
     await after.close();
+    await OpenNotebook.open(page, path);
 
     // What nobody decided about in time leaves nothing.
     const server = new Server(request, url);

@@ -21,7 +21,6 @@ import type {
   IProposal,
   IProposalList,
   IProposedEdit,
-  IRecordedImage,
   IReview,
   ISearchHit,
   ISearchResults,
@@ -232,26 +231,6 @@ export function hit(given: Partial<ISearchHit> = {}): ISearchHit {
     images: 0,
     source: 'sales.mean()',
     snippet: 'the \u2068mean\u2069 of all',
-    ...given
-  };
-}
-
-/** An image of the history, but for what is given. */
-export function image(given: Partial<IRecordedImage> = {}): IRecordedImage {
-  const seq = given.seq ?? 1;
-  return {
-    execution_id: `x_${seq}`,
-    session_id: 's_1',
-    seq,
-    agent: 'analyst',
-    title: 'Sales',
-    accepted_at: '2026-01-02T03:04:05.000Z',
-    output: 0,
-    mimetype: 'image/png',
-    width: 640,
-    height: 480,
-    bytes: 1000,
-    url: `/api/agent-exec/blobs/${seq}`,
     ...given
   };
 }
@@ -468,11 +447,6 @@ export class FakeServer implements IAgentExecApi {
 
   blobURL(path: string): string {
     return path;
-  }
-
-  async getBlob(url: string): Promise<Blob> {
-    this._asked(`blob ${url}`);
-    return new Blob([url], { type: 'image/png' });
   }
 
   async interrupt(sessionId: string): Promise<void> {

@@ -112,17 +112,6 @@ export class AgentExecApi {
     return new URL(path, this._settings.baseUrl).href;
   }
 
-  /** Read what the server gave the address of, as an image's. */
-  async getBlob(url: string, signal?: AbortSignal): Promise<Blob> {
-    // The server's addresses are paths; it names each payload by its digest.
-    const href = this.blobURL(url);
-    const response = await this._send(href, { cache: 'default', signal });
-    if (!response.ok) {
-      throw await refusal(response);
-    }
-    return response.blob();
-  }
-
   async interrupt(sessionId: string): Promise<void> {
     await this._request('POST', ['sessions', sessionId, 'interrupt']);
   }

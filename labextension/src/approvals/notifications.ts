@@ -23,8 +23,9 @@ const SHOWN = 15_000;
 interface IWaiting {
   /** Of the execution, or of the session that proposes changes. */
   id: string;
+  sessionId: string;
   text: string;
-  /** The notebook in which it is shown; null if it is not shown in one. */
+  /** The notebook in which it is shown; null for its session's document. */
   path: string | null;
   show: () => void;
 }
@@ -50,22 +51,25 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const waiting = (): IWaiting[] => [
       ...approvals.asking.map(execution => ({
         id: execution.id,
+        sessionId: execution.session_id,
         text: askedText(execution, trans),
         path: isProposed(execution) ? (execution.document?.path ?? null) : null,
         show: () => showAsking(execution, execute)
       })),
       ...approvals.proposing.map(session => ({
         id: session.id,
+        sessionId: session.id,
         text: proposingText(session, trans),
         path: session.path,
         show: () => showProposed(session, execute)
       }))
     ];
-    /** Whether it is in the notebook in front. */
-    const isInFront = ({ path }: IWaiting) =>
-      path !== null &&
-      shell.currentWidget instanceof NotebookPanel &&
-      shell.currentWidget.context.localPath === path;
+    /** Whether it is in the document in front. */
+    const isInFront = ({ path, sessionId }: IWaiting) =>
+      path === null
+        ? model.selected?.id === sessionId
+        : shell.currentWidget instanceof NotebookPanel &&
+          shell.currentWidget.context.localPath === path;
     /** Notifications, or null, by ids of what waits. */
     const known = new Map<string, string | null>();
     let settings: ISettingRegistry.ISettings | null = null;

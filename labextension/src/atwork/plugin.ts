@@ -79,7 +79,8 @@ function findTargets(
 ): ITarget[] {
   const target = (sessionId: string) => targetOf(sessionId, model, atWork);
   if (typeof session_id === 'string') {
-    return [target(session_id)];
+    const found = target(session_id);
+    return chosen === true && found.seq === null ? [] : [found];
   }
   const notebook = chosen === true ? null : inFront();
   if (notebook) {
@@ -178,7 +179,7 @@ function addStopCommand(
     label: args => labelled(name(args))(args),
     caption: args =>
       args.chosen === true
-        ? trans.__('%1, in the selected agent session', name(args))
+        ? trans.__('%1, in this agent session', name(args))
         : name(args),
     icon: stopIcon,
     describedBy: takes('session_id', 'chosen', 'label'),

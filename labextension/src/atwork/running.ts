@@ -33,7 +33,7 @@ export function createRunning(
         labelTitle: () =>
           [whoText(session, trans), targetText(session, trans)].join('\n'),
         open: () =>
-          void execute(CommandIDs.openPanel, { session_id: session.id }),
+          void execute(CommandIDs.openSession, { session_id: session.id }),
         shutdown: () => void close(session)
       })),
     refreshRunning: () => atWork.refresh(),

@@ -23,10 +23,13 @@ export class AtWorkItem extends Widget {
     this._button.type = 'button';
     this._button.addEventListener('click', () => {
       const [first] = _atWork.agents;
-      void execute(CommandIDs.openPanel, {
-        session_id: first?.session.id,
-        execution_id: first?.pending[0].id
-      });
+      const asks = waitsText(_approvals, _trans) !== '';
+      void (first && !asks
+        ? execute(CommandIDs.openSession, {
+            session_id: first.session.id,
+            execution_id: first.pending[0].id
+          })
+        : execute(CommandIDs.openPanel));
     });
     this._button.append(this._icon, this._text);
     this.node.append(this._button);

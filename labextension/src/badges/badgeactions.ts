@@ -24,8 +24,8 @@ export class BadgeActions extends Widget {
     );
     this._buttons = [
       this._accept,
-      iconButton(activityIcon, trans.__('Show Agent Activity'), () =>
-        this._run(CommandIDs.openPanel)
+      iconButton(activityIcon, trans.__('Open Agent Session'), () =>
+        this._run(CommandIDs.openSession)
       ),
       menuButton(trans.__('More actions'), () => this._menuItems(), openMenu)
     ];
@@ -52,7 +52,7 @@ export class BadgeActions extends Widget {
     this._accept.hidden = !isHeld;
   }
 
-  /** What is not needed at the cell is in the panel. */
+  /** What is not needed at the cell is in its session's document. */
   private _menuItems(): MenuItem[] {
     const { reviews, trans } = this._options;
     const { execution_id = '', status = 'queued' } = this._record ?? {};

@@ -1,4 +1,4 @@
-/** What agents do on this server: the list of sessions, and the chosen one. */
+/** What agents do on this server: the list of sessions, and those that documents show. */
 import { Poll } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
@@ -28,10 +28,9 @@ const RECONCILE_INTERVAL = 30_000;
  * case the events themselves are cut off, it reads again all that is shown.
  */
 export class ActivityModel extends Listening {
-  constructor({ api, events, restored }: ActivityModel.IOptions) {
+  constructor({ api, events }: ActivityModel.IOptions) {
     super(events, REST);
     this.api = api;
-    this._restored = restored;
     this._poll = new Poll({
       auto: false,
       factory: () => this._reconcile(),
@@ -55,15 +54,22 @@ export class ActivityModel extends Listening {
     return this._nextAfter !== null;
   }
 
+  /** The session whose document is in front; null if none is. */
   get selected(): SessionModel | null {
     return this._selected;
   }
+  set selected(session: SessionModel | null) {
+    if (session !== this._selected) {
+      this._selected = session;
+      this._selectedChanged.emit();
+    }
+  }
 
-  get selectedChanged(): ISignal<this, string | null> {
+  get selectedChanged(): ISignal<this, void> {
     return this._selectedChanged;
   }
 
-  /** Whether somebody looks; nothing is fetched while nobody does. */
+  /** Whether somebody sees the list; it is not read while nobody does. */
   get isActive(): boolean {
     return this._isActive;
   }
@@ -72,21 +78,14 @@ export class ActivityModel extends Listening {
       return;
     }
     this._isActive = value;
-    if (this._selected) {
-      this._selected.isActive = value;
-    }
+    this._look();
     if (value) {
-      void this._poll.start();
       void this._poll.refresh();
-    } else {
-      void this._poll.stop();
-      this.recheck(false);
     }
   }
 
   override dispose(): void {
     this._poll.dispose();
-    this._selected?.dispose();
     this._open.forEach(each => each.dispose());
     super.dispose();
   }
@@ -94,34 +93,26 @@ export class ActivityModel extends Listening {
   /** The model of a session that a document shows, until it is closed. */
   open(id: string): SessionModel {
     const known = this._open.get(id);
+    if (known) {
+      return known;
+    }
     const session = this._sessions.find(each => each.id === id) ?? null;
-    const model = known ?? new SessionModel(id, this.api, session);
+    const model = new SessionModel(id, this.api, session);
     this._open.set(id, model);
+    this._look();
+    this.request();
     return model;
   }
 
   /** The document that showed a session is closed. */
   close(id: string): void {
-    this._open.get(id)?.dispose();
+    const closed = this._open.get(id);
+    if (closed === this._selected) {
+      this.selected = null;
+    }
+    closed?.dispose();
     this._open.delete(id);
-  }
-
-  /** Choose a session; `null` chooses none. */
-  select(id: string | null): void {
-    this._chosen = true;
-    if (id === (this._selected?.id ?? null)) {
-      return;
-    }
-    this._selected?.dispose();
-    const known = this._sessions.find(session => session.id === id) ?? null;
-    this._selected = id === null ? null : new SessionModel(id, this.api, known);
-    if (this._selected) {
-      this._selected.isActive = this._isActive;
-      if (!known) {
-        this.request();
-      }
-    }
-    this._selectedChanged.emit(id);
+    this._look();
   }
 
   /** A person asks for all that is shown to be read again. */
@@ -131,7 +122,6 @@ export class ActivityModel extends Listening {
 
   async refresh(): Promise<void> {
     this._refreshed.emit();
-    this._selected?.requestSync(true);
     this._open.forEach(each => each.requestSync(true));
     await this.read();
   }
@@ -157,13 +147,14 @@ export class ActivityModel extends Listening {
   /** Look whether something changed that no event told of. */
   private async _reconcile(): Promise<void> {
     const silent = !this._heard;
-    const length = this._selected?.session?.chain.length;
+    const lengthOf = ({ session }: SessionModel) => session?.chain.length;
+    const open = Array.from(this._open.values());
+    const lengths = open.map(lengthOf);
     this._heard = false;
     await this.read();
-    const selected = this._selected;
-    if (silent && length !== selected?.session?.chain.length) {
-      selected?.requestSync(true);
-    }
+    open
+      .filter((each, place) => silent && lengthOf(each) !== lengths[place])
+      .forEach(each => each.requestSync(true));
     if (this._state.phase === 'error') {
       throw this._state.error;
     }
@@ -177,22 +168,28 @@ export class ActivityModel extends Listening {
       }
       if (each.id === event.session_id) {
         each.onEvent(event);
-        this.request();
       }
     });
-    if (!this._isActive) {
-      return;
+    if (this._isWatched) {
+      this.request();
     }
-    if (this._selected && !complete) {
-      this._selected.requestSync(true);
-    }
-    if (this._selected?.id === event.session_id) {
-      this._selected.onEvent(event);
-    }
-    this.request();
   }
 
-  /** Read all sessions shown, and the chosen one if it is not among them. */
+  private get _isWatched(): boolean {
+    return this._isActive || this._open.size > 0;
+  }
+
+  /** Look now and then while there is somebody to see it. */
+  private _look(): void {
+    if (this._isWatched) {
+      void this._poll.start();
+    } else {
+      void this._poll.stop();
+      this.recheck(false);
+    }
+  }
+
+  /** Read all sessions listed, and those of documents that are not among them. */
   protected async read(): Promise<void> {
     const round = this._round;
     try {
@@ -207,11 +204,10 @@ export class ActivityModel extends Listening {
       const isBusy = page.sessions.some(
         ({ kernel }) => kernel?.execution_state === 'busy'
       );
-      this.recheck(isBusy && this._isActive, () => this._poll.refresh());
+      this.recheck(isBusy && this._isWatched, () => this._poll.refresh());
       this.emitChanged();
-      await this._chooseFirst();
-      const shown = [this._selected ?? [], ...this._open.values()].flat();
-      await Promise.all(shown.map(each => this._update(each)));
+      const open = Array.from(this._open.values());
+      await Promise.all(open.map(each => this._update(each)));
     } catch (error) {
       if (!this._isPast(round)) {
         this._state = { phase: 'error', error };
@@ -235,41 +231,24 @@ export class ActivityModel extends Listening {
     return this.api.listSessions(null, limit);
   }
 
-  /** Once, show the session shown last time, or the newest. */
-  private async _chooseFirst(): Promise<void> {
-    if (this._chosen) {
-      return;
-    }
-    const restored = await this._restored;
-    if (this._chosen || this.isDisposed) {
-      return;
-    }
-    const id = restored ?? this._sessions[0]?.id;
-    if (id) {
-      this.select(id);
-    }
-  }
-
-  private async _update(selected: SessionModel): Promise<void> {
-    const listed = this._sessions.find(({ id }) => id === selected.id);
+  private async _update(open: SessionModel): Promise<void> {
+    const listed = this._sessions.find(({ id }) => id === open.id);
     if (listed) {
-      selected.setSession(listed);
+      open.setSession(listed);
       return;
     }
     try {
-      const session = await this.api.getSession(selected.id);
-      if (!selected.isDisposed) {
-        selected.setSession(session);
+      const session = await this.api.getSession(open.id);
+      if (!open.isDisposed) {
+        open.setSession(session);
       }
     } catch {
       // Its own reading of executions meets the same error and shows it.
-      selected.requestSync();
+      open.requestSync();
     }
   }
 
   private readonly _poll: Poll;
-  private readonly _restored: Promise<string | null>;
-  private _chosen = false;
   private _heard = false;
   private _isActive = false;
   private _nextAfter: string | null = null;
@@ -280,7 +259,7 @@ export class ActivityModel extends Listening {
   private _sessions: IAgentSession[] = [];
   private _state: LoadState = { phase: 'loading' };
   private _refreshed = new Signal<this, void>(this);
-  private _selectedChanged = new Signal<this, string | null>(this);
+  private _selectedChanged = new Signal<this, void>(this);
 }
 
 /** The options of an activity model. */
@@ -289,7 +268,5 @@ export namespace ActivityModel {
   export interface IOptions {
     api: IAgentExecApi;
     events: Events;
-    /** The session shown last time, if any. */
-    restored: Promise<string | null>;
   }
 }

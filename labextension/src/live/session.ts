@@ -1,4 +1,4 @@
-/** The chosen session: its newest executions, and earlier ones on demand. */
+/** A session that is shown: its executions, and what happened between them. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { IAgentExecApi, IExecutionRange } from '../api/client';
@@ -49,7 +49,7 @@ export class SessionModel extends Observable {
     return this._state;
   }
 
-  /** Those known, in order: all from the first of them on. */
+  /** Those known, in order: all up to the last of them. */
   get executions(): readonly ExecutionModel[] {
     return this._executions;
   }
@@ -57,11 +57,6 @@ export class SessionModel extends Observable {
   /** The edits of its notebook that its agent has proposed, and what became of them. */
   get edits(): readonly IProposedEdit[] {
     return this._edits;
-  }
-
-  /** Whether the session may have executions before those known. */
-  get hasEarlier(): boolean {
-    return this._hasEarlier;
   }
 
   /** The number of the last execution; 0 before any is known. */
@@ -72,11 +67,6 @@ export class SessionModel extends Observable {
   /** An execution that was pending has finished. */
   get finished(): ISignal<this, IExecution> {
     return this._finished;
-  }
-
-  /** An execution was looked for, and is now known. */
-  get revealed(): ISignal<this, ExecutionModel> {
-    return this._revealed;
   }
 
   /** Whether somebody looks; nothing is fetched while nobody does. */
@@ -145,28 +135,9 @@ export class SessionModel extends Observable {
     }
   }
 
-  /** Look for an execution, however far back; it is then `revealed`. */
-  reveal(executionId: string): void {
-    this._sought = executionId;
-    if (!this._tellRevealed()) {
-      this.requestSync();
-    }
-  }
-
   /** Read all executions that are not known yet. */
   async readAll(): Promise<void> {
-    await this._readOn(this._hasEarlier ? 0 : this.last);
-    this._hasEarlier = false;
-  }
-
-  /** Read a page of the executions before those known. */
-  async readEarlier(): Promise<void> {
-    const before = this._executions[0]?.execution.seq;
-    const { executions } = await this._list({ before, limit: PAGE });
-    if (!this.isDisposed) {
-      this._hasEarlier = executions.length === PAGE;
-      this._take(executions);
-    }
+    await this._readOn(this.last);
   }
 
   private async _sync(): Promise<void> {
@@ -176,19 +147,12 @@ export class SessionModel extends Observable {
     this._syncAll = false;
     try {
       const before = this.last;
-      if (before === 0) {
-        await this.readEarlier();
-      } else if (all) {
-        await this._readOn(this._executions[0].execution.seq - 1);
-      }
-      await this._seek();
-      await this._readOn(this._firstPending - 1);
+      await this._readOn(all ? 0 : this._firstPending - 1);
       await this._readTouched(touched, before);
       if (this._state.phase === 'error') {
         this._follower.retry();
       }
       this._setState({ phase: 'ready' });
-      this._tellRevealed();
       await this._events.read(events => {
         this._hasNewEdits ||= events.some(({ type }) => EDITS.test(type));
         this.emitChanged();
@@ -215,40 +179,6 @@ export class SessionModel extends Observable {
     if (this._isActive && !this.isDisposed) {
       this._follower.choose(this.executions);
     }
-  }
-
-  /** Read on backwards until what is looked for is known. */
-  private async _seek(): Promise<void> {
-    const id = this._sought;
-    if (id === null || this.find(id)) {
-      return;
-    }
-    const { seq, session_id } = await this._api
-      .getExecution(id)
-      .catch(error => {
-        // It is asked for no more, and the next look at the server gets over it.
-        this._sought = null;
-        throw error;
-      });
-    const first = () => this._executions[0]?.execution.seq ?? 0;
-    if (session_id !== this.id) {
-      this._sought = null;
-      return;
-    }
-    while (!this.isDisposed && this._hasEarlier && seq < first()) {
-      await this.readEarlier();
-    }
-  }
-
-  /** Tell that what was looked for is here, if it is. */
-  private _tellRevealed(): boolean {
-    const model = this._sought === null ? null : this.find(this._sought);
-    if (!model || this.isDisposed) {
-      return false;
-    }
-    this._sought = null;
-    this._revealed.emit(model);
-    return true;
   }
 
   private _list(
@@ -328,18 +258,14 @@ export class SessionModel extends Observable {
   private readonly _events: SessionEvents;
   private _executions: readonly ExecutionModel[] = [];
   private readonly _follower: Follower;
-  private _hasEarlier = false;
   private _hasNewEdits = false;
   private _isActive = false;
   private _session: IAgentSession | null;
-  /** The execution that is looked for. */
-  private _sought: string | null = null;
   private _state: LoadState = { phase: 'loading' };
   private _syncAll = false;
   private readonly _syncing: Coalescer;
   private _touched = new Set<string>();
   private _finished = new Signal<this, IExecution>(this);
-  private _revealed = new Signal<this, ExecutionModel>(this);
 }
 
 /** Bring a model up to date with an answer that may be older than it. */

@@ -18,6 +18,7 @@ import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
 import { reporter, takes } from '../ui/commands';
+import { sessionIn } from '../ui/sessionpaths';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -46,7 +47,7 @@ function wantedBy(
   return typeof execution_id === 'string' ? [execution_id] : selectedIds(app);
 }
 
-/** What is wanted as the panel has it; null if it has not all of it. */
+/** What is wanted as the document in front has it; null if it has not all of it. */
 function shownIn(
   model: IActivityModel,
   ids: readonly string[]
@@ -118,6 +119,15 @@ function addGoToCommand(
   });
 }
 
+/** Whether a notebook is the user's own, and still open. */
+function isTheirs(panel: NotebookPanel | null): panel is NotebookPanel {
+  return (
+    panel !== null &&
+    !panel.isDisposed &&
+    sessionIn(panel.context.path) === null
+  );
+}
+
 /** The commands that copy agents' cells. */
 export const insertPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:insert',
@@ -141,7 +151,11 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     const read = (ids: readonly string[]) =>
       Promise.all(ids.map(id => api.getExecution(id)));
     const insert = async (args: Args): Promise<NotebookPanel | null> => {
-      const panel = notebooks.currentWidget;
+      const panel = isTheirs(notebooks.currentWidget)
+        ? notebooks.currentWidget
+        : isTheirs(last)
+          ? last
+          : notebooks.find(isTheirs);
       if (!panel) {
         Notification.warning(
           trans.__(
@@ -158,6 +172,10 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(panel.id);
       return panel;
     };
+    let last: NotebookPanel | null = null;
+    notebooks.currentChanged.connect((_, panel) => {
+      last = isTheirs(panel) ? panel : last;
+    });
     const insertAndRun = async (args: Args) => {
       const panel = await insert(args);
       if (panel) {

@@ -3,7 +3,6 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AgentExecApi } from '../api/client';
 import { ActivityModel } from '../live/activity';
@@ -12,21 +11,6 @@ import { guardLinks } from '../ui/links';
 import { reporter } from '../ui/commands';
 import { addReviewCommands } from '../review/commands';
 
-/** Where the chosen session is kept for the next time. */
-const STATE_KEY = 'jupyter-agent-exec:panel';
-
-/** The session shown last time. */
-async function restoreSession(state: IStateDB | null): Promise<string | null> {
-  try {
-    const saved = await state?.fetch(STATE_KEY);
-    const id = (saved as { session_id?: unknown } | undefined)?.session_id;
-    return typeof id === 'string' ? id : null;
-  } catch {
-    // State that cannot be read is no reason to show nothing.
-    return null;
-  }
-}
-
 /** One model for all that shows or controls agent activity. */
 export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
   id: 'jupyter-agent-exec:model',
@@ -34,10 +18,9 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
     'Provides the model of agent activity on this server, and commands that review it.',
   autoStart: true,
   provides: IActivityModel,
-  optional: [IStateDB, ITranslator],
+  optional: [ITranslator],
   activate: (
     app: JupyterFrontEnd,
-    state: IStateDB | null,
     translator: ITranslator | null
   ): IActivityModel => {
     const { serverSettings, events } = app.serviceManager;
@@ -48,14 +31,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
       return askPassphrase(api, trans);
     };
     guardLinks(trans, reporter(trans));
-    const model = new ActivityModel({
-      api,
-      events: events.stream,
-      restored: restoreSession(state)
-    });
-    model.selectedChanged.connect((_, id) => {
-      void state?.save(STATE_KEY, { session_id: id }).catch(() => undefined);
-    }, model);
+    const model = new ActivityModel({ api, events: events.stream });
     const { user } = app.serviceManager;
     void user.ready.then(async () => {
       const { ownNames } = await import('../ui/wording');

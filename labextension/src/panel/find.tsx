@@ -24,8 +24,8 @@ import { statusIcons, unknownIcon } from '../ui/icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message } from '../ui/message';
 
-/** Leads to an execution. */
-export type ShowCell = (sessionId: string, executionId: string) => void;
+/** Leads to a session, and to one of its executions. */
+export type ShowCell = (sessionId: string, executionId?: string) => void;
 
 /** The panel's search box. */
 export class FindBar extends ReactWidget {

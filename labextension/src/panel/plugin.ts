@@ -4,26 +4,17 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
-import { IEditorServices } from '@jupyterlab/codeeditor';
-import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
-import { find } from '@lumino/algorithm';
-import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import {
   CommandIDs,
   IActivityModel,
   IApprovalsModel,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import type { IAgentExecApi } from '../tokens';
 import { PauseButton, WaitingList } from '../approvals/asking';
-import { Clock } from '../ui/clock';
 import { activityIcon } from '../ui/icons';
-import { menuOpener } from '../ui/menu';
-import { untrusted } from '../ui/untrusted';
 import { labelled, reporter, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';
 import { SearchModel } from './search';
@@ -31,81 +22,35 @@ import { SearchModel } from './search';
 /** Where the panel stands among the others of its side. */
 const RANK = 850;
 
-/** Show a session or an execution, whichever is named. */
-async function show(
-  panel: ActivityPanel,
-  api: IAgentExecApi,
-  { execution_id, session_id }: ReadonlyPartialJSONObject
-): Promise<void> {
-  const executionId =
-    typeof execution_id === 'string' ? execution_id : undefined;
-  if (typeof session_id === 'string') {
-    panel.showCells(session_id, executionId);
-  } else if (executionId !== undefined) {
-    const execution = await api.getExecution(executionId);
-    panel.showCells(execution.session_id, executionId);
-  }
-}
-
-/** Add the command that opens an execution's whole text in the main area. */
-function addTextCommand(
-  { commands, shell }: JupyterFrontEnd,
-  api: IAgentExecApi,
-  trans: TranslationBundle
-): void {
-  commands.addCommand(CommandIDs.openText, {
-    label: trans.__('Open full output'),
-    describedBy: takes('execution_id!'),
-    execute: async args => {
-      const executionId = String(args.execution_id);
-      const id = `jp-agent-exec-text-${executionId}`;
-      if (!find(shell.widgets('main'), widget => widget.id === id)) {
-        const { TextViewer } = await import('./textviewer');
-        const content = new TextViewer(api, executionId, trans);
-        const widget = new MainAreaWidget({ content });
-        widget.id = id;
-        widget.title.label = trans.__('Full output');
-        widget.title.closable = true;
-        shell.add(widget, 'main');
-      }
-      shell.activateById(id);
-    }
-  });
-}
-
 /** The sidebar panel, and the commands that open and refresh it. */
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:panel',
   description:
-    'Adds a sidebar panel that shows what agents run, as it happens.',
+    'Adds a sidebar panel with the agent sessions, and what asks for a decision.',
   autoStart: true,
-  requires: [
-    IActivityModel,
-    IApprovalsModel,
-    IRenderMimeRegistry,
-    IEditorServices
-  ],
+  requires: [IActivityModel, IApprovalsModel],
   optional: [ILayoutRestorer, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IActivityModel,
     approvals: IApprovalsModel,
-    rendermime: IRenderMimeRegistry,
-    editors: IEditorServices,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): void => {
     const { commands, serviceManager, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
     commands.addCommand(CommandIDs.openPanel, {
       label: labelled(trans.__('Show Agent Activity')),
       icon: activityIcon,
       describedBy: takes('session_id', 'execution_id', 'label'),
-      execute: async args => {
-        shell.activateById(PANEL_ID);
-        await show(panel, model.api, args).catch(report);
+      execute: async ({ execution_id, session_id }) => {
+        if (execution_id === undefined && session_id === undefined) {
+          shell.activateById(PANEL_ID);
+        } else {
+          const { openSession } = CommandIDs;
+          await commands.execute(openSession, { execution_id, session_id });
+        }
       }
     });
     commands.addCommand(CommandIDs.refresh, {
@@ -116,38 +61,23 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         await Promise.all([model.refresh(), search.refresh()]);
       }
     });
-    addTextCommand(app, model.api, trans);
-    const { api } = model;
     const search = new SearchModel(model);
-    const execute = commands.execute.bind(commands);
-    const now = () => Date.now() + api.clockOffset;
-    const specs = () => serviceManager.kernelspecs.specs;
-    const options = {
-      api,
-      clock: new Clock(now),
-      editors,
-      execute,
+    const waiting = {
+      approvals,
+      execute: commands.execute.bind(commands),
       model,
-      rendermime,
-      specs,
+      now: () => Date.now() + model.api.clockOffset,
       trans
     };
     const panel = new ActivityPanel({
-      ...options,
-      approvals: { ...options, approvals, rendermime: untrusted(rendermime) },
+      ...waiting,
       commands,
-      languageOf: name => {
-        const known = specs();
-        const spec = known?.kernelspecs[name ?? known.default];
-        return spec?.language.toLowerCase() ?? '';
-      },
-      openMenu: menuOpener(commands),
       search,
       translator: translator ?? nullTranslator,
-      onError: report
+      onError: reporter(trans)
     });
-    const waiting = { ...options, approvals, now };
     panel.header.addWidget(new WaitingList(waiting));
+    panel.header.addWidget(panel.find);
     // Tab stops at the first, and arrow keys lead on.
     panel.toolbar.insertItem(0, 'pause', new PauseButton(waiting));
     const lookAgain = () => {

@@ -4,7 +4,12 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 import type { SearchModel } from './search';
 import { CommandIDs } from '../tokens';
-import type { Execute, IActivityModel, IAgentSession } from '../tokens';
+import type {
+  Execute,
+  IActivityModel,
+  IAgentSession,
+  IApprovalsModel
+} from '../tokens';
 import { SearchResults } from './find';
 import type { ShowCell } from './find';
 import {
@@ -19,7 +24,6 @@ import {
   titleText,
   whoText
 } from '../ui/wording';
-import type { ApprovalView } from '../approvals/approval';
 import { sessionIcons, statusIcons } from '../ui/icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message, Words } from '../ui/message';
@@ -32,13 +36,11 @@ export class SessionList extends ReactWidget {
   constructor(private readonly _options: SessionList.IOptions) {
     super();
     this.addClass('jp-AgentExecSessions');
-    this._setTitle();
     const { approvals, model, search } = _options;
-    search.changed.connect(this._setTitle, this);
     search.changed.connect(this.update, this);
     model.changed.connect(this.update, this);
     model.selectedChanged.connect(this.update, this);
-    approvals.approvals.changed.connect(this.update, this);
+    approvals.changed.connect(this.update, this);
   }
 
   /** Lead the keyboard to where it was in the list. */
@@ -49,20 +51,8 @@ export class SessionList extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const { contentRef, search } = this._options;
-    const List = search.isSearching ? SearchResults : Sessions;
-    return (
-      <div ref={contentRef}>
-        <List {...this._options} />
-      </div>
-    );
-  }
-
-  private _setTitle(): void {
-    const { search, trans } = this._options;
-    this.title.label = search.isSearching
-      ? trans.__('Search results')
-      : trans.__('Sessions');
+    const List = this._options.search.isSearching ? SearchResults : Sessions;
+    return <List {...this._options} />;
   }
 }
 
@@ -75,9 +65,7 @@ export namespace SessionList {
     trans: TranslationBundle;
     execute: Execute;
     /** What needs a decision. */
-    approvals: Pick<ApprovalView.IOptions, 'approvals'>;
-    /** Receives the element that is as high as the list. */
-    contentRef: React.RefCallback<HTMLElement>;
+    approvals: IApprovalsModel;
     onShow: ShowCell;
     /** Somebody goes back to the search box. */
     onLeave: () => void;
@@ -173,23 +161,25 @@ function SessionItems({
   approvals,
   label,
   model,
+  onShow,
   sessions,
   trans
-}: Pick<IProps, 'approvals' | 'model' | 'trans'> & {
+}: Pick<IProps, 'approvals' | 'model' | 'onShow' | 'trans'> & {
   label: string;
   sessions: readonly IAgentSession[];
 }): JSX.Element {
-  const asking = new Set(
-    approvals.approvals.asking.map(({ session_id }) => session_id)
-  );
+  const asking = new Set(approvals.asking.map(({ session_id }) => session_id));
   const selected = model.selected?.id ?? null;
   const listed = sessions.some(({ id }) => id === selected);
   const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
     const next = optionFor(event.key, event.target as HTMLElement);
     if (next) {
       event.preventDefault();
-      next.focus();
-      model.select(next.dataset.id ?? null);
+      if (event.key === 'Enter' || event.key === ' ') {
+        next.click();
+      } else {
+        next.focus();
+      }
     }
   };
   return (
@@ -207,7 +197,7 @@ function SessionItems({
           trans={trans}
           selected={session.id === selected}
           tabStop={listed ? session.id === selected : index === 0}
-          onSelect={() => model.select(session.id)}
+          onSelect={() => onShow(session.id)}
         />
       ))}
     </ul>

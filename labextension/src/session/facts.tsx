@@ -1,16 +1,16 @@
-/** What there is to know of the chosen session, above its cells. */
+/** What there is to know of a session, above its cells. */
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
-import { ApiError } from '../api/errors';
 import { CommandIDs } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
-import { ErrorMessage, Message } from '../ui/message';
+import { ErrorMessage } from '../ui/message';
 import { plainName, recordPeopleText } from '../ui/notebookwording';
 import {
   afterText,
   besideTitle,
+  closedText,
   describeError,
   momentText,
   targetText,
@@ -36,11 +36,9 @@ export function createFacts(props: IProps): Widget {
   const part = createSessionPart(props.model, 'jp-AgentExecFacts', () => (
     <>
       <Description {...props} />
-      <CellsState {...props} />
+      <State {...props} />
     </>
   ));
-  // In little room it scrolls, with the keyboard too.
-  part.node.tabIndex = 0;
   part.node.setAttribute('role', 'group');
   part.node.setAttribute('aria-label', props.trans.__('About this session'));
   return part;
@@ -86,10 +84,11 @@ function Place({ model, trans, execute }: IProps): JSX.Element | null {
 
 function Description(props: IProps): JSX.Element | null {
   const { model, trans } = props;
-  const { session } = model;
+  const { last, session } = model;
   if (!session) {
     return null;
   }
+  const closed = model.eventsAfter(last).find(({ type }) => type === 'closed');
   return (
     <div className="jp-AgentExecFacts-description">
       {besideTitle(session) && <h4>{titleText(session)}</h4>}
@@ -100,37 +99,21 @@ function Description(props: IProps): JSX.Element | null {
         ].join(' · ')}
       </div>
       <div>{afterText(model.eventsAfter(0), trans)}</div>
+      {session.status === 'closed' && (
+        <div>{closedText(session, closed, trans)}</div>
+      )}
       <Place {...props} />
     </div>
   );
 }
 
-function isUnreachable(error: unknown): boolean {
-  return error instanceof ApiError && error.failure === 'unreachable';
-}
-
-function CellsState({ model, trans }: IStateProps): JSX.Element | null {
-  const { edits, executions, state } = model;
-  if (state.phase === 'error') {
-    if (executions.length > 0 && isUnreachable(state.error)) {
-      // The list of sessions says so, and the cells can still be read.
-      return null;
-    }
-    return (
-      <ErrorMessage
-        advice={describeError(state.error, trans)}
-        retry={trans.__('Try again')}
-        onRetry={() => model.requestSync(true)}
-      />
-    );
-  }
-  return executions.length === 0 && edits.length === 0 ? (
-    <Message
-      title={
-        state.phase === 'loading'
-          ? trans.__('Loading…')
-          : trans.__('No agent has run anything in this session yet')
-      }
+function State({ model, trans }: IStateProps): JSX.Element | null {
+  const { state } = model;
+  return state.phase === 'error' ? (
+    <ErrorMessage
+      advice={describeError(state.error, trans)}
+      retry={trans.__('Try again')}
+      onRetry={() => model.requestSync(true)}
     />
   ) : null;
 }

@@ -3,16 +3,19 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { find } from '@lumino/algorithm';
 import {
   CommandIDs,
   IActivityModel,
   IApprovalsModel,
   TRANSLATION_DOMAIN
 } from '../tokens';
+import type { IAgentExecApi } from '../tokens';
 import { Clock } from '../ui/clock';
 import { reporter, takes } from '../ui/commands';
 import { activityIcon } from '../ui/icons';
@@ -22,9 +25,34 @@ import { untrusted } from '../ui/untrusted';
 import { SessionDocument } from './document';
 import { SessionDrive } from './drive';
 import { addLeftOut } from './leftout';
-import { SessionView } from './view';
 
-/** The drive of agent sessions, and the command that opens one. */
+/** Add the command that opens an execution's whole text in the main area. */
+function addTextCommand(
+  { commands, shell }: JupyterFrontEnd,
+  api: IAgentExecApi,
+  trans: TranslationBundle
+): void {
+  commands.addCommand(CommandIDs.openText, {
+    label: trans.__('Open full output'),
+    describedBy: takes('execution_id!'),
+    execute: async args => {
+      const executionId = String(args.execution_id);
+      const id = `jp-agent-exec-text-${executionId}`;
+      if (!find(shell.widgets('main'), widget => widget.id === id)) {
+        const { TextViewer } = await import('./textviewer');
+        const content = new TextViewer(api, executionId, trans);
+        const widget = new MainAreaWidget({ content });
+        widget.id = id;
+        widget.title.label = trans.__('Full output');
+        widget.title.closable = true;
+        shell.add(widget, 'main');
+      }
+      shell.activateById(id);
+    }
+  });
+}
+
+/** The drive of agent sessions, and the commands that open them. */
 export const sessionPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:session',
   description:
@@ -38,13 +66,14 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
   ],
   optional: [ITranslator],
   activate: (
-    { commands, serviceManager, shell }: JupyterFrontEnd,
+    app: JupyterFrontEnd,
     activity: IActivityModel,
     approvals: IApprovalsModel,
     notebooks: INotebookTracker,
     editors: IEditorServices,
     translator: ITranslator | null
   ): void => {
+    const { commands, serviceManager, shell } = app;
     const { contents, kernelspecs, serverSettings } = serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const { api } = activity;
@@ -68,6 +97,7 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
       trans,
       onError: reporter(trans)
     };
+    addTextCommand(app, api, trans);
     const documents = new Set<NotebookPanel['context']>();
     const follow = async ({
       context,
@@ -103,6 +133,7 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
         ...shared,
         find: execution => activity.open(id).find(execution)
       });
+      const { SessionView } = await import('./view');
       await follow({ context, id });
       if (!panel.isDisposed) {
         const rendermime = untrusted(content.rendermime);
@@ -116,6 +147,15 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     };
     notebooks.forEach(each => void show(each));
     notebooks.widgetAdded.connect((_, panel) => void show(panel));
+    const choose = () => {
+      const { currentWidget } = shell;
+      const id =
+        currentWidget instanceof NotebookPanel
+          ? sessionIn(currentWidget.context.path)
+          : null;
+      activity.selected = id === null ? null : activity.open(id);
+    };
+    shell.currentChanged?.connect(choose);
     const open = async (id: string, executionId: unknown): Promise<void> => {
       const path = pathOf(await api.getSession(id));
       const panel: NotebookPanel | undefined = await commands.execute(
@@ -128,6 +168,10 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(panel.id);
       if (typeof executionId === 'string') {
         await panel.context.ready;
+        const session = activity.open(id);
+        if (!session.find(executionId)) {
+          await session.readAll();
+        }
         await commands.execute(CommandIDs.goToCell, {
           path: contents.localPath(path),
           cell_id: executionId
@@ -140,14 +184,10 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
       describedBy: takes('session_id', 'execution_id'),
       execute: async ({ execution_id, session_id }) => {
         try {
-          const chosen = session_id ?? activity.selected?.id;
           const id =
-            typeof execution_id === 'string' && session_id === undefined
-              ? (await api.getExecution(execution_id)).session_id
-              : chosen;
-          if (typeof id === 'string') {
-            await open(id, execution_id);
-          }
+            session_id ??
+            (await api.getExecution(String(execution_id))).session_id;
+          await open(String(id), execution_id);
         } catch (error) {
           shared.onError(error);
         }

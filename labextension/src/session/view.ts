@@ -10,7 +10,6 @@ import { createGrant } from '../access/grant';
 import { NotebookBadges } from '../badges/badges';
 import { CommandIDs, isProposed } from '../tokens';
 import type { IExecution } from '../tokens';
-import { CellNeighbours } from '../ui/cellneighbours';
 import type { Clock } from '../ui/clock';
 import { Details } from '../ui/details';
 import { element } from '../ui/elements';
@@ -41,8 +40,7 @@ export class SessionView implements IDisposable {
     const { session } = _options;
     content.addClass('jp-AgentExecSessionNotebook');
     this._badges = this._createBadges();
-    this._places = new CellNeighbours(content);
-    this._places.add(this._createFacts(), 'start', '');
+    this._sizing = this._addFacts();
     this._naming = nameImages(content.node, _options.trans);
     this._addTools();
     content.widgets.forEach(each => this._add(each));
@@ -51,13 +49,13 @@ export class SessionView implements IDisposable {
   }
 
   get isDisposed(): boolean {
-    return this._places.isDisposed;
+    return this._badges.isDisposed;
   }
 
   dispose(): void {
     this._badges.dispose();
-    this._places.dispose();
     this._naming.disconnect();
+    this._sizing.disconnect();
     Signal.clearData(this);
   }
 
@@ -76,7 +74,8 @@ export class SessionView implements IDisposable {
     });
   }
 
-  private _createFacts(): Widget {
+  /** Show what is known of the session above the cells, as high as it is. */
+  private _addFacts(): ResizeObserver {
     const { clock, execute, session: model, trans } = this._options;
     const panel = new Panel();
     panel.addClass('jp-AgentExecAbout');
@@ -91,10 +90,19 @@ export class SessionView implements IDisposable {
       const line = session && createGrant(session, clock.now(), execute, trans);
       return line ? [line] : [];
     });
-    grant.addClass('jp-AgentExecGrant');
     panel.addWidget(grant);
     panel.addWidget(createEdits(props));
-    return panel;
+    const { contentHeader } = this._panel;
+    const box = new Panel();
+    box.addClass('jp-AgentExecAbout-box');
+    box.addWidget(panel);
+    contentHeader.addWidget(box);
+    const sizing = new ResizeObserver(() => {
+      box.node.style.minHeight = `${panel.node.offsetHeight}px`;
+      contentHeader.fit();
+    });
+    sizing.observe(panel.node);
+    return sizing;
   }
 
   /** What can be done about all of it, in place of what a kernel would be for. */
@@ -111,13 +119,8 @@ export class SessionView implements IDisposable {
     more.node.append(menuButton(trans.__('More actions'), items, openMenu));
     toolbar.insertItem(0, 'agent-exec:more', more);
     for (const id of [CommandIDs.openNotebook, CommandIDs.interrupt]) {
-      const button = new CommandToolbarButton({
-        commands,
-        id,
-        args,
-        label: ''
-      });
-      toolbar.insertItem(0, id, button);
+      const what = { commands, id, args: { ...args, chosen: true }, label: '' };
+      toolbar.insertItem(0, id, new CommandToolbarButton(what));
     }
   }
 
@@ -172,7 +175,7 @@ export class SessionView implements IDisposable {
   private readonly _badges: NotebookBadges;
   private readonly _finished = element('div', '');
   private readonly _naming: MutationObserver;
-  private readonly _places: CellNeighbours;
+  private readonly _sizing: ResizeObserver;
 }
 
 /** The options of a view. */

@@ -9,12 +9,10 @@ import type { PanelLayout } from '@lumino/widgets';
 import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { bringIntoView, SteadyView } from './view';
 /**
- * The cell beside which a widget stands; the end also if that is gone. At the
- * start it stands above the first, whichever that is. It
+ * The cell beside which a widget stands; the end also if that is gone. It
  * stands after the first of those that it follows, if one is there.
  */
 export type Place =
-  | 'start'
   | 'end'
   | {
       after?: string | null;
@@ -175,10 +173,7 @@ export class CellNeighbours implements IDisposable {
   /** The cell beside a place, or -1 in a notebook without cells. */
   private _neighbour(place: Place): [number, Side] {
     const { widgets } = this._notebook;
-    if (place === 'start') {
-      return [Math.min(0, widgets.length - 1), 'above'];
-    }
-    const named = place === 'end' ? {} : place;
+    const named: Exclude<Place, 'end'> = place === 'end' ? {} : place;
     const { after, before, cell, follows = [] } = named;
     let index = -1;
     for (const id of [...follows, before ?? after ?? cell]) {

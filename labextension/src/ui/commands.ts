@@ -21,7 +21,7 @@ const ARGUMENTS = {
   cell_id: 'ID of a cell in the notebook',
   chosen: {
     type: 'boolean',
-    description: 'Use only the session selected in the panel'
+    description: 'Use no other session, and only while it has something to stop'
   },
   comment: {
     type: ['string', 'null'],
@@ -37,7 +37,7 @@ const ARGUMENTS = {
   path: 'Path of a notebook',
   reason: 'Reason that the agent can read',
   session_id:
-    'ID of an agent session. Default: the session selected in the panel.',
+    'ID of an agent session. Default: the one whose document is in front.',
   source: 'Source to run instead',
   source_sha256: 'SHA-256 hash of the source that the user has seen',
   verdict: {
@@ -103,7 +103,7 @@ export function sessionCommand(
   };
 }
 
-/** Call back when the chosen session, or what is known of it, changes. */
+/** Call back when the session in front, or what is known of it, changes. */
 export function watchSelected(
   model: IActivityModel,
   changed: () => void

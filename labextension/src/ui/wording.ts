@@ -8,7 +8,6 @@ import type {
   IExecution,
   IJournalEvent,
   ILeftOut,
-  IRecordedImage,
   ISearchHit,
   ITarget,
   ITokenRef,
@@ -450,14 +449,6 @@ export function targetText(
   return target.kind === 'notebook'
     ? inOneLine(path ?? target.path)
     : targetWord(target.kind, trans);
-}
-
-/** Which cell of which session an image came from. */
-export function imageText(
-  image: Pick<IRecordedImage, 'agent' | 'seq' | 'title'>,
-  trans: TranslationBundle
-): string {
-  return trans.__('Cell %1 of %2', image.seq, titleText(image));
 }
 
 /** How many cells were found, as those hear it who listen to the page. */

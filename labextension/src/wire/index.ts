@@ -33,7 +33,6 @@ export type IStatusChange = Schemas['StatusChange'];
 export type IOutputChange = Schemas['OutputChange'];
 export type IJournalEvent = Schemas['JournalEvent'];
 export type IJournalEventList = Schemas['JournalEventList'];
-export type IRecordedImage = Schemas['RecordedImage'];
 export type ISearchHit = Schemas['SearchHit'];
 export type ISearchResults = Schemas['SearchResults'];
 export type IApprovalPolicy = Schemas['ApprovalPolicy'];

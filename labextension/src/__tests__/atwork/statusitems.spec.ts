@@ -52,7 +52,7 @@ describe('AtWorkItem', () => {
     await settle(1000);
     expect(button.textContent).toBe('1 proposal');
     button.click();
-    expect(execute).toHaveBeenCalledWith(CommandIDs.openPanel, {});
+    expect(execute).toHaveBeenCalledWith(CommandIDs.openPanel);
     expect(item.isActive).toBe(true);
     server.approvals = { ...server.approvals, proposing: [] };
     server.emit(5, { action: 'proposals', session_id: 's_2' });

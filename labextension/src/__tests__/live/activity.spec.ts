@@ -9,107 +9,79 @@ function numbered(count: number) {
   );
 }
 
-/** A model that looks at a server with these sessions. */
+/** A model that looks at a server with these sessions, one of which a document shows. */
 async function open(
   sessions = [session()],
-  restored: string | null = null,
+  shown = 's_1',
   prepare: (server: FakeServer) => void = () => undefined
 ) {
   const server = new FakeServer();
   server.sessions = sessions;
   server.executions = [execution({ seq: 1 })];
   prepare(server);
-  const model = new ActivityModel({
-    api: server,
-    events: server.events,
-    restored: Promise.resolve(restored)
-  });
-  const chosen: (string | null)[] = [];
-  model.selectedChanged.connect((_, id) => chosen.push(id));
+  const model = new ActivityModel({ api: server, events: server.events });
+  const document = model.open(shown);
+  document.isActive = true;
   model.isActive = true;
   await settle();
-  return { server, model, chosen };
+  return { server, model, document };
 }
 
 describe('ActivityModel', () => {
   beforeEach(() => jest.useFakeTimers());
   afterEach(() => jest.useRealTimers());
 
-  it('shows the newest session when none was shown before', async () => {
-    const { model, chosen } = await open(numbered(3));
+  it('lists the sessions, and has one model for each that is shown', async () => {
+    const { document, model } = await open(numbered(3));
     expect(model.state.phase).toBe('ready');
     expect(model.sessions.map(({ id }) => id)).toEqual(['s_3', 's_2', 's_1']);
-    expect(chosen).toEqual(['s_3']);
-    expect(model.selected?.executions).toHaveLength(1);
+    expect(document.session?.id).toBe('s_1');
+    expect(document.executions).toHaveLength(1);
+    expect(model.open('s_1')).toBe(document);
+    model.close('s_1');
+    expect(document.isDisposed).toBe(true);
+    expect(model.open('s_1')).not.toBe(document);
+  });
+
+  it('tells which document is in front, until it is closed', async () => {
+    const { document, model } = await open();
+    const chosen: (string | undefined)[] = [];
+    model.selectedChanged.connect(({ selected }) => chosen.push(selected?.id));
+    expect(model.selected).toBeNull();
+    model.selected = document;
+    model.selected = document;
+    model.close('s_1');
+    expect(model.selected).toBeNull();
+    expect(chosen).toEqual(['s_1', undefined]);
   });
 
   it('looks again while a kernel is busy, as no event tells its end', async () => {
     const busy = { id: 'k', name: 'python3', incarnation: 1 };
     const kernel = { ...busy, execution_state: 'busy' as const };
-    const { server, model } = await open([session({ kernel })]);
+    const { document, server } = await open([session({ kernel })]);
     server.sessions = [
       session({ kernel: { ...kernel, execution_state: 'idle' } })
     ];
     await settle(RECHECK_INTERVAL);
-    expect(model.selected?.session?.kernel?.execution_state).toBe('idle');
+    expect(document.session?.kernel?.execution_state).toBe('idle');
     server.forget();
     await settle(RECHECK_INTERVAL);
     expect(server.calls).toEqual([]);
   });
 
-  it('shows the session shown last time', async () => {
-    const { chosen, model } = await open(numbered(3), 's_2');
-    expect(chosen).toEqual(['s_2']);
-    expect(model.selected?.session?.id).toBe('s_2');
+  it('knows a session that is shown though it is not listed', async () => {
+    const { document } = await open(numbered(SESSIONS_PAGE + 5));
+    expect(document.session?.id).toBe('s_1');
+    expect(document.state.phase).toBe('ready');
   });
 
-  it('shows the session shown last time though it is not listed', async () => {
-    const { model } = await open(numbered(SESSIONS_PAGE + 5), 's_1');
-    expect(model.selected?.session?.id).toBe('s_1');
-    expect(model.selected?.state.phase).toBe('ready');
-  });
-
-  it('leaves the choice to a person who was quicker', async () => {
-    const server = new FakeServer();
-    server.sessions = numbered(3);
-    const model = new ActivityModel({
-      api: server,
-      events: server.events,
-      restored: new Promise(resolve => setTimeout(() => resolve('s_2'), 10))
-    });
-    model.isActive = true;
-    await settle(5);
-    model.select('s_1');
-    await settle();
-    expect(model.selected?.id).toBe('s_1');
-  });
-
-  it('chooses nothing by itself once a person chose nothing', async () => {
-    const { model, chosen } = await open();
-    model.select(null);
-    await model.refresh();
-    await settle();
-    expect(model.selected).toBeNull();
-    expect(chosen).toEqual(['s_1', null]);
-  });
-
-  it('keeps the chosen session when it is chosen again', async () => {
-    const { model } = await open();
-    const { selected } = model;
-    model.select('s_1');
-    expect(model.selected).toBe(selected);
-    model.select('s_2');
-    expect(selected?.isDisposed).toBe(true);
-  });
-
-  it('says that there is nothing, and shows the first session', async () => {
+  it('says that there is nothing, and lists the first session', async () => {
     const { server, model } = await open([]);
     expect(model.state.phase).toBe('ready');
-    expect(model.selected).toBeNull();
     server.sessions = [session()];
     server.emit(1, { action: 'opened' });
     await settle();
-    expect(model.selected?.id).toBe('s_1');
+    expect(model.sessions).toHaveLength(1);
   });
 
   it('loads earlier sessions once each, and keeps them', async () => {
@@ -126,15 +98,14 @@ describe('ActivityModel', () => {
     expect(model.hasMore).toBe(false);
   });
 
-  it('knows the chosen session better than an old page of the list', async () => {
-    const { server, model } = await open(numbered(SESSIONS_PAGE + 5));
+  it('knows a session that is shown better than an old page of the list', async () => {
+    const { document, server, model } = await open(numbered(SESSIONS_PAGE + 5));
     await model.loadMore();
-    model.select('s_1');
     server.sessions = server.sessions.map(each =>
       each.id === 's_1' ? session({ id: 's_1', title: 'Renamed' }) : each
     );
     await model.refresh();
-    expect(model.selected?.session?.title).toBe('Renamed');
+    expect(document.session?.title).toBe('Renamed');
     expect(model.sessions[SESSIONS_PAGE + 4].title).toBe('Renamed');
   });
 
@@ -182,6 +153,7 @@ describe('ActivityModel', () => {
 
   it('ignores events of others, and all while nobody looks', async () => {
     const { server, model } = await open();
+    model.close('s_1');
     server.forget();
     server.events.emit({ schema_id: 'other', serial: 1, session_id: 's_1' });
     model.isActive = false;
@@ -190,12 +162,11 @@ describe('ActivityModel', () => {
     expect(server.calls).toEqual([]);
     model.isActive = true;
     await settle();
-    expect(server.calls).toContain('sessions after null');
-    expect(server.calls).toContain('s_1 after 0');
+    expect(server.calls).toEqual(['sessions after null']);
   });
 
   it('finds what happened while events are cut off', async () => {
-    const { server, model } = await open();
+    const { document, server } = await open();
     server.sessions = [
       session({ chain: { head: 'g', length: 9, signature: null } })
     ];
@@ -203,7 +174,7 @@ describe('ActivityModel', () => {
     server.forget();
     await settle(60_000);
     expect(server.calls).toContain('s_1 after 0');
-    expect(model.selected?.executions[0].execution.status).toBe('error');
+    expect(document.executions[0].execution.status).toBe('error');
   });
 
   it('does not read cells again when nothing happened', async () => {
@@ -214,7 +185,7 @@ describe('ActivityModel', () => {
   });
 
   it('says what failed, and gets over it by itself', async () => {
-    const { server, model } = await open([session()], null, each => {
+    const { server, model } = await open([session()], 's_1', each => {
       each.failure = new Error('down');
     });
     expect(model.state).toMatchObject({ phase: 'error' });
@@ -222,38 +193,35 @@ describe('ActivityModel', () => {
     server.failure = null;
     await settle(120_000);
     expect(model.state.phase).toBe('ready');
-    expect(model.selected?.id).toBe('s_1');
   });
 
   it('reads the cells again that could not be read', async () => {
-    const { server, model } = await open();
+    const { document, server, model } = await open();
     server.failure = new Error('down');
     await model.refresh();
     await settle();
-    expect(model.selected?.state).toMatchObject({ phase: 'error' });
+    expect(document.state).toMatchObject({ phase: 'error' });
     server.failure = null;
     await settle(120_000);
-    expect(model.selected?.state.phase).toBe('ready');
+    expect(document.state.phase).toBe('ready');
   });
 
   it('shows that a session is not there any more', async () => {
-    const { model } = await open(numbered(1), 's_gone', server => {
+    const { document, model } = await open(numbered(1), 's_gone', server => {
       server.listExecutions = async () => {
         throw new Error('There is no s_gone.');
       };
     });
     expect(model.state.phase).toBe('ready');
-    expect(model.selected?.id).toBe('s_gone');
-    expect(model.selected?.state).toMatchObject({ phase: 'error' });
+    expect(document.state).toMatchObject({ phase: 'error' });
   });
 
   it('lets go of everything when it is disposed', async () => {
-    const { server, model } = await open();
-    const { selected } = model;
+    const { document, server, model } = await open();
     model.dispose();
     model.dispose();
     expect(model.isDisposed).toBe(true);
-    expect(selected?.isDisposed).toBe(true);
+    expect(document.isDisposed).toBe(true);
     server.forget();
     server.emit(7);
     await settle(120_000);

@@ -100,24 +100,27 @@ describe('SessionModel', () => {
     expect(model.state.phase).toBe('loading');
   });
 
-  it('knows the newest cells, and earlier ones when they are asked for', async () => {
+  it('knows all cells, page by page', async () => {
     const { server, model, seqs } = await open(numbered(2 * PAGE + 3));
     expect(model.state.phase).toBe('ready');
     expect(model.last).toBe(2 * PAGE + 3);
-    expect(seqs()).toHaveLength(PAGE);
-    expect(model.hasEarlier).toBe(true);
-    server.forget();
-    await model.readEarlier();
-    expect(server.calls).toEqual([`s_1 before ${PAGE + 4}`]);
-    expect(seqs().slice(0, 2)).toEqual([4, 5]);
-    await model.readEarlier();
+    expect(asked(server)).toEqual([
+      's_1 after 0',
+      `s_1 after ${PAGE}`,
+      `s_1 after ${2 * PAGE}`
+    ]);
     expect(seqs()).toEqual(numbered(2 * PAGE + 3).map(({ seq }) => seq));
-    expect(model.hasEarlier).toBe(false);
   });
 
-  it('knows that there is nothing before the first', async () => {
-    const { model } = await open(numbered(3));
-    expect(model.hasEarlier).toBe(false);
+  it('reads what it does not know while nobody looks', async () => {
+    const { server, model, seqs } = await open(numbered(3), false);
+    await model.readAll();
+    expect(seqs()).toEqual([1, 2, 3]);
+    server.put(execution({ seq: 4 }));
+    server.forget();
+    await model.readAll();
+    expect(server.calls).toEqual(['s_1 after 3']);
+    expect(seqs()).toEqual([1, 2, 3, 4]);
   });
 
   it('knows the entries between cells', async () => {
@@ -146,78 +149,6 @@ describe('SessionModel', () => {
     model.requestSync();
     await settle();
     expect(model.eventsAfter(1)).toHaveLength(2 * EVENTS_PAGE + 1);
-  });
-
-  it('leads to a cell that is shown', async () => {
-    const { server, model } = await open(numbered(3));
-    const revealed: number[] = [];
-    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
-    server.forget();
-    model.reveal('x_2');
-    expect(revealed).toEqual([2]);
-    expect(server.calls).toEqual([]);
-  });
-
-  it('leads to a cell that is far back, and knows all from there on', async () => {
-    const { model, seqs } = await open(numbered(3 * PAGE));
-    const revealed: number[] = [];
-    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
-    model.reveal('x_50');
-    await settle();
-    expect(revealed).toEqual([50]);
-    expect(seqs()).toEqual(numbered(3 * PAGE).map(({ seq }) => seq));
-  });
-
-  it('leads to a cell when nothing is shown yet, and when somebody looks', async () => {
-    const { model } = await open(numbered(300), false);
-    const revealed: number[] = [];
-    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
-    model.reveal('x_9');
-    await settle();
-    expect(revealed).toEqual([]);
-    model.isActive = true;
-    await settle();
-    expect(revealed).toEqual([9]);
-    model.reveal('x_299');
-    await settle();
-    expect(revealed).toEqual([9, 299]);
-  });
-
-  it('leads to a cell that has just come', async () => {
-    const { server, model, seqs } = await open(numbered(3));
-    server.put(execution({ seq: 4 }));
-    const revealed: number[] = [];
-    model.revealed.connect((_, each) => revealed.push(each.execution.seq));
-    model.reveal('x_4');
-    await settle();
-    expect(revealed).toEqual([4]);
-    expect(seqs()).toEqual([1, 2, 3, 4]);
-  });
-
-  it('says that a cell which it should lead to is not there', async () => {
-    const { model } = await open(numbered(3));
-    model.reveal('x_99');
-    await settle();
-    expect(model.state.phase).toBe('error');
-    model.requestSync();
-    await settle();
-    expect(model.state.phase).toBe('ready');
-  });
-
-  it('looks no longer for a cell of another session', async () => {
-    const { server, model } = await open(numbered(3));
-    jest
-      .spyOn(server, 'getExecution')
-      .mockResolvedValue(
-        execution({ id: 'x_other', seq: 2, session_id: 's_2' })
-      );
-    model.reveal('x_other');
-    await settle();
-    expect(server.getExecution).toHaveBeenCalledTimes(1);
-    model.requestSync();
-    await settle();
-    expect(server.getExecution).toHaveBeenCalledTimes(1);
-    expect(model.state.phase).toBe('ready');
   });
 
   it('says that an empty session is empty', async () => {
@@ -255,7 +186,7 @@ describe('SessionModel', () => {
     server.put(execution({ seq: 1, status: 'error' }));
     model.requestSync(true);
     await settle();
-    expect(asked(server)).toEqual(['s_1 after 0', 's_1 after 2']);
+    expect(asked(server)).toEqual(['s_1 after 0']);
     expect(model.executions[0].execution.status).toBe('error');
   });
 
@@ -289,7 +220,7 @@ describe('SessionModel', () => {
     model.requestSync();
     await settle();
     expect(model.state.phase).toBe('ready');
-    expect(asked(server)).toEqual(['s_1 after 0', 's_1 after 2']);
+    expect(asked(server)).toEqual(['s_1 after 0']);
   });
 
   it('reads again when the list of sessions knows more', async () => {
@@ -462,9 +393,8 @@ describe('SessionModel', () => {
     const { server, model, seqs } = await open(numbered(PAGE + 9));
     const known = seqs();
     server.put(execution({ seq: PAGE + 10 }));
-    const reading = model.readEarlier();
+    const reading = model.readAll();
     model.requestSync(true);
-    model.reveal('x_1');
     model.dispose();
     await reading;
     await settle();
@@ -476,8 +406,7 @@ describe('SessionModel', () => {
     const asked = jest.spyOn(server, 'listExecutions');
     model.requestSync(true);
     await settle();
-    await model.readEarlier();
-    expect(asked.mock.calls.length).toBeGreaterThan(2);
+    expect(asked.mock.calls.length).toBeGreaterThan(1);
     expect(asked.mock.calls.every(([, range]) => range.brief)).toBe(true);
   });
 });

@@ -7,8 +7,7 @@ function open() {
   const server = new FakeServer();
   const activity = new ActivityModel({
     api: server,
-    events: server.events,
-    restored: Promise.resolve(null)
+    events: server.events
   });
   const model = new SearchModel(activity);
   const look = ({ q }: { q: string }) => {

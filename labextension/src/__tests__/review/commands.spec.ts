@@ -24,8 +24,7 @@ describe('the review commands', () => {
     );
     const model = new ActivityModel({
       api: server,
-      events: server.events,
-      restored: Promise.resolve(null)
+      events: server.events
     });
     const commands = new CommandRegistry();
     const app = { commands } as JupyterFrontEnd;

@@ -18,8 +18,7 @@ function driveOf(executions: IExecution[] = []) {
   server.executions = executions;
   const activity = new ActivityModel({
     api: server,
-    events: server.events,
-    restored: Promise.resolve(null)
+    events: server.events
   });
   const drive = new SessionDrive({
     activity,

@@ -2,7 +2,6 @@ import { nullTranslator } from '@jupyterlab/translation';
 import {
   besideTitle,
   foundText,
-  imageText,
   inOneLine,
   snippetParts,
   sourceLine,
@@ -10,7 +9,7 @@ import {
   titleText
 } from '../../ui/wording';
 import { optionFor } from '../../panel/listkeys';
-import { hit, image, session, target } from '../fakes';
+import { hit, session, target } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 
@@ -56,7 +55,6 @@ describe('names of what is found', () => {
   it('say an agent’s name once', () => {
     expect(besideTitle({ agent: 'a', title: null })).toBe('');
     expect(besideTitle({ agent: 'a', title: ' a' })).toBe('');
-    expect(imageText(image({ seq: 3 }), trans)).toBe('Cell 3 of “Sales”');
   });
 
   it('name the notebook, where it is now', () => {
