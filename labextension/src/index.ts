@@ -5,8 +5,7 @@ import { atWorkPlugin } from './atwork/plugin';
 import { documentsPlugin } from './tab/plugin';
 import { insertPlugin } from './notebooks/insert';
 import { modelPlugin } from './panel/activity';
-import { sessionPlugin } from './session/plugin';
-import { sessionsPlugin } from './notebooks/opensession';
+import { sessionsPlugin } from './session/plugin';
 import { notebooksPlugin } from './notebooks/plugin';
 import { notificationsPlugin } from './approvals/notifications';
 import { panelPlugin } from './panel/plugin';
@@ -21,7 +20,6 @@ const plugins = [
   notificationsPlugin,
   notebooksPlugin,
   insertPlugin,
-  sessionPlugin,
   sessionsPlugin,
   documentsPlugin,
   agentTokensPlugin

@@ -134,6 +134,8 @@ test('the document of a session is there again after a reload', async ({
     'true'
   );
   await expect(panel.cell(1)).toContainText('the first');
+  await expect(page).toHaveURL(/\/tree\/AgentSession(:|%3A)/);
+  await expect(page.getByRole('dialog')).toHaveCount(0);
 });
 
 test('the keyboard leads through the list, and opens a session', async ({

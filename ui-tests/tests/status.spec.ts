@@ -304,14 +304,14 @@ test.describe('with an agent that has to ask', () => {
     await expect(item(page)).toHaveCount(0);
     await expect(icon).toHaveCount(0);
 
-    // While the panel is there, it tells of what asks.
+    // While the session is in front, it tells of what asks.
     const seen = await agent.ask('2');
     await expect(panel.cell(2)).toContainText('needs approval');
     await expect(toasts(page, /needs approval/)).toHaveCount(0);
     await agent.cancel(seen);
-    await page.sidebar.close('right');
+    await page.activity.closeAll();
 
-    // When it comes into sight, it tells of what was notified before.
+    // When the panel comes into sight, it tells of what was notified before.
     const third = await agent.ask('3');
     const covering = toasts(page, /Cell 3 .* needs approval/);
     await expect(covering).toHaveCount(1);

@@ -3,8 +3,12 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { MainAreaWidget } from '@jupyterlab/apputils';
+import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
+import {
+  IDefaultFileBrowser,
+  IFileBrowserFactory
+} from '@jupyterlab/filebrowser';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -20,11 +24,12 @@ import { Clock } from '../ui/clock';
 import { reporter, takes } from '../ui/commands';
 import { activityIcon } from '../ui/icons';
 import { menuOpener } from '../ui/menu';
-import { pathOf, sessionIn } from '../ui/sessionpaths';
+import { DRIVE, pathOf, sessionIn } from '../ui/sessionpaths';
 import { untrusted } from '../ui/untrusted';
 import { SessionDocument } from './document';
 import { SessionDrive } from './drive';
 import { addLeftOut } from './leftout';
+import { addSaveNotebook } from './savenotebook';
 
 /** Add the command that opens an execution's whole text in the main area. */
 function addTextCommand(
@@ -53,8 +58,8 @@ function addTextCommand(
 }
 
 /** The drive of agent sessions, and the commands that open them. */
-export const sessionPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-agent-exec:session',
+export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-agent-exec:sessions',
   description:
     'Opens agent sessions as notebooks, which follow what agents run.',
   autoStart: true,
@@ -64,14 +69,22 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     INotebookTracker,
     IEditorServices
   ],
-  optional: [ITranslator],
+  optional: [
+    ITranslator,
+    ICommandPalette,
+    IDefaultFileBrowser,
+    IFileBrowserFactory
+  ],
   activate: (
     app: JupyterFrontEnd,
     activity: IActivityModel,
     approvals: IApprovalsModel,
     notebooks: INotebookTracker,
     editors: IEditorServices,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    palette: ICommandPalette | null,
+    browser: IDefaultFileBrowser | null,
+    browsers: IFileBrowserFactory | null
   ): void => {
     const { commands, serviceManager, shell } = app;
     const { contents, kernelspecs, serverSettings } = serviceManager;
@@ -86,6 +99,13 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     contents.addDrive(
       new SessionDrive({ activity, languageOf, serverSettings, trans })
     );
+    // JupyterLab opens the address of a document by way of a browser of its
+    // drive; this one is not shown.
+    browsers?.createFileBrowser('jp-agent-exec-sessions', {
+      auto: false,
+      driveName: DRIVE,
+      restore: false
+    });
     const shared = {
       api,
       clock: new Clock(() => Date.now() + api.clockOffset),
@@ -98,20 +118,28 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
       onError: reporter(trans)
     };
     addTextCommand(app, api, trans);
+    addSaveNotebook(app, activity, trans, browser);
+    const category = trans.__('Agents');
+    palette?.addItem({ command: CommandIDs.openNotebook, category });
     const documents = new Set<NotebookPanel['context']>();
-    const follow = async ({
-      context,
-      id
-    }: {
-      context: NotebookPanel['context'];
-      id: string;
-    }) => {
+    const choose = () => {
+      const { currentWidget } = shell;
+      const id =
+        currentWidget instanceof NotebookPanel &&
+        documents.has(currentWidget.context)
+          ? sessionIn(currentWidget.context.path)
+          : null;
+      activity.selected = id === null ? null : activity.open(id);
+    };
+    shell.currentChanged?.connect(choose);
+    const follow = async (context: NotebookPanel['context'], id: string) => {
       await context.ready;
       if (!context.isDisposed && !documents.has(context)) {
         const session = activity.open(id);
         const document = new SessionDocument(context.model, session);
         session.isActive = true;
         documents.add(context);
+        choose();
         context.disposed.connect(() => {
           document.dispose();
           documents.delete(context);
@@ -134,7 +162,7 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
         find: execution => activity.open(id).find(execution)
       });
       const { SessionView } = await import('./view');
-      await follow({ context, id });
+      await follow(context, id);
       if (!panel.isDisposed) {
         const rendermime = untrusted(content.rendermime);
         const view = new SessionView(panel, {
@@ -147,15 +175,6 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     };
     notebooks.forEach(each => void show(each));
     notebooks.widgetAdded.connect((_, panel) => void show(panel));
-    const choose = () => {
-      const { currentWidget } = shell;
-      const id =
-        currentWidget instanceof NotebookPanel
-          ? sessionIn(currentWidget.context.path)
-          : null;
-      activity.selected = id === null ? null : activity.open(id);
-    };
-    shell.currentChanged?.connect(choose);
     const open = async (id: string, executionId: unknown): Promise<void> => {
       const path = pathOf(await api.getSession(id));
       const panel: NotebookPanel | undefined = await commands.execute(

@@ -1,4 +1,4 @@
-import { freeName, notebookName } from '../../notebooks/notebookname';
+import { freeName, notebookName } from '../../session/notebookname';
 import { session } from '../fakes';
 
 describe('notebookName', () => {
