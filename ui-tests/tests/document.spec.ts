@@ -30,7 +30,7 @@ test('a session opens from the list as a notebook that follows the agent', async
   await panel.show('Sales: by region');
   await expect(
     page.getByRole('main').getByRole('tab', { selected: true })
-  ).toHaveText('Sales by region.ipynb');
+  ).toHaveText('Agent session Sales by region.ipynb');
   await expect(panel.cells).toHaveCount(2);
   await expect(panel.cell(1)).toContainText('hello');
   await expect(panel.cell(2).getByRole('img')).toBeVisible();

@@ -101,8 +101,8 @@ test('a session is opened as a notebook of one’s own', async ({
     await panel.show('Kept: a/b');
     await panel.tool(OPEN).click();
     await expect(
-      page.getByRole('main').getByRole('tab', { name, exact: true })
-    ).toBeVisible();
+      page.getByRole('main').getByRole('tab', { name, exact: true }).last()
+    ).toHaveAttribute('aria-selected', 'true');
   }
   const opened = page.getByRole('main').locator('.jp-NotebookPanel:visible');
   await expect(opened).toContainText('6 * 7');

@@ -59,7 +59,7 @@ test('the panel lists and finds, and a document streams and shows images', async
   await page.getByRole('tab', { name: 'Running Terminals' }).click();
   const item = page
     .locator('.jp-RunningSessions-item')
-    .filter({ hasText: `Of any version, ${workspace}` });
+    .filter({ hasText: `“Of any version, ${workspace}` });
   await item.hover();
   await item.getByTitle('Close').click();
   await expect(item).toHaveCount(0);
@@ -148,6 +148,7 @@ test('a session opens as a notebook, and its cells go into one’s own', async (
     page
       .getByRole('main')
       .getByRole('tab', { name: 'Agent session Taken over.ipynb' })
+      .last()
   ).toBeVisible();
   const shown = page.locator('.jp-NotebookPanel:visible');
   await expect(shown.locator('.jp-CodeCell')).toHaveCount(1);

@@ -207,7 +207,8 @@ function looks(): Record<string, string> {
       .map(path => path.slice(path.lastIndexOf('/') + 1))
       .map(name => (name.length > 15 ? `${name.slice(0, 12)}…` : name))
       .map(name => `${name} - JupyterLab`);
-    const now = document.title;
+    // It counts what is open.
+    const now = document.title.replace(/ \(\d+\) - /, ' - ');
     return ['JupyterLab', ...own].includes(now) ? 'its own' : now;
   }
 }

@@ -5,10 +5,10 @@ import type { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
-import { freeName, notebookName } from './notebookname';
 import { CommandIDs } from '../tokens';
 import type { IActivityModel } from '../tokens';
 import { sessionCommand, watchSelected } from '../ui/commands';
+import { freeName, notebookName } from '../ui/sessionpaths';
 
 /** Save a session's export under a free name and give its path. */
 async function saveNotebook(

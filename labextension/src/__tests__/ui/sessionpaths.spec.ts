@@ -1,4 +1,4 @@
-import { freeName, notebookName } from '../../session/notebookname';
+import { freeName, notebookName } from '../../ui/sessionpaths';
 import { session } from '../fakes';
 
 describe('notebookName', () => {
