@@ -148,8 +148,7 @@ test('a session opens as a notebook, and its cells go into one’s own', async (
     page
       .getByRole('main')
       .getByRole('tab', { name: 'Agent session Taken over.ipynb' })
-      .last()
-  ).toBeVisible();
+  ).toHaveCount(2);
   const shown = page.locator('.jp-NotebookPanel:visible');
   await expect(shown.locator('.jp-CodeCell')).toHaveCount(1);
   await expect(shown).toContainText('theirs');
