@@ -13,6 +13,7 @@ const test = base.extend({
 });
 
 test('the panel says what it is for, and shows the first session as it is opened', async ({
+  page,
   panel,
   newAgent
 }) => {
@@ -22,6 +23,8 @@ test('the panel says what it is for, and shows the first session as it is opened
   const agent = await newAgent('Sales by region');
   const session = panel.session('Sales by region');
   await expect(session).toContainText('analyst');
+  // Jupyter Server never ends if it is stopped while it answers this.
+  const formats = page.waitForResponse(/\/api\/nbconvert/);
   await session.click();
   await expect(panel.cell(1)).toContainText('No agent has run anything');
   await expect(session).toHaveAttribute('aria-selected', 'true');
@@ -34,4 +37,5 @@ test('the panel says what it is for, and shows the first session as it is opened
   await expect(cell.locator('.cm-content span').first()).toBeVisible();
   await expect(cell).toContainText('answer: 42');
   await expect(session).toContainText('1 cell');
+  await formats;
 });
