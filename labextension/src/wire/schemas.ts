@@ -405,21 +405,6 @@ export type Schemas = {
     found: string[];
     at: string;
   };
-  /** An image in the history, and its execution. */
-  RecordedImage: {
-    execution_id: string;
-    session_id: string;
-    seq: number;
-    agent: string;
-    title: string | null;
-    accepted_at: string;
-    output: number;
-    mimetype: string;
-    width: number | null;
-    height: number | null;
-    bytes: number;
-    url: string;
-  };
   /** Something that code in a trial tried, and that the seal refused. */
   Refusal: {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';

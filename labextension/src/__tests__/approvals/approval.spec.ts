@@ -385,7 +385,6 @@ describe('ApprovalSlot', () => {
     page.button('Edit').click();
     expect(page.editor.state.readOnly).toBe(false);
     expect(page.editor.hasFocus).toBe(true);
-    expect(shown).toHaveBeenCalledWith({ block: 'end' });
     page.type('a\nc\u200b');
     expect(page.lines).toEqual(['a', 'cU+200B']);
     expect(page.text).toContain('1 character that is invisible');
