@@ -33,9 +33,6 @@ export class SessionDrive implements Contents.IDrive {
   ): Promise<Contents.IModel> {
     const { activity } = this._options;
     const [id, name] = path.split('/');
-    if (name === undefined) {
-      return folder(path);
-    }
     const session = await activity.api.getSession(id);
     return {
       name,
@@ -97,21 +94,6 @@ export class SessionDrive implements Contents.IDrive {
   }
 
   private _isDisposed = false;
-}
-
-/** What an address of a notebook leads through: it lists nothing, as the panel does. */
-function folder(path: string): Contents.IModel {
-  return {
-    name: path,
-    path,
-    type: 'directory',
-    format: 'json',
-    mimetype: '',
-    writable: false,
-    created: '',
-    last_modified: '',
-    content: []
-  };
 }
 
 /** The options of the drive. */

@@ -5,10 +5,8 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
-import {
-  IDefaultFileBrowser,
-  IFileBrowserFactory
-} from '@jupyterlab/filebrowser';
+import { PageConfig } from '@jupyterlab/coreutils';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -24,7 +22,7 @@ import { Clock } from '../ui/clock';
 import { reporter, takes } from '../ui/commands';
 import { activityIcon } from '../ui/icons';
 import { menuOpener } from '../ui/menu';
-import { DRIVE, pathOf, sessionIn } from '../ui/sessionpaths';
+import { pathOf, sessionIn } from '../ui/sessionpaths';
 import { untrusted } from '../ui/untrusted';
 import { SessionDocument } from './document';
 import { SessionDrive } from './drive';
@@ -69,12 +67,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     INotebookTracker,
     IEditorServices
   ],
-  optional: [
-    ITranslator,
-    ICommandPalette,
-    IDefaultFileBrowser,
-    IFileBrowserFactory
-  ],
+  optional: [ITranslator, ICommandPalette, IDefaultFileBrowser],
   activate: (
     app: JupyterFrontEnd,
     activity: IActivityModel,
@@ -83,8 +76,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     editors: IEditorServices,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
-    browser: IDefaultFileBrowser | null,
-    browsers: IFileBrowserFactory | null
+    browser: IDefaultFileBrowser | null
   ): void => {
     const { commands, serviceManager, shell } = app;
     const { contents, kernelspecs, serverSettings } = serviceManager;
@@ -99,13 +91,14 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     contents.addDrive(
       new SessionDrive({ activity, languageOf, serverSettings, trans })
     );
-    // JupyterLab opens the address of a document by way of a browser of its
-    // drive; this one is not shown.
-    browsers?.createFileBrowser('jp-agent-exec-sessions', {
-      auto: false,
-      driveName: DRIVE,
-      restore: false
-    });
+    // JupyterLab would open the page's address by way of a browser of its drive.
+    const address = PageConfig.getOption('treePath');
+    if (sessionIn(address) !== null) {
+      PageConfig.setOption('treePath', '');
+      void app.restored.then(() =>
+        commands.execute('docmanager:open', { path: address })
+      );
+    }
     const shared = {
       api,
       clock: new Clock(() => Date.now() + api.clockOffset),

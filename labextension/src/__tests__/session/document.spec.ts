@@ -107,15 +107,6 @@ describe('SessionDrive', () => {
     expect(server.calls).toEqual([]);
   });
 
-  it('has a folder for each session, as the address of a notebook has', async () => {
-    const { drive, server } = driveOf();
-    for (const path of ['', 's_1']) {
-      const { content, type } = await drive.get(path);
-      expect([type, content]).toEqual(['directory', []]);
-    }
-    expect(server.calls).toEqual([]);
-  });
-
   it('tells that a session does not exist', async () => {
     const { drive } = driveOf();
     await expect(drive.get('s_2/Gone.ipynb')).rejects.toThrow();
