@@ -171,14 +171,13 @@ test('nothing that an agent puts out is active, wherever it is looked at', async
     cell: index => shown(page, index),
     show: index => toCell(page, index)
   });
+  const place = { session_id: session, execution_id: ids[0] };
+  await command(page, 'agent-exec:open-panel', place);
+  await expect(panel.cell(1)).toBeFocused();
   await lookThrough(watch, {
     what: 'a document of the session',
     cell: index => panel.cell(index + 1),
-    show: async index => {
-      const place = { session_id: session, execution_id: ids[index] };
-      await command(page, 'agent-exec:open-panel', place);
-      await expect(panel.cell(index + 1)).toBeFocused();
-    },
+    show: index => toCell(page, index),
     open
   });
   expect(await watch.end()).toEqual([]);
