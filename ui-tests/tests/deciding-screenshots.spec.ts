@@ -53,7 +53,7 @@ test('an agent asks', async ({
 });
 
 test('a session is reviewed', async ({ page, panel, server, newAsking }) => {
-  await page.setViewportSize({ width: 760, height: 1000 });
+  await page.setViewportSize({ width: 1280, height: 980 });
   await server.setPolicy({ scratch: 'none' });
   const title = 'Three plots';
   const agent = await newAsking(title);
@@ -63,7 +63,7 @@ test('a session is reviewed', async ({ page, panel, server, newAsking }) => {
   }
   await panel.open();
   await page.sidebar.close('left');
-  await page.sidebar.setWidth(480, 'right');
+  await page.sidebar.setWidth(300, 'right');
   await panel.session(title).click();
   await panel.choose(1, 'Mark reviewed');
   await expect(panel.cell(1)).toContainText(/Reviewed by/);
