@@ -1,4 +1,4 @@
-/** What a user can do about an execution in the panel. */
+/** What a user can do about an execution in its session. */
 import { stopIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isRunning } from '../tokens';

@@ -1,4 +1,4 @@
-/** What a cell of the panel shows of an execution besides source and outputs. */
+/** What a cell of a session shows of an execution besides source and outputs. */
 import type { CodeCell } from '@jupyterlab/cells';
 import { Panel } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
