@@ -226,11 +226,11 @@ test('the stop key is for the notebook in front, and else asks which', async ({
     await begun(agent, asked);
     runs.push([agent, asked]);
   }
-  const [first, inFront, last] = runs;
+  const [first, here, last] = runs;
   await expect(item(page)).toHaveText('3 agents at work');
   await key();
   await expect(toasts(page, /the kernel is free/)).toHaveCount(1);
-  expect(await status(...inFront)).toBe('interrupted');
+  expect(await status(...here)).toBe('interrupted');
   await expect(item(page)).toHaveText('2 agents at work');
 
   await key();

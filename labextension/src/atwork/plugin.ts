@@ -75,14 +75,14 @@ function findTargets(
   { chosen, session_id }: ReadonlyPartialJSONObject,
   model: IActivityModel,
   atWork: IAgentsAtWork,
-  inFront: () => NotebookPanel | null
+  front: () => NotebookPanel | null
 ): ITarget[] {
   const target = (sessionId: string) => targetOf(sessionId, model, atWork);
   if (typeof session_id === 'string') {
     const found = target(session_id);
     return chosen === true && found.seq === null ? [] : [found];
   }
-  const notebook = chosen === true ? null : inFront();
+  const notebook = chosen === true ? null : front();
   if (notebook) {
     const { content, context, sessionContext } = notebook;
     const kernelId = sessionContext.session?.kernel?.id ?? null;
@@ -160,12 +160,12 @@ function addStopCommand(
   commands: CommandRegistry,
   model: IActivityModel,
   atWork: IAgentsAtWork,
-  inFront: () => NotebookPanel | null,
+  front: () => NotebookPanel | null,
   trans: TranslationBundle
 ): void {
   const command = CommandIDs.interrupt;
   const targets = (args: ReadonlyPartialJSONObject) =>
-    findTargets(args, model, atWork, inFront);
+    findTargets(args, model, atWork, front);
   const name = (args: ReadonlyPartialJSONObject): string => {
     const [target, ...others] = targets(args);
     if (others.length > 0) {
@@ -248,11 +248,11 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const atWork = createModel(app, model, approvals);
-    const inFront = () =>
+    const front = () =>
       shell.currentWidget === notebooks?.currentWidget
         ? (notebooks?.currentWidget ?? null)
         : null;
-    addStopCommand(commands, model, atWork, inFront, trans);
+    addStopCommand(commands, model, atWork, front, trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
     const execute = commands.execute.bind(commands);
