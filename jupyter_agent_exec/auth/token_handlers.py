@@ -29,6 +29,16 @@ class TokensBase(AgentExecHandler):
     namespace: str
     mcp_installed: Callable[[], bool]
 
+    async def mint(self, wanted: MintToken) -> MintedToken:
+        """Mint an agent token, with what is pasted into clients."""
+        token, secret = await self.tokens.mint(wanted, self.caller)
+        return MintedToken(
+            token=token,
+            secret=secret,
+            configurations=configurations(self.public_url, self.namespace, secret, token.scopes),
+            mcp_installed=self.mcp_installed(),
+        )
+
 
 class TokensHandler(TokensBase):
     """The agent tokens."""
@@ -45,19 +55,12 @@ class TokensHandler(TokensBase):
         """Mint an agent token. Only this answer contains its secret."""
         for scope in given_away(Grants.parse(body.scopes)):
             await self.ask_authorizer(scope)
-        token, secret = await self.tokens.mint(body, self.caller)
+        minted = await self.mint(body)
         self.set_header("Cache-Control", "no-store")
         self.answer(
-            MintedToken(
-                token=token,
-                secret=secret,
-                configurations=configurations(
-                    self.public_url, self.namespace, secret, token.scopes
-                ),
-                mcp_installed=self.mcp_installed(),
-            ),
+            minted,
             HTTPStatus.CREATED,
-            location=f"{self.public_path}{self.namespace}/tokens/{token.id}",
+            location=f"{self.public_path}{self.namespace}/tokens/{minted.token.id}",
         )
 
 

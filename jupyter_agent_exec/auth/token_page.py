@@ -8,7 +8,6 @@ from typing import Final
 
 from tornado import web
 
-from ..connections import configurations
 from ..errors import AgentExecError, NotFound
 from ..models import MintedToken, Request
 from ..types import is_made_up
@@ -17,6 +16,7 @@ from .operations import requires
 from .pages import PageHandler
 from .routes import Route
 from .token_form import TokenForm, TokenRow, Values, filled_in, offered
+from .token_handlers import TokensBase
 
 SUGGESTED: Final[Values] = {
     "label": ["AI agent"],
@@ -34,11 +34,9 @@ class Query(Request, frozen=True, kw_only=True):
     """Contents path of a notebook that the form ticks. Not null: the form is open."""
 
 
-class TokenPageHandler(PageHandler):
+class TokenPageHandler(PageHandler, TokensBase):
     """The page of a person's tokens."""
 
-    namespace: str
-    mcp_installed: Callable[[], bool]
     open_notebooks: Callable[[], list[str]]
 
     @web.authenticated
@@ -56,21 +54,11 @@ class TokenPageHandler(PageHandler):
             await self._revoke(revoked, query)
             return
         try:
-            minted = await self._mint()
+            minted = await self.mint(await self.allowed())
         except AgentExecError as error:
             await self._page(query, error=error)
             return
         await self._page(Query(), minted=minted)
-
-    async def _mint(self) -> MintedToken:
-        """Create the token that the form describes."""
-        token, secret = await self.tokens.mint(await self.allowed(), self.caller)
-        return MintedToken(
-            token=token,
-            secret=secret,
-            configurations=configurations(self.public_url, self.namespace, secret, token.scopes),
-            mcp_installed=self.mcp_installed(),
-        )
 
     async def _revoke(self, id: str, query: Query) -> None:
         row = next((each for each in await self._mine() if each.token.id == id), None)
