@@ -67,9 +67,14 @@ function targetOf(
   return { sessionId, agent: session?.agent ?? null, seq: first?.seq ?? null };
 }
 
+/** What is done when a target is stopped. */
+function targetText({ agent, seq }: ITarget, trans: TranslationBundle): string {
+  return agent ? stopText(agent, seq, trans) : trans.__('Stop Agent');
+}
+
 /**
  * What the command could stop: what the active cell of the notebook in front
- * runs, or the agents in it, or what the panel's session does, or all.
+ * runs, or the agents in it, or the session whose document is in front, or all.
  */
 function findTargets(
   { chosen, session_id }: ReadonlyPartialJSONObject,
@@ -119,8 +124,7 @@ async function askWhich(
 ): Promise<readonly ITarget[]> {
   const all = trans.__('All of them');
   const names = targets.map(
-    ({ agent, seq }, n) =>
-      `${n + 1}. ${agent ? stopText(agent, seq, trans) : ''}`
+    (each, n) => `${n + 1}. ${targetText(each, trans)}`
   );
   const { value } = await InputDialog.getItem({
     title: trans.__('Stop Agent'),
@@ -133,16 +137,17 @@ async function askWhich(
 
 /** Stop an agent, and tell what became of it. */
 async function stop(
-  { agent, seq, sessionId }: ITarget,
+  target: ITarget,
   atWork: IAgentsAtWork,
   trans: TranslationBundle
 ): Promise<void> {
-  const doing = agent ? stopText(agent, seq, trans) : trans.__('Stop Agent');
+  const doing = targetText(target, trans);
   const id = Notification.emit(`${doing}…`, 'in-progress', {
     autoClose: false
   });
   try {
-    const { isFree, text } = stoppedText(await atWork.stop(sessionId), trans);
+    const stopped = await atWork.stop(target.sessionId);
+    const { isFree, text } = stoppedText(stopped, trans);
     Notification.update({
       id,
       message: text,
@@ -171,9 +176,7 @@ function addStopCommand(
     if (others.length > 0) {
       return trans.__('Stop Agent…');
     }
-    return target?.agent
-      ? stopText(target.agent, target.seq, trans)
-      : trans.__('Stop Agent');
+    return target ? targetText(target, trans) : trans.__('Stop Agent');
   };
   commands.addCommand(command, {
     label: args => labelled(name(args))(args),
@@ -248,10 +251,10 @@ export const atWorkPlugin: JupyterFrontEndPlugin<IAgentsAtWork> = {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const atWork = createModel(app, model, approvals);
-    const front = () =>
-      shell.currentWidget === notebooks?.currentWidget
-        ? (notebooks?.currentWidget ?? null)
-        : null;
+    const front = () => {
+      const notebook = notebooks?.currentWidget ?? null;
+      return notebook === shell.currentWidget ? notebook : null;
+    };
     addStopCommand(commands, model, atWork, front, trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
