@@ -150,6 +150,10 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
     // With inert outputs, as they would enter a notebook.
     const read = (ids: readonly string[]) =>
       Promise.all(ids.map(id => api.getExecution(id)));
+    let last: NotebookPanel | null = null;
+    notebooks.currentChanged.connect((_, panel) => {
+      last = isTheirs(panel) ? panel : last;
+    });
     const insert = async (args: Args): Promise<NotebookPanel | null> => {
       const panel = isTheirs(notebooks.currentWidget)
         ? notebooks.currentWidget
@@ -172,10 +176,6 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(panel.id);
       return panel;
     };
-    let last: NotebookPanel | null = null;
-    notebooks.currentChanged.connect((_, panel) => {
-      last = isTheirs(panel) ? panel : last;
-    });
     const insertAndRun = async (args: Args) => {
       const panel = await insert(args);
       if (panel) {
