@@ -198,6 +198,8 @@ def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, dict[str
         Address of the authorization server.
     resource
         Address of the MCP endpoint.
+    sign_in
+        Whether it fetches clients' metadata documents is told.
     """
     routes = f"{issuer}/sign-in"
     server: dict[str, object] = {

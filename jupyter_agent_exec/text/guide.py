@@ -1,6 +1,7 @@
 """The guide for language models: text for a system message. Pure.
 
-Every interface hands out this one text, so it names actions rather than tools, routes or methods.
+Several interfaces hand out this text, so it names actions rather than tools, routes or methods. MCP
+has a shorter one that names its tools.
 """
 
 from __future__ import annotations

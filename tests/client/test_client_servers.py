@@ -42,7 +42,7 @@ def runtime_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("http://h/user/lab/lab/tree/lab/tree/x.ipynb", "http://h/user/lab", None),
         ("http://h/base/lab/workspaces/auto-c/tree/x.ipynb?reset", "http://h/base", None),
         ("http://h/doc/tree/x.py", "http://h", None),
-        ("http://h/notebooks/work/x.ipynb", "http://h", None),
+        ("http://h/notebooks/reports/x.ipynb", "http://h", None),
         ("http://h/user/notebooks/lab", "http://h/user/notebooks", None),
         ("https://hub.example/user/ada/tree?", "https://hub.example/user/ada", None),
         ("http://[::1]:8888/", "http://[::1]:8888", None),

@@ -7,7 +7,7 @@ import type { IActivityModel } from '../tokens';
 import { DRIVE } from '../ui/sessionpaths';
 import { cellOf, emptyCell } from './cells';
 
-/** Reads sessions as notebooks; whoever shows one follows its model. */
+/** Reads sessions as notebooks. `SessionDocument` adds what happens later. */
 export class SessionDrive implements Contents.IDrive {
   constructor(private readonly _options: SessionDrive.IOptions) {}
 
