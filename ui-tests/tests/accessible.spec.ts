@@ -97,13 +97,13 @@ test('sessions, cells, reviews, a search, and images', async ({
   const running = await agent.ask(ENDLESS);
   await panel.open();
   await newAsking('Nothing: seen');
-  await panel.session('Nothing: seen').click();
+  await panel.show('Nothing: seen');
   await expect(panel.cell(1)).toContainText('No agent has run anything');
   const size = page.viewportSize()!;
   await page.setViewportSize({ ...size, height: 350 });
   await expectAccessible(page);
   await page.setViewportSize(size);
-  await panel.session('All kinds: seen').click();
+  await panel.show('All kinds: seen');
   await expect(panel.cell(4)).toContainText('Stop “analyst”');
   await expectAccessible(page);
 
@@ -150,7 +150,7 @@ test('what asks, in the panel and in a notebook', async ({
   await expectAccessible(page);
 
   await panel.open();
-  await panel.session('Asks: seen').click();
+  await panel.show('Asks: seen');
   await expect(panel.cell(2)).toContainText('Go to the cell');
   const again = panel.document.getByText('x = 2').filter({ visible: true });
   await expect(again).toHaveCount(0);
@@ -289,7 +289,7 @@ test('nothing is cut or stands out where one reads from the right', async ({
   await page.evaluate(() => (document.documentElement.dir = 'rtl'));
   await panel.open();
   await page.sidebar.setWidth(280, 'right');
-  await panel.session('From the right').click();
+  await panel.show('From the right');
   await expect(panel.cell(2)).toContainText('Stop “analyst”');
   const outsideOf = (place: Locator) =>
     place.evaluate(region => {
@@ -327,7 +327,7 @@ test('nothing moves for those who asked for that', async ({
   const agent = await newAsking('At rest');
   const running = await agent.ask(ENDLESS);
   await panel.open();
-  await panel.session('At rest').click();
+  await panel.show('At rest');
   await expect(panel.cell(1)).toContainText('Stop “analyst”');
   const moving = await page.evaluate(() =>
     document

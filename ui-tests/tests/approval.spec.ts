@@ -289,7 +289,7 @@ test('what a person makes of it is what runs, and both are recorded', async ({
     { source: 'print(6 * 7)' }
   ]);
   await panel.open();
-  await panel.session('edited').click();
+  await panel.show('edited');
   await expect(panel.cell(1).locator('.cm-content')).toHaveText('print(6 * 7)');
   await panel.cell(1).getByText('Show what was changed').click();
   await expect(panel.cell(1).getByRole('deletion')).toHaveText([
@@ -306,7 +306,7 @@ test('the agent reads why it was rejected', async ({
   const agent = await newAsking('rejected');
   const asked = await agent.ask('import shutil; shutil.rmtree("data")');
   await panel.open();
-  await panel.session('rejected').click();
+  await panel.show('rejected');
   const question = Question.in(panel.cell(1));
   await question.answer('Reject…');
   await expect(
@@ -365,7 +365,7 @@ test('an agent runs more without asking, until a person ends that', async ({
   expect((await agent.read(first, 30)).status).toBe('ok');
   const second = await agent.ask('2');
   expect((await agent.read(second, 30)).status).toBe('ok');
-  await panel.session('granted').click();
+  await panel.show('granted');
   const granted = panel.document.getByText('Runs code without asking until');
   await expect(granted).toBeVisible();
   await OpenNotebook.open(page, desk.path);
@@ -409,7 +409,7 @@ test('a second page sees the decision at once', async ({
   const agent = await newAsking('twice');
   const asked = await agent.ask('"twice"');
   await panel.open();
-  await panel.session('twice').click();
+  await panel.show('twice');
   const here = Question.in(panel.cell(1));
   const other = await page.context().newPage();
   await other.goto(`${baseURL}/lab/workspaces/second?reset`);
@@ -428,7 +428,7 @@ test('what an agent takes back goes away', async ({ panel, newAsking }) => {
   const agent = await newAsking('withdrawn');
   const asked = await agent.ask('"withdrawn"');
   await panel.open();
-  await panel.session('withdrawn').click();
+  await panel.show('withdrawn');
   const question = Question.in(panel.cell(1));
   await expect(question.button('Approve')).toBeEnabled();
   await agent.cancel(asked);
@@ -453,7 +453,7 @@ test('nothing hides in a source, and nothing turns it', async ({
   ].join('\n');
   await agent.ask(source);
   await panel.open();
-  await panel.session('hidden').click();
+  await panel.show('hidden');
   const question = Question.in(panel.cell(1));
   const first = async () => (await question.lines()).slice(0, 5);
   await expect

@@ -64,7 +64,7 @@ test('a session is reviewed', async ({ page, panel, server, newAsking }) => {
   await panel.open();
   await page.sidebar.close('left');
   await page.sidebar.setWidth(300, 'right');
-  await panel.session(title).click();
+  await panel.show(title);
   await panel.choose(1, 'Mark reviewed');
   await expect(panel.cell(1)).toContainText(/Reviewed by/);
   await expect(panel.cell(2).getByRole('img').last()).toBeVisible();

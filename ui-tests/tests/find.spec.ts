@@ -28,7 +28,7 @@ test('a search finds what an old session printed, and leads to its cell', async 
   await old.close();
   await newAgent('Search: new');
   await panel.open();
-  await panel.session('Search: new').click();
+  await panel.show('Search: new');
 
   await box(panel).pressSequentially('wombat', { delay: 10 });
   await expect(hits(panel)).toHaveCount(1);

@@ -70,7 +70,7 @@ test('a person answers in the cell, one question after the other', async ({
     'first = input("First name? ")\nprint("hello", first, input("Last name? "))'
   );
   await panel.open();
-  await panel.session(asks.title).click();
+  await panel.show(asks.title);
   const cell = panel.cell(1);
   await expect(cell).toContainText('Needs input');
   await field(cell, 'First name?').fill('Ada');
@@ -95,7 +95,7 @@ test('a password is not shown and not recorded', async ({
 }) => {
   const id = await asks.ask('import getpass\nlen(getpass.getpass("Key: "))');
   await panel.open();
-  await panel.session(asks.title).click();
+  await panel.show(asks.title);
   const cell = panel.cell(1);
   const key = field(cell, 'Key:');
   await expect(key).toHaveAttribute('type', 'password');

@@ -42,7 +42,7 @@ test('cells go where the cursor is, and are undone in one step', async ({
   await runAsPerson(notebook, 0);
   await expect(page.locator('#drawn')).toBeVisible();
   await panel.open();
-  await panel.session('To take over').click();
+  await panel.show('To take over');
   const sources = async () =>
     (await notebook.cells()).map(({ source }) => source);
   const before = await sources();
@@ -78,7 +78,7 @@ test('without a notebook a message says what is missing; a source goes to the cl
   const agent = await newAgent('To copy');
   await agent.run('print("copied")');
   await panel.open();
-  await panel.session('To copy').click();
+  await panel.show('To copy');
   await panel.choose(1, 'Insert Into My Notebook');
   await expect(page.getByText('No notebook is open.').first()).toBeVisible();
   // At once: what has to be fetched first may come too late to be copied.

@@ -10,7 +10,7 @@ test('an error shows its traceback, an image its picture', async ({
 }) => {
   const agent = await newAgent('Rich');
   await panel.open();
-  await panel.session('Rich').click();
+  await panel.show('Rich');
   await agent.run('{}["missing"]');
   await agent.run(
     'import base64\nfrom IPython.display import Image\n' +
@@ -28,7 +28,7 @@ test('an error shows its traceback, an image its picture', async ({
 test('outputs are not trusted', async ({ page, panel, newAgent }) => {
   const agent = await newAgent('Untrusted');
   await panel.open();
-  await panel.session('Untrusted').click();
+  await panel.show('Untrusted');
   await agent.run(
     'from IPython.display import HTML, Javascript, SVG, display\n' +
       'display(HTML("<b>kept</b><script>window.fired = 1</script>"))\n' +
@@ -53,7 +53,7 @@ test('what the server left out of an output is said, and can be read', async ({
 }) => {
   const agent = await newAgent('Long');
   await panel.open();
-  await panel.session('Long').click();
+  await panel.show('Long');
   await agent.run('for i in range(30000):\n    print("many", i)');
   const capped = panel.cell(1);
   await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
@@ -72,7 +72,7 @@ test('what the server left out of an output is said, and can be read', async ({
 test('a closed session says why', async ({ panel, newAgent }) => {
   const agent = await newAgent('Brief');
   await panel.open();
-  await panel.session('Brief').click();
+  await panel.show('Brief');
   await expect(panel.cell(1)).toContainText(
     'No agent has run anything in this session'
   );
@@ -91,7 +91,7 @@ test('a session is opened as a notebook of one’s own', async ({
   const agent = await newAgent('Kept: a/b');
   await agent.run('6 * 7');
   await panel.open();
-  await panel.session('Kept: a/b').click();
+  await panel.show('Kept: a/b');
   await expect(panel.cell(1)).toContainText('42');
 
   // The session's document is called like the first.
@@ -125,7 +125,7 @@ test('the document of a session is there again after a reload', async ({
       response.request().method() === 'PUT' &&
       (response.request().postData() ?? '').includes(first.sessionId)
   );
-  await panel.session('First of two').click();
+  await panel.show('First of two');
   await expect(panel.cell(1)).toContainText('the first');
   await saved;
   await page.reload();
@@ -150,7 +150,7 @@ test('the keyboard leads through the list, and opens a session', async ({
   await newer.run('"first"');
   await newer.run('"last"');
   await panel.open();
-  await panel.session('Newer').click();
+  await panel.show('Newer');
   await expect(panel.cells).toHaveCount(2);
 
   await panel.session('Newer').focus();
@@ -168,7 +168,7 @@ test('those who listen hear that a cell has finished', async ({
 }) => {
   const agent = await newAgent('Heard');
   await panel.open();
-  await panel.session('Heard').click();
+  await panel.show('Heard');
   await expect(panel.cell(1)).toContainText('No agent has run anything');
   await agent.begin('import time; time.sleep(1)');
   const told = panel.document.getByRole('status');
@@ -212,7 +212,7 @@ test.describe('with routes of its own', () => {
     await expect(alert).toContainText('The server cannot be reached');
     await page.unroute('**/api/agent-exec/**');
     await alert.getByRole('button', { name: 'Try again' }).click();
-    await panel.session('After the storm').click();
+    await panel.show('After the storm');
     await expect(panel.cell(1)).toContainText('calm');
     await expect(alert).toHaveCount(0);
   });
@@ -237,7 +237,7 @@ test.describe('with routes of its own', () => {
   }) => {
     await newAgent('Refused');
     await panel.open();
-    await panel.session('Refused').click();
+    await panel.show('Refused');
     await page.route('**/notebook**', route =>
       route.fulfill({
         status: 503,

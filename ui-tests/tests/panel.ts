@@ -36,10 +36,14 @@ export class Panel {
     );
   }
 
-  /** Open the document of a session in the list. */
+  /**
+   * Open the document of a session in the list.
+   *
+   * It takes the keyboard when it is there, also from where one types by then.
+   */
   async show(title: string): Promise<void> {
     await this.session(title).click();
-    await this.document.waitFor();
+    await this.document.and(this._page.locator(':focus-within')).waitFor();
   }
 
   /** What the document says of the session. */

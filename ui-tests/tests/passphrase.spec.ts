@@ -53,7 +53,7 @@ test('a decision asks for the passphrase, and the next one does not', async ({
   const [first, second] = [await agent.ask('1 + 1'), await agent.ask('2 + 2')];
   const panel = await openLab(page, url, workspace);
   await panel.open();
-  await panel.session('Forecast').click();
+  await panel.show('Forecast');
   const approve = () => Question.in(panel.cell(1)).answer('Approve');
   const dialog = asked(page);
   const field = dialog.getByLabel('Passphrase', { exact: true });

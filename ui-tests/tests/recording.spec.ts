@@ -74,7 +74,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
 
   await panel.open();
   await page.sidebar.setWidth(400, 'right');
-  await panel.session(title).click();
+  await panel.show(title);
   await expect(panel.cell(1).getByRole('img').first()).toBeVisible();
   await film.show(3);
   film.keep('agent-at-work');

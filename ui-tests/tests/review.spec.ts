@@ -19,7 +19,7 @@ panelTest(
     const agent = await newAgent('Printed a password');
     await agent.run('print("hunter2")');
     await panel.open();
-    await panel.session('Printed a password').click();
+    await panel.show('Printed a password');
     await expect(panel.cell(1)).toContainText('hunter2');
     const erase = () =>
       choose(page, panel.document.getByRole('toolbar'), 'Erase');
@@ -50,7 +50,7 @@ panelTest(
     await agent.run('print(1)');
     await agent.run('print(2)');
     await panel.open();
-    await panel.session('Looked through').click();
+    await panel.show('Looked through');
     const review = panel.cell(1);
     await expect(panel.session('Looked through')).toContainText('2 unreviewed');
 

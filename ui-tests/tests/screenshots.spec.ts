@@ -42,7 +42,7 @@ test('the panel', async ({ page, panel, newAgent }) => {
     'import time\nfor step in range(600):\n    print("fitting, step", step, flush=True)\n    time.sleep(0.5)'
   );
   await panel.open();
-  await panel.session(title).click();
+  await panel.show(title);
   await page.sidebar.close('left');
   await page.sidebar.setWidth(300, 'right');
   await expect(panel.cell(6)).toContainText('fitting, step 2');

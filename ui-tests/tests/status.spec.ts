@@ -168,7 +168,7 @@ test('the button names agent and cell, and says that the kernel is free', async 
 }) => {
   const agent = await newAsking('To be stopped');
   await panel.open();
-  await panel.session('To be stopped').click();
+  await panel.show('To be stopped');
   await expect(panel.tool(INTERRUPT)).toBeDisabled();
   await agent.ask('1 + 1').then(asked => agent.read(asked, 30));
   const running = await agent.ask(ENDLESS);

@@ -21,7 +21,7 @@ test('who is at the last cell goes on with the agent, and others stay', async ({
     await agent.run(`print("\\n".join(["line"] * ${n % 9}))`);
   }
   await panel.open();
-  await panel.session('Growing').click();
+  await panel.show('Growing');
   await panel.cell(20).locator('.jp-InputArea-prompt').click();
   await agent.run('"the newest"');
   await expect(panel.cell(21)).toContainText('the newest');
@@ -62,7 +62,7 @@ test('a large output is opened on demand', async ({
   await agent.run('for n in range(2000):\n    print("row", n, "of many")');
   await agent.run('"the last"');
   await panel.open();
-  await panel.session('Opened on demand').click();
+  await panel.show('Opened on demand');
   const cell = panel.cell(1);
   await expect(cell).toContainText(/Show Text \(\d+ kB\)/);
   await expect(cell).not.toContainText('row 1000 of many');
@@ -91,7 +91,7 @@ test('images have their place before they come, and an SVG is only an image', as
     await route.continue();
   });
   await panel.open();
-  await panel.session('Pictures').click();
+  await panel.show('Pictures');
   const image = panel.cell(1).getByRole('img');
   await expect(image).toHaveAttribute('height', '80');
   await expect(image).toHaveAttribute('alt', 'Image output of the cell');

@@ -154,7 +154,7 @@ test('a trial in the panel says that it is one, and becomes a cell that runs', a
   const tried = await agent.ask('x = 5\nprint("it is", x)', { trial: true });
   expect((await agent.read(tried, 30)).status).toBe('ok');
   await panel.open();
-  await panel.session('A look').click();
+  await panel.show('A look');
   const cell = panel.cell(1);
   await expect(cell).toContainText('so it changed nothing');
   await expect(cell).toContainText('It would change: x');

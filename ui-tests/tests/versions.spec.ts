@@ -24,7 +24,7 @@ test('the panel lists and finds, and a document streams and shows images', async
   const panel = await openLab(page, baseURL!, workspace);
   await panel.open();
   const agent = await newAgent(`Of any version, ${workspace}`);
-  await panel.session(workspace).click();
+  await panel.show(workspace);
   const running = await agent.begin(
     'import time\nfor n in range(600):\n    print("round", n, flush=True)\n    time.sleep(0.1)'
   );
@@ -101,7 +101,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
 
   const second = await agent.ask('print("second")');
   await panel.open();
-  await panel.session('Asks in any version').click();
+  await panel.show('Asks in any version');
   await panel.cell(2).getByRole('button', { name: 'Go to the cell' }).click();
   await Question.in(person.cell(1)).answer('Approve');
   expect((await agent.read(second, 30)).status).toBe('ok');
@@ -133,7 +133,7 @@ test('a session opens as a notebook, and its cells go into one’s own', async (
   const agent = await newAgent('Taken over');
   await agent.run('print("theirs")');
   await panel.open();
-  await panel.session('Taken over').click();
+  await panel.show('Taken over');
   await panel.cell(1).getByRole('button', { name: 'More actions' }).click();
   await page
     .getByRole('menuitem', { name: 'Insert Into My Notebook', exact: true })

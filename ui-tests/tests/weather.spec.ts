@@ -126,7 +126,7 @@ test('a page that had no network catches up, and asks little meanwhile', async (
   const agent = await newAgent('Without network');
   const running = await agent.begin(ENDLESS);
   await panel.open();
-  await panel.session('Without network').click();
+  await panel.show('Without network');
   await expect(panel.cell(1)).toContainText('tick');
 
   const asked = requestsOf(page);
@@ -190,7 +190,7 @@ for (const [signal, reason, status] of [
     const agent = await Agent.open(request, url, 'Before');
     await agent.begin(ENDLESS);
     await panel.open();
-    await panel.session('Before').click();
+    await panel.show('Before');
     await expect(panel.cell(1)).toContainText('tick');
     await expect(
       page.getByRole('button', { name: '2 agents at work' })
