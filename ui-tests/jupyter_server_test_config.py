@@ -7,9 +7,11 @@ JupyterLab's objects.
 import atexit
 import json
 import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from jupyter_client.provisioning import local_provisioner
 from jupyter_server.auth import passwd
 from jupyterlab.galata import configure_jupyter_server
 
@@ -21,6 +23,15 @@ else:
     folder = TemporaryDirectory(prefix="agent-exec-ui-")
     atexit.register(folder.cleanup)
     root = Path(folder.name)
+    if "AGENT_EXEC_UI_JUPYTER_LAB" not in os.environ:
+        # Its kernels share their imports, which are most of what starting them costs.
+        sys.path.append(str(Path(__file__).parents[1]))
+        from tests.forks import KernelForks
+
+        forks = KernelForks()
+        atexit.register(forks.stop)
+        local_provisioner.launch_kernel = forks.launcher(local_provisioner.launch_kernel)
+        c.AgentExecApp.warm_kernels = 0
 (root / "served").mkdir(exist_ok=True)
 os.environ["JUPYTERLAB_GALATA_ROOT_DIR"] = str(root / "served")
 configure_jupyter_server(c)
