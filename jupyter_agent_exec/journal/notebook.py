@@ -98,9 +98,15 @@ def _if_set(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _exported_cell(record: ExecutionRecord) -> NotebookNode:
-    """Return the cell of an execution in an export, with its values and what it changed."""
+    """Return the cell of an execution in an export, with its values and what it changed.
+
+    The cell has another execution count in itself than in its metadata after it is run again.
+    """
     made = cell(record)
-    made["metadata"]["agent_exec"] |= _if_set(_shown(record, Shown.IN_EXPORT_IF_SET))
+    made["metadata"]["agent_exec"] |= {
+        "execution_count": record.execution_count,
+        **_if_set(_shown(record, Shown.IN_EXPORT_IF_SET)),
+    }
     return made
 
 

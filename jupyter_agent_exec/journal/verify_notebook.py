@@ -216,6 +216,7 @@ def _fields(cell: dict[str, Any], clean: bool) -> dict[str, Any]:
         fields["agent_exec"] = "there" if "agent_exec" in _metadata(cell) else None
     elif isinstance(about, dict):
         del fields["agent_exec"]
+        about = {"execution_count": fields.get("execution_count"), **about}  # 0.1 had it once
         fields |= {f"agent_exec.{name}": about[name] for name in about if name not in _ONLY_IN_0_1}
     return fields | dict.fromkeys(cell.keys() - _CELL_FIELDS, "there")
 

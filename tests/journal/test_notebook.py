@@ -126,6 +126,7 @@ def test_a_session_is_a_valid_notebook_with_its_record(history, session):
     told = second["metadata"]["agent_exec"]
     assert (told["execution_id"], told["seq"], told["status"]) == (plotted, 2, "ok")
     assert told["entry_hash"] == history.execution(plotted).entry_hash
+    assert told["execution_count"] == second["execution_count"] == 1  # until it is run again
     assert "omitted" not in told
     assert "init" not in told
     assert first["metadata"]["agent_exec"]["init"] is True

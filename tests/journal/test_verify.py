@@ -321,6 +321,7 @@ def test_an_export_agrees_with_a_journal_that_went_on(history, session, tmp_path
         (lambda cells: cells[2].update(execution_count=7), 10),
         (lambda cells: cells[2].update(id="x"), 10),
         (lambda cells: cells[2]["metadata"]["agent_exec"].update(status="ok"), 10),
+        (lambda cells: cells[2]["metadata"]["agent_exec"].update(execution_count=7), 10),
         (lambda cells: cells[2]["metadata"]["agent_exec"].update(entry_hash="0" * 64), 10),
         (lambda cells: cells.pop(1), 7),
         (lambda cells: cells.append(dict(cells[0])), None),
