@@ -81,7 +81,7 @@ def notebooks(draw: st.DrawFn) -> dict[str, Any]:
 
 @NEW_IDS
 @pytest.mark.hypothesis
-@examples(8)
+@examples(4)
 @given(mutated=st.lists(notebooks(), min_size=AT_ONCE, max_size=AT_ONCE), at=st.integers(0, 5))
 def test_a_mutated_notebook_is_read_alike_and_edited_only_where_asked(
     tmp_path: Path, mutated: list[dict[str, Any]], at: int
