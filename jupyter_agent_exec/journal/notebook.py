@@ -103,10 +103,10 @@ def _exported_cell(record: ExecutionRecord) -> NotebookNode:
     The cell has another execution count in itself than in its metadata after it is run again.
     """
     made = cell(record)
-    made["metadata"]["agent_exec"] |= {
-        "execution_count": record.execution_count,
-        **_if_set(_shown(record, Shown.IN_EXPORT_IF_SET)),
-    }
+    metadata = made["metadata"]["agent_exec"]
+    metadata |= _if_set(_shown(record, Shown.IN_EXPORT_IF_SET))
+    if not record.trial:
+        metadata["execution_count"] = record.execution_count
     return made
 
 

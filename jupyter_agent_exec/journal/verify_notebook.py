@@ -90,7 +90,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
     try:
         text = "".join(journal_notebook(journal, blobs, clean=clean, length=length))
         again = json.loads(text)
-        _leave_out(again["metadata"]["agent_exec"], about)
+        _leave_out(again, document)
         expected = {_execution_id(cell): _fields(cell, clean) for cell in again["cells"]}
         known_about = _metadata_fields(again["metadata"])
         unknown = _unknown(checked, again["metadata"]["agent_exec"])
@@ -127,12 +127,17 @@ def _leave_out_reviews(document: dict[str, Any], checked: Checked) -> None:
             del each["review"]
 
 
-def _leave_out(about: dict[str, Any], exported: dict[str, Any]) -> None:
-    """Remove the events of unknown kinds that an export lacks: in 0.1 they were parts of cells."""
-    told = [event["n"] for event in exported.get("events", [])]
+def _leave_out(again: dict[str, Any], document: dict[str, Any]) -> None:
+    """Remove what an export of 0.1 lacks: events that were parts of cells, and counts."""
+    about = again["metadata"]["agent_exec"]
+    told = [event["n"] for event in document["metadata"]["agent_exec"].get("events", [])]
     about["events"] = [
         event for event in about.get("events", []) if event["type"] in KINDS or event["n"] in told
     ]
+    cells = [_metadata(cell).get("agent_exec") for cell in document["cells"]]
+    if not any("execution_count" in each for each in cells if isinstance(each, dict)):
+        for cell in again["cells"]:
+            _metadata(cell).get("agent_exec", {}).pop("execution_count", None)
 
 
 def _compare_cells(
@@ -216,7 +221,6 @@ def _fields(cell: dict[str, Any], clean: bool) -> dict[str, Any]:
         fields["agent_exec"] = "there" if "agent_exec" in _metadata(cell) else None
     elif isinstance(about, dict):
         del fields["agent_exec"]
-        about = {"execution_count": fields.get("execution_count"), **about}  # 0.1 had it once
         fields |= {f"agent_exec.{name}": about[name] for name in about if name not in _ONLY_IN_0_1}
     return fields | dict.fromkeys(cell.keys() - _CELL_FIELDS, "there")
 

@@ -97,7 +97,7 @@ def test_it_has_what_there_can_be(exported: tuple[Path, str]) -> None:
         "session_id", "execution_id", "seq", "agent", "username", "status", "accepted_at",
         "started_at", "finished_at", "kernel_id", "incarnation", "source_sha256", "entry_hash",
         "outputs_complete", "review", "omitted", "init", "reason", "revises", "approval",
-        "values", "claim",
+        "values", "claim", "execution_count",
     }  # fmt: skip
 
 
