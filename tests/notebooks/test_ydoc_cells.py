@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -541,3 +543,17 @@ def is_of_a_kernel(both: Both, changes: Sequence[Change]) -> bool:
         for of_cell in names
         for one, other in itertools.pairwise(of_cell)
     )
+
+
+def test_what_observes_a_document_does_not_keep_it() -> None:
+    document = YNotebook()
+    live = LiveCells(document)
+    kept = weakref.ref(document.ydoc)
+    del document, live
+    gc.collect()
+    assert kept() is None
+
+
+def test_what_json_has_not_is_null_as_in_a_file(both: Both) -> None:
+    both.shared.ycells[0]["metadata"]["odd"] = {"a": float("nan"), "b": float("inf")}
+    assert read(both.shared)().cells[0]["metadata"]["odd"] == {"a": None, "b": None}

@@ -108,7 +108,7 @@ class CollaborationBackend:
     async def _open(self, extension: Any, room_id: str) -> CollaborationHandle | None:
         rooms = extension.ywebsocket_server.rooms
         for id in [id for id, handle in self._handles.items() if not handle.alive]:
-            self._handles.pop(id).close()
+            del self._handles[id]
         if room_id not in rooms:
             return None
         # This call waits while the room is being opened or closed.
@@ -145,10 +145,6 @@ class CollaborationHandle:
     def streams(self) -> bool:
         """Whether a page shows the document; if not, each change saves the whole document."""
         return bool(self._room.clients)
-
-    def close(self) -> None:
-        """Stop observing the document."""
-        self._cells.close()
 
     async def catch_up(self, not_in_file: Callable[[Set[str]], Awaitable[Set[str]]]) -> None:
         """Load earlier writes of other backends. The room polls the file only once a second.
