@@ -21,7 +21,7 @@ from .auth.routes import Route
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
-from .executions.limits import ServerResources
+from .executions.live_executions import ServerResources
 from .executions.observer import ExecutionObserver
 from .executions.rules import Modes, Rules
 from .executions.shared_decisions import PauseEntry, SharedDecisions

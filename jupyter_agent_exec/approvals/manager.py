@@ -125,7 +125,9 @@ class Approvals:
         """
         session, execution = await self._live(id)
         place = await session.cells.current(execution)
-        await session.gate.approve(execution, request, caller.by(), place)
+        if await session.gate.approve(execution, request, caller.by(), place):
+            for each in self._sessions.all_open():
+                each.gate.follow(caller.by())
         self._grant_changed(self._granted(session))
         return session.execution_record(execution)
 

@@ -20,7 +20,6 @@ from ..models import (
     Approval,
     Approve,
     Session,
-    WaitingFor,
 )
 from ..records import (
     ApprovalAsked,
@@ -34,7 +33,7 @@ from ..records import (
     digest_of,
     timestamp,
 )
-from ..tasks import Tasks, first_of, settle
+from ..tasks import first_of, settle
 from ..text.redaction import marks_in
 from ..types import (
     ApprovalMode,
@@ -44,14 +43,13 @@ from ..types import (
     Status,
     is_made_up,
 )
-from .execution import LiveExecution, LiveExecutions
-from .incarnations import Incarnations
-from .limits import ServerResources
-from .observer import Place
+from .execution import LiveExecution
+from .live_executions import LiveExecutions
 from .previews import Previews, shown_payload
 from .recorder import Recorder
 from .rules import Agent, Grant, Permit
-from .spec import ExecutionSpec
+from .session_kernels import SessionKernels
+from .spec import ExecutionSpec, Place
 from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
@@ -77,35 +75,29 @@ class ApprovalGate:
     ----------
     permit
         Whether the session may run code at all.
-    tasks
-        The tasks of the session.
     """
 
     def __init__(
         self,
         executions: LiveExecutions,
-        permit: Permit,
-        incarnations: Incarnations,
+        kernels: SessionKernels,
         recorder: Recorder,
-        tasks: Tasks,
-        resources: ServerResources,
+        permit: Permit,
     ) -> None:
-        rules = resources.rules
         self._session = executions.session
         self._executions = executions
-        self._rules = rules
+        self._rules = executions.server.rules
         self._permit = permit
-        self._incarnations = incarnations
+        self._kernels = kernels
         self._recorder = recorder
-        self._tasks = tasks
-        self._previews = Previews(incarnations, rules, resources.trials)
-        self._loop = asyncio.get_running_loop()
+        self._tasks = executions.tasks
+        self._previews = Previews(executions, kernels)
+        self._loop = executions.loop
         self._lock = asyncio.Lock()  # serializes decisions
         self._early: tuple[int, Grant] | None = None  # for an incarnation without a kernel yet
         self._approved_restores: dict[ExecutionId, int] = {}  # by the first execution of each
         self._init_is_rejected = False
         self._agent = _credential(self._session)
-        rules.grants.join(self)
         self.init_waits = asyncio.Event()
         """Set while an init source waits for a user's decision."""
 
@@ -180,16 +172,6 @@ class ApprovalGate:
     def grant(self) -> Grant | None:
         """The user's leave that lets the session's code run; None if none is needed, or given."""
         return None if self.mode == "none" else self._grant_in(self.mode)
-
-    @property
-    def pausing(self) -> WaitingFor | None:
-        """What executions wait for while agents are paused."""
-        return self._rules.pausing
-
-    @property
-    def time_counts(self) -> bool:
-        """Whether waiting time counts: agents are not paused, and nothing awaits approval."""
-        return self._rules.paused is None and not self._executions.needs_decision
 
     def awaiting_approval(self) -> Iterator[LiveExecution]:
         """Yield the executions that await approval now."""
@@ -292,8 +274,10 @@ class ApprovalGate:
 
     async def approve(
         self, execution: LiveExecution, decision: Approve, by: By, place: Place | None = None
-    ) -> None:
+    ) -> bool:
         """Approve an execution, and let the agent run more if the decision or its mode says so.
+
+        Return whether it does: then the agent's other sessions `follow`.
 
         Parameters
         ----------
@@ -322,7 +306,7 @@ class ApprovalGate:
                     "The cell was edited since approval was requested. It is requested again, for "
                     "the cell as it is now."
                 )
-            await self._incarnations.confirmed()
+            await self._kernels.confirmed()
             approval = _check_awaits_approval(execution)
             if approval.incarnation != self._incarnation:
                 await self._ask_again(execution)
@@ -343,8 +327,7 @@ class ApprovalGate:
             if grant is not None:
                 self._early = (approval.incarnation, grant)
                 self._grant_in(execution.mode)
-        if grant is not None:
-            self._rules.grants.tell(by)
+        return grant is not None
 
     def _grant_for(self, execution: LiveExecution, decision: Approve, by: By) -> Grant | None:
         """Return the leave that comes with an approval; in mode `first` each gives one."""
@@ -387,7 +370,7 @@ class ApprovalGate:
             The grant has ended all the same.
         """
         async with self._lock:
-            early, self._early, kernel = self._early, None, self._incarnations.current
+            early, self._early, kernel = self._early, None, self._kernels.current
             stored = None if kernel is None else self._rules.grants.remove(kernel, self._agent)
             if (early, stored) != (None, None):
                 await self._recorder.write(GrantWithdrawn(at=timestamp(), by=by))
@@ -397,11 +380,11 @@ class ApprovalGate:
     @property
     def _incarnation(self) -> int:
         """The number of the current incarnation; of the next one if there is no kernel."""
-        return self._incarnations.number + (self._incarnations.current is None)
+        return self._kernels.number + (self._kernels.current is None)
 
     def _grant_in(self, mode: ApprovalMode) -> Grant | None:
         """Return the grant that lets code of the session run in a mode; None if there is none."""
-        grants, kernel = self._rules.grants, self._incarnations.current
+        grants, kernel = self._rules.grants, self._kernels.current
         early, self._early = self._early, None
         if early is not None and early[0] == self._incarnation:
             if kernel is None:
@@ -422,7 +405,7 @@ class ApprovalGate:
 
     def _ask(self, execution: LiveExecution) -> tuple[ApprovalAsked, list[Payload]]:
         """Make an execution await approval; return the entry and payloads to record."""
-        now, kernel = datetime.now(UTC), self._incarnations.current
+        now, kernel = datetime.now(UTC), self._kernels.current
         timeout = self._rules.approval_timeout
         revised = execution.spec.before
         before = None if revised is None else Payload.of(revised.encode())
@@ -470,7 +453,7 @@ class ApprovalGate:
     async def _until_decided(self, execution: LiveExecution, *gone: asyncio.Future[None]) -> None:
         """Ask the user for approval, unless that has happened, and wait for the decision."""
         if not execution.awaits_approval and not execution.spec.init:
-            begun = asyncio.ensure_future(self._incarnations.begun())
+            begun = asyncio.ensure_future(self._kernels.begun())
             await first_of(begun, execution.withdrawn)  # an init source may await approval first
             begun.cancel()
             if execution.withdrawn.done() or self.may_run(execution):

@@ -27,11 +27,11 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..tasks import Tasks
 from ..types import ExecutionId
-from .execution import LiveExecution, LiveExecutions
-from .incarnations import Incarnations
+from .execution import LiveExecution
+from .live_executions import LiveExecutions
 from .recorder import Recorder
+from .session_kernels import SessionKernels
 
 ANSWER_TIMEOUT: Final = 5.0
 """Seconds to wait for the kernel; a slow disk may hold many packages."""
@@ -45,25 +45,14 @@ _INSTALLERS: Final = re.compile(
 
 
 class SessionEnvironment:
-    """The environment of one session's kernels.
-
-    Parameters
-    ----------
-    tasks
-        The tasks of the session.
-    """
+    """The environment of one session's kernels."""
 
     def __init__(
-        self,
-        executions: LiveExecutions,
-        incarnations: Incarnations,
-        recorder: Recorder,
-        tasks: Tasks,
+        self, executions: LiveExecutions, kernels: SessionKernels, recorder: Recorder
     ) -> None:
         self._executions = executions
-        self._incarnations = incarnations
+        self._kernels = kernels
         self._recorder = recorder
-        self._tasks = tasks
         self._lock = asyncio.Lock()
         self._known: Environment | None = None
         self._known_in = 0  # the incarnation that told it
@@ -73,19 +62,19 @@ class SessionEnvironment:
 
     def is_due(self, execution: LiveExecution) -> bool:
         """Return whether to `look` before code runs that may change an unknown environment."""
-        is_known = self._known_in == self._incarnations.number
+        is_known = self._known_in == self._kernels.number
         return not is_known and _may_install(execution.source)
 
     def ended(self, execution: LiveExecution) -> None:
         """Ask the kernel soon if the environment is new or may have changed."""
         if execution.run is not None and _may_install(execution.source):
             self._installed_by = execution.id
-        is_new = self._known_in != self._incarnations.number and not execution.spec.init
+        is_new = self._known_in != self._kernels.number and not execution.spec.init
         is_looking = self._looking is not None and not self._looking.done()
         if (is_new or self._installed_by is not None) and not is_looking:
             name = f"environment of {execution.session_id}"
             self._hurry.clear()
-            self._looking = self._tasks.start(self._look_when_idle(), name)
+            self._looking = self._executions.tasks.start(self._look_when_idle(), name)
 
     async def settled(self) -> None:
         """Ask the kernel now if that is due, and wait until it has answered."""
@@ -103,7 +92,7 @@ class SessionEnvironment:
     async def look(self) -> None:
         """Ask the kernel, and record what is new. If it is busy, it is asked another time."""
         async with self._lock:
-            kernel, incarnation = self._incarnations.current, self._incarnations.number
+            kernel, incarnation = self._kernels.current, self._kernels.number
             by = self._installed_by
             if kernel is None or (by is None and self._known_in == incarnation):
                 return

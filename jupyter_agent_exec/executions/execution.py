@@ -1,24 +1,25 @@
-"""The executions of one session from their acceptance until they are recorded as finished."""
+"""An execution from its acceptance until it is recorded as finished."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
-from ulid import ULID
 
 from ..journal.blobs import TextSpill
 from ..journal.fold import unfinished
 from ..journal.journal import SessionJournal, without_secrets
 from ..journal.reader import HeldOutputs
 from ..kernels.execute_request import ExecuteRequest, InputRequest
-from ..kernels.kernel_queue import Turn
+from ..kernels.kernel import Kernel
+from ..kernels.kernel_queue import Requester, Turn
+from ..kernels.trials.trial import Trial
 from ..models import (
     Approval,
     ExecutionKernel,
@@ -32,16 +33,15 @@ from ..models import (
     WaitingFor,
     derive,
 )
-from ..records import Accepted, By, ExecutionRecord, Payload, Rejected, timestamp
+from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
 from ..tasks import settle
 from ..text.redaction import Redactor
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
-from .observer import ExecutionObserver
+from .rules import Rules
 from .spec import ExecutionSpec
 from .state import (
     Effect,
     Ending,
-    EndRecorded,
     Event,
     InputRequested,
     LeaveQueue,
@@ -50,163 +50,6 @@ from .state import (
     Withdrawn,
     transition,
 )
-
-if TYPE_CHECKING:
-    from ..kernels.kernel import Kernel
-    from ..kernels.trials.trial import Trial
-    from .approval_gate import ApprovalGate
-
-
-class LiveExecutions:
-    """The executions of one session that are not finished, in order, and their observers."""
-
-    def __init__(
-        self, session: Session, journal: SessionJournal, observers: Collection[ExecutionObserver]
-    ) -> None:
-        self.session = session
-        """The session as it was opened; not updated."""
-        self.journal = journal
-        self._observers = observers
-        self._loop = asyncio.get_running_loop()
-        self._live: dict[ExecutionId, LiveExecution] = {}
-        self.accepted_count = 0
-        """The number of accepted executions."""
-        self.last_seq = 0
-        """The `seq` of the last execution. An execution that could not be recorded leaves a gap."""
-        self.last_rejected: ExecutionRecord | None = None
-        """The last execution, if it was rejected."""
-
-    def __iter__(self) -> Iterator[LiveExecution]:
-        return iter(list(self._live.values()))
-
-    def __contains__(self, execution: object) -> bool:
-        return execution in self._live.values()
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def get(self, id: ExecutionId) -> LiveExecution | None:
-        """Return an execution; None if it has finished or belongs to another session."""
-        return self._live.get(id)
-
-    def add(self, spec: ExecutionSpec, gate: ApprovalGate) -> LiveExecution:
-        """Add an execution that is about to be accepted."""
-        self.accepted_count += 1
-        self.last_seq += 1
-        self.last_rejected = None
-        execution = LiveExecution(
-            spec=spec,
-            id=ExecutionId(f"x_{ULID()}"),
-            seq=self.last_seq,
-            executions=self,
-            gate=gate,
-            mode=gate.mode_of(spec),
-            edits_cell=gate.proposes(spec),
-            accepted_at=timestamp(),
-        )
-        self._live[execution.id] = execution
-        self.active()
-        return execution
-
-    def on_loop(self, call: Callable[..., None], *args: Any) -> None:
-        """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
-
-    def forget(self, execution: LiveExecution, error: Exception) -> None:
-        """Remove an execution whose acceptance could not be recorded."""
-        self._live.pop(execution.id, None)
-        self.accepted_count -= 1
-        if execution.seq == self.last_seq:
-            self.last_seq -= 1
-        self.active()
-        settle(execution.accepted, error)
-        execution.wake()
-
-    @property
-    def needs_decision(self) -> bool:
-        """Whether an execution awaits a user's approval."""
-        return any(execution.awaits_approval for execution in self._live.values())
-
-    def accepted(self, execution: LiveExecution) -> None:
-        """Notify observers and watchers that an execution's acceptance is on disk."""
-        if not execution.accepted.done():
-            execution.accepted.set_result(None)
-            for observer in self._observers:
-                observer.accepted(execution)
-            execution.wake()
-
-    def changed(self, execution: LiveExecution) -> None:
-        """Notify observers and watchers that an execution changed."""
-        for observer in self._observers:
-            observer.changed(execution)
-        execution.wake()
-
-    def approval_changed(self, execution: LiveExecution) -> None:
-        """Notify all that an execution now needs approval, or has it."""
-        self.changed(execution)
-        self.waits_changed()
-        self.approvals_changed()
-
-    def waits_changed(self) -> None:
-        """Notify observers of executions whose reason for waiting changed; update the queue time.
-
-        Queue time does not count while agents are paused, or while an execution of the session
-        awaits approval.
-        """
-        for execution in self:
-            if execution.queue_time is not None and execution.run is None:
-                execution.queue_time.run(execution.gate.time_counts)
-            waiting_for = execution.waiting_for
-            if waiting_for != execution.published_waiting_for:
-                execution.published_waiting_for = waiting_for
-                self.changed(execution)
-
-    def output_changed(self, execution: LiveExecution) -> None:
-        """Notify observers and watchers that an execution has new output."""
-        if not execution.finished.done():
-            for observer in self._observers:
-                observer.output_changed(execution)
-        execution.wake()
-
-    def finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
-        """Notify observers and watchers that an execution's final status is on disk."""
-        execution.apply(EndRecorded(record.status))
-        self._live.pop(execution.id, None)
-        if record.status == "rejected" and record.seq == self.last_seq:
-            self.last_rejected = record
-        self.active()
-        execution.finished.set_result(record)
-        for observer in self._observers:
-            observer.finished(record)
-        execution.wake()
-        if record.approval is not None:
-            self.approvals_changed()
-
-    def late(self, id: ExecutionId) -> None:
-        """Notify observers that the outputs of a finished execution changed."""
-        for observer in self._observers:
-            observer.late(id)
-
-    def approvals_changed(self) -> None:
-        """Notify observers that the set of executions that await approval changed."""
-        for observer in self._observers:
-            observer.approvals_changed()
-
-    def kernel_changed(self) -> None:
-        """Notify observers that the session has another kernel, or none."""
-        for observer in self._observers:
-            observer.kernel_changed()
-
-    def person_ran(self) -> None:
-        """Notify observers that a user's code in the kernel has been recorded on disk."""
-        for observer in self._observers:
-            observer.person_ran()
-
-    def active(self) -> None:
-        """Notify observers that an execution was added or removed."""
-        for observer in self._observers:
-            observer.active()
 
 
 class QueueTime:
@@ -255,10 +98,10 @@ class LiveExecution:
     spec: ExecutionSpec
     id: ExecutionId
     seq: int
-    executions: LiveExecutions
-    """The live executions of its session."""
-    gate: ApprovalGate
-    """Decides whether it may run."""
+    session: Session
+    """Its session as it was opened; not updated."""
+    journal: SessionJournal
+    rules: Rules
     mode: ApprovalMode
     """The approval that it needs, by the policy at its acceptance."""
     edits_cell: bool
@@ -302,10 +145,12 @@ class LiveExecution:
     """Done when the kernel has started it."""
     parted: asyncio.Future[None] = field(init=False)
     """Done when the session no longer holds the kernel that it was sent to."""
-    failed: asyncio.Future[Exception] = field(init=False)
-    """Done, with the exception, when a bug in this server prevented its end."""
     finished: asyncio.Future[ExecutionRecord] = field(init=False)
     """Done when its final status is on disk."""
+    ended: asyncio.Future[None] = field(init=False)
+    """Done when it has finished, or with the error that prevents this."""
+    later_steps: Sequence[LiveExecution] = ()
+    """The steps that do not run if it fails."""
     left_behind: bool = False
     """Whether it was recorded as finished while it is still in the kernel's own queue."""
     turn: Turn | None = None
@@ -329,12 +174,12 @@ class LiveExecution:
         self.accepted, self.withdrawn = loop.create_future(), loop.create_future()
         self.begun, self.parted = loop.create_future(), loop.create_future()
         self.finished, self.decided = loop.create_future(), loop.create_future()
-        self.input_requested, self.failed = loop.create_future(), loop.create_future()
+        self.input_requested, self.ended = loop.create_future(), loop.create_future()
 
     @property
     def session_id(self) -> SessionId:
         """The id of its session."""
-        return self.executions.session.id
+        return self.session.id
 
     @property
     def source(self) -> str:
@@ -346,7 +191,7 @@ class LiveExecution:
         """The source as it is recorded and shown, and how many secrets were replaced in it."""
         shown, source = self._shown_source, self.source
         if shown is None or shown[0] != source:
-            shown = self._shown_source = (source, *self.executions.journal.redactor.text(source))
+            shown = self._shown_source = (source, *self.journal.redactor.text(source))
         return shown[1:]
 
     @property
@@ -379,9 +224,14 @@ class LiveExecution:
         return self.spec.by
 
     @property
+    def asker(self) -> Requester:
+        """The owner of its turn on a kernel."""
+        return Requester(self.session.agent.name, self.id)
+
+    @property
     def is_paused(self) -> bool:
         """Whether it has not been sent yet, and all agents are paused."""
-        return self.run is None and self.gate.pausing is not None
+        return self.run is None and self.rules.paused is not None
 
     @property
     def is_proposed(self) -> bool:
@@ -416,7 +266,7 @@ class LiveExecution:
         if self.awaits_approval:
             since = None if self.approval is None else self.approval.asked_at
             return WaitingFor(who="approval", agent=None, execution_id=None, since=since)
-        pausing = self.gate.pausing if self.run is None else None
+        pausing = self.rules.pausing if self.run is None else None
         return pausing or (None if self.ahead is None else self.ahead())
 
     def apply(self, event: Event) -> tuple[Effect, ...]:
@@ -440,18 +290,6 @@ class LiveExecution:
         if request is not None:
             settle(self.input_requested)
             self.input_requested = asyncio.get_running_loop().create_future()
-
-    def fail(self, error: Exception) -> None:
-        """Record that this server failed to bring it to its end."""
-        if not self.failed.done():
-            self.failed.set_result(error)
-
-    async def unless_failed(self, done: asyncio.Future[Any]) -> None:
-        """Wait for a future and raise its exception; raise that of `failed` if it is done first."""
-        await asyncio.wait({done, self.failed}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            raise self.failed.result()
-        done.result()
 
     def changes(self, version: int) -> tuple[int, OutputChanges]:
         """Return the version of its outputs, and how they changed since `version`.
@@ -482,10 +320,6 @@ class LiveExecution:
         finally:
             self.watchers.discard(event)
 
-    def output_changed(self) -> None:
-        """Notify observers and watchers that there is new output."""
-        self.executions.output_changed(self)
-
     def wake(self) -> None:
         """Set the event of each watcher."""
         for event in self.watchers:
@@ -506,13 +340,13 @@ class LiveExecution:
         return self._acceptance
 
     def _new_acceptance(self) -> tuple[Accepted, list[Payload]]:
-        spec, executions = self.spec, self.executions
+        spec = self.spec
         source = Payload.of(self.shown_source[0].encode(), is_redacted=True)
         values = Payload.of(msgspec.json.encode(spec.values)) if spec.values else None
         placement: Placement | Literal["end", "none"] | None = spec.placement
         if isinstance(placement, Placement):  # not the hash: the source could be guessed from it
             placement = replace(placement, source_sha256=None)
-        if spec.init or spec.trial or not isinstance(executions.session.target, NotebookTarget):
+        if spec.init or spec.trial or not isinstance(self.session.target, NotebookTarget):
             placement = None
         body = None if spec.body_sha256 is None else Payload.unkept(spec.body_sha256.encode())
         entry = derive(
@@ -528,7 +362,7 @@ class LiveExecution:
             step=self.step,
         )
         payloads = [each for each in (source, values, body) if each is not None]
-        return without_secrets(executions.journal.redactor, entry), payloads
+        return without_secrets(self.journal.redactor, entry), payloads
 
     def standing(self) -> ExecutionRecord:
         """Return its record as of now, without outputs."""
@@ -538,13 +372,13 @@ class LiveExecution:
 
     def record(self, outputs: list[Output]) -> ExecutionRecord:
         """Return its record so far, with these outputs; can be called from any thread."""
-        state, journal = self.state, self.executions.journal
+        state, journal = self.state, self.journal
         accepted, _ = self.acceptance()
         source, redacted = self.shown_source
         approval = state.approval
         record = unfinished(
             accepted,
-            self.executions.session,
+            self.session,
             status=state.status,
             source=source,
             kernel=self.kernel,

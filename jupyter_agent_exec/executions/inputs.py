@@ -12,7 +12,8 @@ from ..errors import InputNotAsked
 from ..kernels.execute_request import InputRequest
 from ..models import GiveInput, Input
 from ..records import SERVER, By, InputAsked, InputGiven, Payload, timestamp
-from .execution import LiveExecution, LiveExecutions
+from .execution import LiveExecution
+from .live_executions import LiveExecutions
 from .recorder import Recorder
 
 

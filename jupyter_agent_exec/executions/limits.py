@@ -1,23 +1,12 @@
-"""The limits of a session, and what a server's sessions share: its settings and resources."""
+"""The limits of a session, and the settings that a server's sessions share."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidRequest
-from ..kernels.trials.settings import TrialSettings
-from ..models import Caps, Session
-from ..records import ExecutionRecord
-from ..tasks import Tasks
+from ..models import Caps
 from ..types import RecordPeople
-
-if TYPE_CHECKING:
-    from .observer import ExecutionObserver
-    from .rules import Rules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,20 +82,3 @@ class Settings:
                 field=field,
                 allowed=most,
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerResources:
-    """The resources that a server's sessions share."""
-
-    rules: Rules
-    trials: TrialSettings
-    leftovers: Tasks
-    """Tasks that may continue after their session has closed."""
-    disk: Executor
-    """Runs blocking writes that have no thread of their own."""
-    log: logging.Logger
-    read: Callable[[str], ExecutionRecord]
-    """Reads a finished execution from the history; blocks on the disk."""
-    observe: Callable[[Session], Sequence[ExecutionObserver]]
-    """Returns the observers of a new session from outside, such as metrics and logs."""

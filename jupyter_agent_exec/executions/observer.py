@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -17,9 +17,13 @@ from ..errors import InvalidRequest
 from ..models import Document, Execute, Placement
 from ..records import CellWritten, Entry, ExecutionRecord
 from ..types import CloseReason, ExecutionId
+from .execution import LiveExecution
+from .spec import Place
 
-if TYPE_CHECKING:
-    from .execution import LiveExecution
+Notice: TypeAlias = Literal["active", "approvals", "kernel", "person"]
+"""What is noticed in a session: an execution was added or has ended (`active`); the set of those
+that await approval changed; it has another kernel, or none; a user's code in the kernel has been
+recorded on disk (`person`)."""
 
 
 class ExecutionObserver:
@@ -46,33 +50,8 @@ class ExecutionObserver:
     def late(self, execution_id: ExecutionId) -> None:
         """Handle changed outputs of a finished execution; they are already in its record."""
 
-    def approvals_changed(self) -> None:
-        """Handle a change in the set of executions that wait for a user's approval."""
-
-    def kernel_changed(self) -> None:
-        """Handle that the session has another kernel, or none."""
-
-    def person_ran(self) -> None:
-        """Handle that a user's code in the kernel has been recorded on disk."""
-
-    def active(self) -> None:
-        """Handle that an execution was added or has ended."""
-
-
-class Place(Protocol):
-    """Where the cell of an execution goes, as `ExecutionCells.find` returns it."""
-
-    @property
-    def source(self) -> str:
-        """The source to run: the one in the request, or the cell's."""
-
-    @property
-    def edits(self) -> bool:
-        """Whether the run changes the source of a cell, or adds one that was proposed."""
-
-    @property
-    def replaces(self) -> str | None:
-        """The cell's current source, which the execution replaces; None if there is none."""
+    def noticed(self, what: Notice) -> None:
+        """Handle something that concerns the session."""
 
 
 class ExecutionCells(ExecutionObserver, ABC):

@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ..kernels.execute_request import ExecuteOutcome, ExecuteRequest, RequestObserver
 from ..kernels.kernel import Kernel
-from ..kernels.kernel_queue import Requester
-from ..kernels.trials.settings import NO_TRIAL, TrialSettings
+from ..kernels.trials.settings import NO_TRIAL
 from ..kernels.trials.trial import REFUSED, Trial
 from ..models import Preview
 from ..records import Payload
 from ..tasks import first_of
 from ..text.inert import inert
-from .incarnations import Incarnations
+from .execution import LiveExecution
+from .live_executions import LiveExecutions
+from .session_kernels import SessionKernels
 from .state import MAY_HANG
-
-if TYPE_CHECKING:
-    from .execution import LiveExecution
-    from .rules import Rules
 
 SECONDS = 20.0
 """How long the code may run, unless its own timeout is shorter."""
@@ -39,10 +36,11 @@ NO_KERNEL: Final = Preview(status="none", reason="There is no kernel yet.")
 class Previews:
     """Tries the code of one session that waits for approval."""
 
-    def __init__(self, incarnations: Incarnations, rules: Rules, trials: TrialSettings) -> None:
-        self._incarnations = incarnations
-        self._rules = rules
-        self._trials = trials
+    def __init__(self, executions: LiveExecutions, kernels: SessionKernels) -> None:
+        self._executions = executions
+        self._kernels = kernels
+        self._rules = executions.server.rules
+        self._trials = executions.server.trials
 
     async def show(self, execution: LiveExecution, over: asyncio.Future[None]) -> None:
         """Set an execution's preview, unless `over` is done first, which ends the trial."""
@@ -52,10 +50,10 @@ class Previews:
         finally:
             if not over.done():
                 execution.preview = preview
-                execution.executions.approvals_changed()
+                self._executions.notice("approvals")
 
     async def _preview(self, execution: LiveExecution, over: asyncio.Future[None]) -> Preview:
-        kernel = self._incarnations.current
+        kernel = self._kernels.current
         if not self._trials.previews:
             return OFF
         if kernel is None:
@@ -63,7 +61,6 @@ class Previews:
         fault = self._trials.fault(kernel)
         if fault is not None:
             return Preview(status="none", reason=fault)
-        asker = Requester(execution.executions.session.agent.name, execution.id)
         while not over.done():
             if self._rules.paused is not None:
                 await first_of(self._rules.decisions.until_pause_changes(), over)
@@ -71,7 +68,7 @@ class Previews:
             if not kernel.turns.has_trial_room:
                 await first_of(kernel.turns.until_trial_ends(), over)
                 continue
-            turn = kernel.turns.ask(asker)
+            turn = kernel.turns.ask(execution.asker)
             try:
                 await first_of(turn, over)
                 if turn.cancelled():

@@ -6,9 +6,7 @@ An entry that cannot be written is kept in memory and written when the disk allo
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from functools import partial
 
 import msgspec
@@ -38,7 +36,8 @@ from ..records import (
 from ..tasks import start_apart
 from ..text.widgets import shown_model
 from ..types import ExecutionId
-from .execution import LiveExecution, LiveExecutions
+from .execution import LiveExecution
+from .live_executions import LiveExecutions
 from .state import final_status
 
 NOT_APPROVED = (
@@ -55,15 +54,9 @@ RETRY_DELAY = 1.0
 
 
 class Recorder:
-    """Writes entries to a session's journal; methods that are not async may run in any thread.
+    """Writes entries to a session's journal; methods that are not async may run in any thread."""
 
-    Parameters
-    ----------
-    disk
-        Runs blocking writes that have no thread of their own.
-    """
-
-    def __init__(self, executions: LiveExecutions, *, disk: Executor, log: logging.Logger) -> None:
+    def __init__(self, executions: LiveExecutions) -> None:
         self._executions = executions
         self._journal = executions.journal
         self.own: set[ExecutionId] = set()
@@ -75,9 +68,9 @@ class Recorder:
         self._shown_widgets: set[str] = set()
         """The models that the session's outputs show; only in the kernel's thread."""
         self._known_widgets: dict[str, tuple[int, int]] = {}
-        self._disk = disk
-        self._log = log
-        self._loop = asyncio.get_running_loop()
+        self._disk = executions.server.disk
+        self._log = executions.server.log
+        self._loop = executions.loop
         self._unrun: list[LiveExecution] = []  # ends that wait for the next write
         self._writing_unrun = asyncio.Lock()
         self._unwritten: list[tuple[LiveExecution, ExecutionRecord]] = []
@@ -86,7 +79,7 @@ class Recorder:
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Write an entry before its event happens; raise HistoryUnavailable if that fails."""
-        await self._in_disk_thread(partial(self._journal.append, [entry], payloads))
+        await self.write_all([entry], payloads)
 
     async def write_all(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
         """Write all entries before their events happen, or none and raise HistoryUnavailable."""
@@ -269,7 +262,7 @@ class Recorder:
             omitted=ran.omitted,
         )
         if self.note([entry], [source, *packed.payloads]):
-            self._executions.on_loop(self._executions.person_ran)
+            self._executions.on_loop(self._executions.notice, "person")
 
     def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
         """Write entries about past events; return False if they are only in memory for now."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, Final, cast, get_args
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -34,9 +34,6 @@ from ..models import (
 from ..records import By, timestamp
 from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind, TokenId
 from .shared_decisions import NO_RULES, SharedDecisions, StoredPolicy
-
-if TYPE_CHECKING:
-    from .approval_gate import ApprovalGate
 
 _MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
 
@@ -188,11 +185,6 @@ class Grants:
 
     def __init__(self) -> None:
         self._lives: WeakKeyDictionary[object, dict[Agent, Grant]] = WeakKeyDictionary()
-        self._gates: WeakSet[ApprovalGate] = WeakSet()
-
-    def join(self, gate: ApprovalGate) -> None:
-        """Have a session's gate told of new grants."""
-        self._gates.add(gate)
 
     def get(self, kernel: Kernel, agent: Agent) -> Grant | None:
         """Return the last grant of an agent in this life of a kernel."""
@@ -205,11 +197,6 @@ class Grants:
     def remove(self, kernel: Kernel, agent: Agent) -> Grant | None:
         """End and return an agent's grant in this life of a kernel."""
         return self._lives.get(kernel.life, {}).pop(agent, None)
-
-    def tell(self, by: By) -> None:
-        """Have all sessions approve what they ask for and need not ask for any more."""
-        for gate in list(self._gates):
-            gate.follow(by)
 
 
 class Rules:

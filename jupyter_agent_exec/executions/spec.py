@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ..auth.scopes import Caller
 from ..errors import LanguageNotSupported
 from ..kernels.kernel import Kernel
@@ -9,7 +11,22 @@ from ..models import Execute, derive
 from ..records import By, ExecutionRecord
 from ..types import Digest, ExecutionId, Status
 from .limits import SessionLimits
-from .observer import Place
+
+
+class Place(Protocol):
+    """Where the cell of an execution goes, as `ExecutionCells.find` returns it."""
+
+    @property
+    def source(self) -> str:
+        """The source to run: the one in the request, or the cell's."""
+
+    @property
+    def edits(self) -> bool:
+        """Whether the run changes the source of a cell, or adds one that was proposed."""
+
+    @property
+    def replaces(self) -> str | None:
+        """The cell's current source, which the execution replaces; None if there is none."""
 
 
 class ExecutionSpec(Execute, frozen=True, kw_only=True):

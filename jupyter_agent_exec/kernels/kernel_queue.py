@@ -135,6 +135,11 @@ class KernelQueue:
         return len(self._waiting)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the kernel has ended, so that it grants no more turns."""
+        return self._closed
+
+    @property
     def free(self) -> bool:
         """Whether the next turn would probably be granted at once."""
         if self._holder is not None or self._waiting or self._closed:

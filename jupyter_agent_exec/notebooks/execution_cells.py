@@ -16,7 +16,8 @@ from weakref import WeakValueDictionary
 
 from ..errors import CellBusy, DocumentUnwritable, NotebookNotFound
 from ..executions.execution import LiveExecution
-from ..executions.observer import ExecutionCells, Place
+from ..executions.observer import ExecutionCells
+from ..executions.spec import Place
 from ..models import Document, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession

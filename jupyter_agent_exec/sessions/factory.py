@@ -15,7 +15,8 @@ from ..auth.access import TargetAccess
 from ..auth.scopes import Caller
 from ..auth.tokens import Tokens
 from ..errors import InvalidRequest
-from ..executions.limits import ServerResources, SessionLimits, Settings
+from ..executions.limits import SessionLimits, Settings
+from ..executions.live_executions import ServerResources
 from ..executions.observer import ExecutionCells
 from ..executions.rules import Permit, TokenPermit
 from ..executions.spec import check_python

@@ -17,12 +17,12 @@ from ..errors import (
     SessionClosed,
 )
 from ..executions.execution import LiveExecution
-from ..executions.execution_queue import ExecutionQueue
-from ..executions.limits import ServerResources, SessionLimits
-from ..executions.observer import ExecutionCells, ExecutionObserver, Place, ShownCells
+from ..executions.limits import SessionLimits
+from ..executions.live_executions import LiveExecutions, ServerResources
+from ..executions.observer import ExecutionCells, ExecutionObserver, Notice, ShownCells
 from ..executions.rules import Permit
-from ..executions.spec import ExecutionSpec
-from ..executions.state import Ending
+from ..executions.spec import ExecutionSpec, Place
+from ..executions.worker import Worker
 from ..journal.journal import SessionJournal
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
@@ -127,7 +127,7 @@ class LiveSession(ExecutionObserver):
             self._notebook.on_moved = self._moved
             cells = make_cells(self)
         self.cells = ShownCells(cells)
-        self._queue = ExecutionQueue(
+        self._worker = Worker(
             record,
             journal,
             kernels,
@@ -135,15 +135,13 @@ class LiveSession(ExecutionObserver):
             permit=permit,
             first_sources=first_sources,
             observers=[*([] if cells is None else [cells]), self, *self._outside],
-            resources=resources,
+            server=resources,
         )
-        self._tasks = self._queue.tasks
-        self._recorder = self._queue.recorder
-        self._incarnations = self._queue.incarnations
-        self._runner = self._queue.runner
-        self.gate: Final = self._queue.gate
+        self._tasks = self._worker.tasks
+        self._recorder = self._worker.recorder
+        self.gate: Final = self._worker.gate
         """Decides which of its executions need approval."""
-        self.unfinished: Final = self._queue.executions
+        self.unfinished: Final[LiveExecutions] = self._worker
         """The executions that wait or run."""
 
     # -- state -------------------------------------------------------------------------------------
@@ -161,24 +159,24 @@ class LiveSession(ExecutionObserver):
     @property
     def kernel(self) -> Kernel | None:
         """The current kernel; None while there is none."""
-        return self._incarnations.current
+        return self._worker.kernels.current
 
     @property
     def running(self) -> LiveExecution | None:
         """The execution that runs in the kernel."""
-        return self._queue.running
+        return self._worker.running
 
     @property
     def queued(self) -> int:
         """How many executions wait in the queue."""
-        return self._queue.queued
+        return self._worker.queued
 
     def record(self) -> Session:
         """Return the current state of the session."""
         return replace(
             self._record,
             path=self.path,
-            kernel=self._incarnations.model(),
+            kernel=self._worker.kernels.model(),
             executions=self.unfinished.accepted_count,
             last_activity_at=timestamp(self._active_at),
             approval=self.gate.mode,
@@ -214,7 +212,7 @@ class LiveSession(ExecutionObserver):
 
     async def environment_told(self) -> None:
         """Wait until the record has what its kernel's code runs in, as far as that is due."""
-        await self._queue.environment.settled()
+        await self._worker.environment.settled()
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
@@ -233,13 +231,13 @@ class LiveSession(ExecutionObserver):
             Nothing may run.
         """
         self._check_open()
-        self._queue.check(request)
+        self._worker.check(request)
         return None if request.trial else await self.cells.place(request)
 
     def submit(
         self, specs: Sequence[ExecutionSpec], *, stop_on_error: bool | None
     ) -> list[LiveExecution]:
-        """Queue executions; parameters and errors are those of `ExecutionQueue.submit`.
+        """Queue executions; parameters and errors are those of `Worker.submit`.
 
         Raises
         ------
@@ -247,7 +245,7 @@ class LiveSession(ExecutionObserver):
             Nothing was accepted.
         """
         self._check_open()
-        return self._queue.submit(specs, stop_on_error=stop_on_error)
+        return self._worker.submit(specs, stop_on_error=stop_on_error)
 
     # -- control -----------------------------------------------------------------------------------
 
@@ -274,7 +272,7 @@ class LiveSession(ExecutionObserver):
         if self._notebook is not None and self._notebook.created:
             created = NotebookCreated(at=timestamp(), by=by, path=self._notebook.path)
             await self._recorder.record(created)
-        await self._queue.begin(kernel)
+        await self._worker.begin(kernel)
         self.active()
 
     async def check_not_waiting(self, host_kernels: Mapping[str, str]) -> None:
@@ -290,7 +288,7 @@ class LiveSession(ExecutionObserver):
         InputNotAsked, HistoryUnavailable
             Nothing was answered.
         """
-        await self._runner.inputs.give(execution, given, by)
+        await self._worker.inputs.give(execution, given, by)
 
     async def interrupt(self, by: By, *, queued: bool) -> None:
         """Interrupt the running execution, and cancel those that await approval.
@@ -304,13 +302,13 @@ class LiveSession(ExecutionObserver):
             if queued or execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
         if self.running is not None:
-            await self._runner.interrupt(self.running, Ending("interrupted", reason), "asked", by)
+            await self._worker.interrupts.interrupt(self.running, reason, "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {self._named(by)}."
         if execution is self.running:
-            await self._runner.interrupt(execution, Ending("interrupted", reason), "cancelled", by)
+            await self._worker.interrupts.interrupt(execution, reason, "cancelled", by)
         elif not execution.finished.done():
             execution.withdraw("cancelled", reason)
         else:
@@ -333,8 +331,8 @@ class LiveSession(ExecutionObserver):
         if not self._is_scratch:
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {self._named(by)}."
-        await self._runner.end_kernel(KernelDeath("restarted", why), Ending("interrupted", why), by)
-        await self._queue.begin_anew()
+        await self._worker.kernels.end(KernelDeath("restarted", why), by)
+        await self._worker.begin_anew()
         self.active()
 
     async def fresh(self) -> Kernel:
@@ -345,7 +343,7 @@ class LiveSession(ExecutionObserver):
         SessionClosed, KernelNotFound, KernelUnavailable, HistoryUnavailable, InitFailed
         """
         self._check_open()
-        return await self._incarnations.fresh()
+        return await self._worker.kernels.fresh()
 
     async def run_out(self, why: str) -> None:
         """Cancel waiting executions, and wait for the end of the running one."""
@@ -367,7 +365,7 @@ class LiveSession(ExecutionObserver):
 
     async def _close(self, reason: CloseReason, why: str, by: By) -> None:
         try:
-            await self._end(reason, Ending("interrupted", why), by)
+            await self._end(reason, why, by)
         except Exception:
             self._resources.log.exception("%s was not closed as it should be", self.id)
         finally:
@@ -376,17 +374,17 @@ class LiveSession(ExecutionObserver):
                 observer.closed(reason)
             self.ended.set_result(None)
 
-    async def _end(self, reason: CloseReason, ending: Ending, by: By) -> None:
+    async def _end(self, reason: CloseReason, why: str, by: By) -> None:
         self.active()
         grace = self.bounds.interrupt_grace
         if (running := self.running) is not None and not running.is_behind:
-            await self._runner.interrupt(running, ending, "closing", by)
+            await self._worker.interrupts.interrupt(running, why, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
-        await self._queue.environment.settled()
-        await self._runner.leave_kernel(ending, by)
+        await self._worker.environment.settled()
+        await self._worker.kernels.leave(why, by)
         await self._tasks.end(timeout=grace + END_TIMEOUT)
-        if self._incarnations.current is not None:  # it had just been started
-            await self._runner.leave_kernel(ending, by)
+        if self._worker.kernels.current is not None:  # it had just been started
+            await self._worker.kernels.leave(why, by)
             await self._tasks.end(timeout=END_TIMEOUT)
         await self.cells.close()
         await self._kernels.release()
@@ -483,17 +481,14 @@ class LiveSession(ExecutionObserver):
         """Publish that the outputs of a finished execution changed."""
         self.publish("execution", execution_id)
 
-    def approvals_changed(self) -> None:
-        """Publish that the set of executions that wait for approval changed."""
-        self._activity.publish("approvals")
-
-    def kernel_changed(self) -> None:
-        """Publish that the session has another kernel, or none."""
-        self.publish("kernel")
-
-    def person_ran(self) -> None:
-        """Publish that a user's code in the kernel was recorded."""
-        self.publish("person")
+    def noticed(self, what: Notice) -> None:
+        """Publish what was noticed in the session; its activity only counts."""
+        if what == "active":
+            self.active()
+        elif what == "approvals":
+            self._activity.publish("approvals")
+        else:
+            self.publish(what)
 
     def active(self) -> None:
         """Record activity, and restart the idle timeout after which the kernel is culled."""
@@ -509,12 +504,8 @@ class LiveSession(ExecutionObserver):
     def _cull(self) -> None:
         if not self.unfinished and self.kernel is not None:
             why = f"The kernel was shut down after {self.bounds.idle_timeout:g} idle seconds."
-            self._tasks.start(
-                self._runner.end_kernel(
-                    KernelDeath("culled", why), Ending("interrupted", why), SERVER
-                ),
-                f"cull {self.id}",
-            )
+            ends = self._worker.kernels.end(KernelDeath("culled", why), SERVER)
+            self._tasks.start(ends, f"cull {self.id}")
 
     def _check_open(self) -> None:
         if not self.is_open:

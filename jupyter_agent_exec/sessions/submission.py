@@ -13,8 +13,7 @@ from ..auth.scopes import Caller
 from ..errors import AgentExecError, ExecutionNotFound, InvalidRequest
 from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
-from ..executions.observer import Place
-from ..executions.spec import ExecutionSpec, revision_of
+from ..executions.spec import ExecutionSpec, Place, revision_of
 from ..models import Execute, ExecutionsQuery, Placement, RunSteps, derive
 from ..records import ExecutionRecord, digest_of
 from ..types import Digest, ExecutionId, SessionId
@@ -113,7 +112,7 @@ class Submission:
         Parameters
         ----------
         stop_on_error
-            As for `ExecutionQueue.submit`. An error names its step.
+            As for `Worker.submit`. An error names its step.
         """
         for index, request in enumerate(requests):
             with nullcontext() if stop_on_error is None else _naming(index):
@@ -163,7 +162,7 @@ class Submission:
         body
             The digest of what has the key.
         stop_on_error
-            As for `ExecutionQueue.submit`. An error names its step.
+            As for `Worker.submit`. An error names its step.
         restores
             The execution of an earlier kernel that each runs again.
         """

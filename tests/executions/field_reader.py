@@ -20,7 +20,7 @@ from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.auth.validation import read_body
 from jupyter_agent_exec.client.requests import ExecuteOptions, execute_request
-from jupyter_agent_exec.executions.execution import LiveExecutions
+from jupyter_agent_exec.executions.live_executions import LiveExecutions
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Execute, ExecutionsQuery, Session
 from jupyter_agent_exec.openapi import document
@@ -28,13 +28,7 @@ from jupyter_agent_exec.sessions.answers import execution as answer
 from tests.journal.recorded import dispatched, finished, new_history, opened
 
 LIMITS: Any = SimpleNamespace(timeout=60.0, queue_timeout=None, max_output_bytes=1_000_000)
-GATE: Any = SimpleNamespace(
-    mode_of=lambda _: "none",
-    proposes=lambda _: False,
-    pausing=None,
-    time_counts=True,
-    may_run=lambda _: True,
-)
+SERVER: Any = SimpleNamespace(rules=SimpleNamespace(paused=None, pausing=None), log=None)
 CALLER = Caller(username="ada", display_name="Ada", access="full")
 
 
@@ -64,7 +58,7 @@ async def shown(folder: Path, asked: ExecuteOptions, found: Mapping[str, Any]) -
         body_sha256=None,
     )
     record: Session = history.session(session.session_id)
-    execution = LiveExecutions(record, journal, []).add(spec, GATE)
+    execution = LiveExecutions(record, journal, [], SERVER).add(spec, "none")
     entry, payloads = execution.acceptance()
     journal.append([entry, dispatched(execution.id)], payloads)
     end, more = finished(execution.id, [], **found)

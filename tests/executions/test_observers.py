@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.executions.execution import LiveExecution, LiveExecutions
+from jupyter_agent_exec.executions.execution import LiveExecution
+from jupyter_agent_exec.executions.live_executions import LiveExecutions
 from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute, NotebookTarget
@@ -25,13 +26,7 @@ SESSION: Any = SimpleNamespace(
 )
 CHAIN = Chain(head="0" * 64, length=1)
 JOURNAL: Any = SimpleNamespace(head=CHAIN, signed_head=CHAIN, redactor=Redactor())
-GATE: Any = SimpleNamespace(
-    mode_of=lambda _: "none",
-    proposes=lambda _: False,
-    pausing=None,
-    time_counts=True,
-    may_run=lambda _: True,
-)
+SERVER: Any = SimpleNamespace(rules=SimpleNamespace(paused=None, pausing=None), log=None)
 
 
 def accepted(executions: LiveExecutions, place: Any = None) -> LiveExecution:
@@ -45,7 +40,7 @@ def accepted(executions: LiveExecutions, place: Any = None) -> LiveExecution:
         placement="end",
         place=place,
     )
-    execution = executions.add(spec, GATE)
+    execution = executions.add(spec, "none")
     executions.accepted(execution)
     return execution
 
@@ -67,7 +62,7 @@ async def test_a_cell_shows_the_end_also_if_that_comes_with_the_acceptance(at_on
     tab = DictWay(notebook())
     cells = Session(tab).cells
     shown = ShownCells(cells)
-    executions = LiveExecutions(SESSION, JOURNAL, [cells])
+    executions = LiveExecutions(SESSION, JOURNAL, [cells], SERVER)
     execution = accepted(executions, await shown.place(Execute(source="1")))
     if not at_once:
         await rest()
@@ -102,22 +97,22 @@ class Log(ExecutionObserver):
 
 async def test_observers_and_watchers_hear_of_each_step_and_of_nothing_after_the_end() -> None:
     log = Log()
-    executions = LiveExecutions(SESSION, JOURNAL, [log])
+    executions = LiveExecutions(SESSION, JOURNAL, [log], SERVER)
     execution = accepted(executions)
     executions.accepted(execution)  # is told once
     with execution.watching() as changed:
-        execution.output_changed()
+        executions.output_changed(execution)
         assert changed.is_set()
         changed.clear()
         executions.finished(execution, ended(execution))
         assert changed.is_set()
-    execution.output_changed()
+    executions.output_changed(execution)
     assert log.told == ["accepted", "output", "ok"]
     assert (len(executions), executions.get(execution.id)) == (0, None)
 
 
 async def test_the_last_execution_is_kept_only_if_it_was_rejected() -> None:
-    executions = LiveExecutions(SESSION, JOURNAL, [])
+    executions = LiveExecutions(SESSION, JOURNAL, [], SERVER)
     first, second = accepted(executions), accepted(executions)
     executions.finished(first, record(first.id, "1", seq=1, status="rejected"))
     assert executions.last_rejected is None
@@ -128,8 +123,8 @@ async def test_the_last_execution_is_kept_only_if_it_was_rejected() -> None:
 
 
 async def test_an_execution_that_could_not_be_recorded_leaves_no_trace() -> None:
-    executions = LiveExecutions(SESSION, JOURNAL, [])
-    execution = executions.add(accepted(executions).spec, GATE)
+    executions = LiveExecutions(SESSION, JOURNAL, [], SERVER)
+    execution = executions.add(accepted(executions).spec, "none")
     executions.forget(execution, OSError("disk"))
     assert (executions.accepted_count, executions.last_seq, len(executions)) == (1, 1, 1)
     assert execution.refused

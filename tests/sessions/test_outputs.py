@@ -284,7 +284,7 @@ async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     session = await agent.open()
     live = app.services.manager.open_session(session["id"])
-    kernel = live._queue.incarnations.current
+    kernel = live.kernel
     held = threading.Event()
     kernel.connection.channels.call(held.wait)
     try:
