@@ -50,7 +50,6 @@ from .recorder import Recorder
 from .rules import Agent, Grant, Permit
 from .session_kernels import SessionKernels
 from .spec import ExecutionSpec, Place
-from .state import ApprovalExpired, ApprovalGiven, ApprovalRefused, ApprovalRequested
 
 _HOW_TO_GET_IT: Final[Mapping[ApprovalMode, str]] = {
     "none": "",
@@ -359,7 +358,7 @@ class ApprovalGate:
             )
             execution.decision = entry  # written together with the execution's end
             self._init_is_rejected |= execution.spec.init
-            execution.apply(ApprovalRefused(entry.at, by.named, reason, preview))
+            execution.become(execution.state.refused(entry.at, by.named, reason, preview))
 
     async def withdraw(self, by: By) -> None:
         """End the grant of the session's agent. What it has not sent yet asks again.
@@ -435,7 +434,7 @@ class ApprovalGate:
                 for each in self._also_approved(execution)
             ],
         )
-        execution.apply(ApprovalRequested(approval))
+        execution.become(execution.state.asked(approval))
         execution.decided = self._loop.create_future()
         expiry = self._loop.call_later(timeout, self._expired, execution, approval)
         for future in (execution.decided, execution.withdrawn):
@@ -496,10 +495,10 @@ class ApprovalGate:
                     preview=preview,
                 )
             )
-            given.append((execution, ApprovalGiven(source, at, by.named, preview)))
+            given.append((execution, source, preview))
         await self._recorder.write_all(entries, payloads)
-        for execution, event in given:
-            execution.apply(event)
+        for execution, source, preview in given:
+            execution.become(execution.state.approved(source, at, by.named, preview))
             self._executions.approval_changed(execution)
 
     def _expired(self, execution: LiveExecution, approval: Approval) -> None:
@@ -507,7 +506,7 @@ class ApprovalGate:
 
     async def _expire(self, execution: LiveExecution, approval: Approval) -> None:
         async with self._lock:  # a user may be deciding at this moment
-            execution.apply(ApprovalExpired(approval, self._rules.approval_timeout))
+            execution.become(execution.state.expired(approval, self._rules.approval_timeout))
 
 
 def _entry_of(grant: Grant, approval: Approval, by: By) -> GrantGiven:

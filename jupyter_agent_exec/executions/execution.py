@@ -39,17 +39,7 @@ from ..text.redaction import Redactor
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
 from .rules import Rules
 from .spec import ExecutionSpec
-from .state import (
-    Effect,
-    Ending,
-    Event,
-    InputRequested,
-    LeaveQueue,
-    LiveState,
-    Proceed,
-    Withdrawn,
-    transition,
-)
+from .state import Ending, LiveState
 
 
 class QueueTime:
@@ -110,7 +100,7 @@ class LiveExecution:
     step: StepOf | None = None
     """Its position among the steps of its request."""
     state: LiveState = field(init=False)
-    """Changed by `apply` on the event loop; any thread may read it."""
+    """Changed by `become` on the event loop; any thread may read it."""
     preview: Preview | None = None
     """What a trial of it showed; None if nobody was asked."""
     decision: Rejected | None = None
@@ -269,24 +259,24 @@ class LiveExecution:
         pausing = self.rules.pausing if self.run is None else None
         return pausing or (None if self.ahead is None else self.ahead())
 
-    def apply(self, event: Event) -> tuple[Effect, ...]:
-        """Apply an event to the state; return the effects that the caller has to perform."""
-        self.state, effects = transition(self.state, event)
-        for effect in effects:
-            if isinstance(effect, LeaveQueue):
-                settle(self.withdrawn)
-            elif isinstance(effect, Proceed):
-                settle(self.decided)
-        return tuple(each for each in effects if not isinstance(each, LeaveQueue | Proceed))
+    def become(self, state: LiveState) -> None:
+        """Take another state, unless it has finished."""
+        if self.state.phase == "finished":
+            return
+        self.state = state
+        if state.is_withdrawn:
+            settle(self.withdrawn)
+        if state.approval is not None and state.approval.status == "approved":
+            settle(self.decided)
 
     def withdraw(self, status: Status, reason: str) -> None:
         """End it, unless it is already being sent to the kernel."""
-        self.apply(Withdrawn(Ending(status, reason)))
+        self.become(self.state.withdrawn(Ending(status, reason)))
 
     def set_input(self, request: InputRequest | None, input: Input | None) -> None:
         """Set the input that its code waits for; None if the code continues."""
         self.request = request
-        self.apply(InputRequested(input))
+        self.become(self.state.waits_for(input))
         if request is not None:
             settle(self.input_requested)
             self.input_requested = asyncio.get_running_loop().create_future()

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
+
+from msgspec.structs import replace
 
 from ..kernels.channels import KernelDeath
 from ..kernels.execute_request import ExecuteOutcome
-from ..kernels.kernel import Kernel
 from ..records import SERVER, By, Interrupted, timestamp
 from ..tasks import first_of, settle
+from ..types import Status
 from .execution import LiveExecution
 from .inputs import Inputs
 from .limits import SessionLimits
 from .live_executions import LiveExecutions
 from .recorder import Recorder
 from .session_kernels import SessionKernels
-from .state import (
-    AbandonRun,
-    Effect,
-    Ending,
-    ExitRequested,
-    GraceElapsed,
-    Interrupt,
-    InterruptReason,
-    InterruptRequested,
-    QueueTimeElapsed,
-    ReplaceKernel,
-    RunTimeElapsed,
-)
+from .state import MAY_HANG, Ending, InterruptReason
 
 
 class Interrupts:
@@ -54,11 +43,16 @@ class Interrupts:
     ) -> None:
         """Interrupt an execution that was sent; a task checks later whether the code stopped.
 
-        An execution in the kernel's own queue is interrupted when the kernel starts it.
+        An execution in the kernel's own queue is interrupted when the kernel starts it, because an
+        earlier interrupt would stop other code.
         """
-        ending = Ending("interrupted", why)
-        for effect in execution.apply(InterruptRequested(ending, reason, by)):
-            await self._performed(execution, effect)
+        status: Status = "timed_out" if reason == "timed_out" else "interrupted"
+        execution.become(execution.state.stopped(Ending(status, why)))
+        if execution.state.phase == "begun":
+            await self._interrupt(execution, reason, by)
+        else:
+            later = self._interrupt_later(execution, reason, by)
+            self._executions.tasks.start(later, f"interrupt {execution.id} later")
 
     def limit_time(self, execution: LiveExecution) -> None:
         """Start the timer that interrupts an execution after its timeout."""
@@ -68,54 +62,35 @@ class Interrupts:
 
     def queue_time_elapsed(self, execution: LiveExecution) -> None:
         """End an execution whose queue timeout is over and that has not started."""
-        timeout = execution.spec.queue_timeout
-        assert timeout is not None
-        self._perform(execution, execution.apply(QueueTimeElapsed(timeout, SERVER)))
+        why = f"It did not get its turn within {execution.spec.queue_timeout:g} seconds."
+        execution.withdraw("timed_out", why)
+        if execution.state.phase in ("dispatching", "sent"):
+            self._time_out(execution, why)
 
     def _run_time_elapsed(self, execution: LiveExecution) -> None:
         if execution is not self._executions.running:
             return
-        run, kernel = execution.run, execution.held_by
-        if run is not None and run.has_ended and kernel is not None:
-            self._end_in_time(execution, kernel)
-        else:
-            is_trial = execution.trial is not None
-            event = RunTimeElapsed(execution.spec.timeout, SERVER, is_trial=is_trial)
-            self._perform(execution, execution.apply(event))
+        if execution.run is not None and execution.run.has_ended:
+            self._end_in_time(execution)
+            return
+        why = f"It was interrupted after its timeout of {execution.spec.timeout:g} seconds."
+        if execution.trial is not None:
+            why += f" {MAY_HANG}"
+        self._time_out(execution, why)
 
-    def _perform(self, execution: LiveExecution, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            name = f"{type(effect).__name__} of {execution.id}"
-            self._executions.tasks.start(self._performed(execution, effect), name)
-
-    async def _performed(self, execution: LiveExecution, effect: Effect) -> None:
-        kernel = execution.held_by
-        assert kernel is not None
-        match effect:
-            case Interrupt(reason, by, when_started):
-                if when_started:
-                    later = self._interrupt_later(execution, kernel, reason, by)
-                    self._executions.tasks.start(later, f"interrupt {execution.id} later")
-                else:
-                    await self._interrupt(execution, kernel, reason, by)
-            case ReplaceKernel(ending):
-                why = "The code ignored the interrupt, so its kernel was replaced."
-                death = KernelDeath("interrupt_ignored", why)
-                await self._kernels.end(death, SERVER, ending)
-            case AbandonRun(why):
-                kernel.connection.abandon(why)
-            case _:
-                pass  # `LiveExecution.apply` performs the others
+    def _time_out(self, execution: LiveExecution, why: str) -> None:
+        interrupt = self.interrupt(execution, why, "timed_out", SERVER)
+        self._executions.tasks.start(interrupt, f"interrupt {execution.id}")
 
     async def _interrupt_later(
-        self, execution: LiveExecution, kernel: Kernel, reason: InterruptReason, by: By
+        self, execution: LiveExecution, reason: InterruptReason, by: By
     ) -> None:
         await first_of(execution.begun, execution.finished)
-        await self._interrupt(execution, kernel, reason, by)
+        await self._interrupt(execution, reason, by)
 
-    async def _interrupt(
-        self, execution: LiveExecution, kernel: Kernel, reason: InterruptReason, by: By
-    ) -> None:
+    async def _interrupt(self, execution: LiveExecution, reason: InterruptReason, by: By) -> None:
+        kernel = execution.held_by
+        assert kernel is not None
         assert execution.run is not None
         if execution.cannot_be_interrupted():
             return
@@ -124,7 +99,7 @@ class Interrupts:
         if execution.cannot_be_interrupted():
             return
         if execution.run.has_ended:  # an interrupt would reach other code
-            self._end_in_time(execution, kernel)
+            self._end_in_time(execution)
             return
         await self._recorder.record(
             Interrupted(at=timestamp(), by=by, execution_id=execution.id, reason=reason)
@@ -136,19 +111,19 @@ class Interrupts:
         elif kernel.owned or kernel.connection.is_running(execution.run):
             self._inputs.withdraw(execution)
             await kernel.interrupt()
-            self._end_in_time(execution, kernel)
+            self._end_in_time(execution)
 
-    def _end_in_time(self, execution: LiveExecution, kernel: Kernel) -> None:
+    def _end_in_time(self, execution: LiveExecution) -> None:
         """End an execution after the grace period; the rest of its output may come until then."""
-        self._executions.tasks.start(
-            self._check_obeyed(execution, kernel), f"end of {execution.id}"
-        )
+        self._executions.tasks.start(self._check_obeyed(execution), f"end of {execution.id}")
 
-    async def _check_obeyed(self, execution: LiveExecution, kernel: Kernel) -> None:
+    async def _check_obeyed(self, execution: LiveExecution) -> None:
         """Wait for the grace period; if the code still runs, apply the limits for that case.
 
         Code may catch one interrupt and go on, so there is another in the middle.
         """
+        kernel = execution.held_by
+        assert kernel is not None
         assert execution.run is not None
         half = self._limits.interrupt_grace / 2
         await first_of(execution.finished, execution.parted, timeout=half)
@@ -160,11 +135,14 @@ class Interrupts:
         if execution.run.has_ended:
             kernel.connection.end_incomplete(execution.run)
             return
-        replace_kernel = kernel.owned and self._limits.restart_if_interrupt_ignored
-        effects = execution.apply(GraceElapsed(replace_kernel))
+        execution.become(replace(execution.state, interrupt_ignored=True))
         self._executions.output_changed(execution)
-        for effect in effects:
-            await self._performed(execution, effect)
+        ending = execution.state.ending
+        if ending is not None and kernel.owned and self._limits.restart_if_interrupt_ignored:
+            why = "The code ignored the interrupt, so its kernel was replaced."
+            await self._kernels.end(KernelDeath("interrupt_ignored", why), SERVER, ending)
+        elif ending is not None and ending.status == "timed_out":
+            kernel.connection.abandon(ending.reason)
 
     async def exited(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Record an execution whose code made the kernel exit, once the kernel has ended."""
@@ -172,12 +150,12 @@ class Interrupts:
         assert kernel is not None
         reason = "The code ended the kernel (exit); its variables are gone."
         ending = Ending("kernel_died", reason)
-        execution.apply(ExitRequested(ending))
+        execution.become(replace(execution.state, ending=ending))
         try:
             gone = kernel.connection.disconnected
             await asyncio.wait({gone}, timeout=self._limits.interrupt_grace)
             if not gone.done() and not kernel.owned:
-                execution.apply(ExitRequested(None))
+                execution.become(replace(execution.state, ending=None))
             elif not gone.done():
                 await self._kernels.end(KernelDeath("died", reason), SERVER, ending)
             write = partial(self._recorder.ended, execution, ended)

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
 from ulid import ULID
 
 from ..journal.journal import SessionJournal
@@ -21,7 +22,6 @@ from .execution import LiveExecution
 from .observer import ExecutionObserver, Notice
 from .rules import Rules
 from .spec import ExecutionSpec
-from .state import EndRecorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class LiveExecutions:
 
     def finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
         """Notify observers and watchers that an execution's final status is on disk."""
-        execution.apply(EndRecorded(record.status))
+        execution.become(replace(execution.state, phase="finished", status=record.status))
         self._live.pop(execution.id, None)
         if record.status == "rejected" and record.seq == self.last_seq:
             self.last_rejected = record

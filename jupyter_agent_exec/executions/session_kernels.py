@@ -19,7 +19,6 @@ from ..models import SessionKernel
 from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
 from ..tasks import first_of, settle, start_apart
 from ..types import RestartReason
-from . import state
 from .execution import LiveExecution
 from .inputs import Inputs
 from .live_executions import LiveExecutions
@@ -196,7 +195,7 @@ class SessionKernels:
         running, kernel = self._executions.running, self.current
         if running is not None and running.is_behind and kernel is running.held_by:
             running.left_behind = True
-            running.apply(state.KernelEnded(Ending("cancelled", why)))
+            running.become(running.state.stopped(Ending("cancelled", why)))
             await self._recorder.unrun(running)
             self._detach()
             leftovers = self._executions.server.leftovers
@@ -232,7 +231,7 @@ class SessionKernels:
 
     def _part(self, running: LiveExecution, kernel: Kernel, ending: Ending, message: str) -> None:
         """End an execution whose kernel the session has released."""
-        running.apply(state.KernelEnded(ending))
+        running.become(running.state.stopped(ending))
         self._inputs.withdraw(running)
         if running.trial is None:
             kernel.connection.abandon(message)

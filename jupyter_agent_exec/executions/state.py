@@ -1,12 +1,10 @@
 """The state of an execution, as a pure state machine.
 
-`transition` takes a state and an event, and returns the next state and the effects that the caller
-has to perform. It does no I/O, and uses no clock, event loop, journal, or kernel.
+It does no I/O, and uses no clock, event loop, journal, or kernel.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -14,7 +12,6 @@ from msgspec.structs import replace
 
 from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
-from ..records import By
 from ..types import Digest, Status, is_made_up
 
 Phase: TypeAlias = Literal["waiting", "dispatching", "sent", "begun", "finished"]
@@ -63,7 +60,10 @@ BROKEN_OFF: Final = Ending(
 
 
 class LiveState(Struct, frozen=True, kw_only=True):
-    """The parts of an execution that can change until it is recorded as finished."""
+    """The parts of an execution that can change until it is recorded as finished.
+
+    Each method returns the state after an event.
+    """
 
     source: str
     """The source to run: the one in the request, or the one that a user approved instead."""
@@ -83,336 +83,102 @@ class LiveState(Struct, frozen=True, kw_only=True):
     """Whether it must not be sent any more."""
     interrupt_ignored: bool = False
 
-
-# -- events ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRequested:
-    """A user has to approve it."""
-
-    approval: Approval
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalGiven:
-    """A user approved it, with a source that may differ from the request's."""
-
-    source: str
-    at: str
-    by: str
-    preview: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRefused:
-    """A user rejected it."""
-
-    at: str
-    by: str
-    reason: str | None
-    preview: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalExpired:
-    """Nobody decided in time about the approval that was requested."""
-
-    approval: Approval
-    timeout: float
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """It was cancelled or refused; this ends it unless it is already being sent."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchStarted:
-    """Its dispatch is being recorded and sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchFailed:
-    """Its dispatch could not be recorded, so it was not sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """It was sent to the kernel; a kernel that only the session uses starts it at once."""
-
-    starts: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The kernel has started it."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputRequested:
-    """Its code waits for input; None if the code continues."""
-
-    input: Input | None
-
-
-@dataclass(frozen=True, slots=True)
-class InterruptRequested:
-    """Somebody interrupts it."""
-
-    ending: Ending
-    reason: InterruptReason
-    by: By
-
-
-@dataclass(frozen=True, slots=True)
-class RunTimeElapsed:
-    """Its timeout is over."""
-
-    timeout: float
-    by: By
-    is_trial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class QueueTimeElapsed:
-    """Its queue timeout is over."""
-
-    timeout: float
-    by: By
-
-
-@dataclass(frozen=True, slots=True)
-class GraceElapsed:
-    """It still runs after its kernel was interrupted and the grace period is over."""
-
-    replace_kernel: bool
-    """Whether to replace the kernel: the session owns it, and its limits demand it."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelEnded:
-    """The session releases its kernel."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class ExitRequested:
-    """Its code asked the kernel to exit; None if the kernel did not."""
-
-    ending: Ending | None
-
-
-@dataclass(frozen=True, slots=True)
-class InternalFailure:
-    """A bug in this server prevents its end."""
-
-    is_sent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EndRecorded:
-    """Its final status is on disk."""
-
-    status: Status
-
-
-Event: TypeAlias = (
-    ApprovalRequested
-    | ApprovalGiven
-    | ApprovalRefused
-    | ApprovalExpired
-    | Withdrawn
-    | DispatchStarted
-    | DispatchFailed
-    | Sent
-    | Started
-    | InputRequested
-    | InterruptRequested
-    | RunTimeElapsed
-    | QueueTimeElapsed
-    | GraceElapsed
-    | KernelEnded
-    | ExitRequested
-    | InternalFailure
-    | EndRecorded
-)
-
-
-# -- effects ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveQueue:
-    """Stop its wait for a turn, and record its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proceed:
-    """Let it wait for its turn: it is approved."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupt:
-    """Interrupt the kernel."""
-
-    reason: InterruptReason
-    by: By
-    when_started: bool
-    """Whether to wait until the kernel starts it; an earlier interrupt would stop other code."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaceKernel:
-    """Shut the kernel down; the next execution gets a fresh one."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
-class AbandonRun:
-    """Stop waiting for its output."""
-
-    reason: str
-
-
-Effect: TypeAlias = LeaveQueue | Proceed | Interrupt | ReplaceKernel | AbandonRun
-
-
-# -- transitions -----------------------------------------------------------------------------------
-
-
-def transition(state: LiveState, event: Event) -> tuple[LiveState, tuple[Effect, ...]]:
-    """Return the state after an event, and the effects to perform, in order."""
-    if state.phase == "finished":
-        return state, ()
-    match event:
-        case ApprovalRequested() | ApprovalGiven() | ApprovalRefused() | ApprovalExpired():
-            return _approval(state, event)
-        case Withdrawn(ending):
-            return _withdraw(state, ending)
-        case DispatchStarted():
-            return replace(state, phase="dispatching"), ()
-        case DispatchFailed():
-            return replace(state, phase="waiting"), ()
-        case Sent(starts):
-            return _started(state) if starts else (replace(state, phase="sent"), ())
-        case Started():
-            return _started(state)
-        case InputRequested(input):
-            status: Status = "running" if input is None else "awaiting_input"
-            return replace(state, input=input, status=status), ()
-        case InterruptRequested(ending, reason, by):
-            return _interrupt(state, ending, reason, by)
-        case RunTimeElapsed(timeout, by, is_trial):
-            why = f"It was interrupted after its timeout of {timeout:g} seconds."
-            if is_trial:
-                why += f" {MAY_HANG}"
-            return _interrupt(state, Ending("timed_out", why), "timed_out", by)
-        case QueueTimeElapsed(timeout, by):
-            ending = Ending("timed_out", f"It did not get its turn within {timeout:g} seconds.")
-            if state.phase == "waiting":
-                return _withdraw(state, ending)
-            if state.phase == "begun":
-                return state, ()
-            return _interrupt(state, ending, "timed_out", by)
-        case GraceElapsed(replace_kernel):
-            return _ignored(state, replace_kernel)
-        case KernelEnded(ending):
-            return replace(state, ending=state.ending or ending), ()
-        case ExitRequested(exit_ending):
-            return replace(state, ending=exit_ending), ()
-        case InternalFailure(is_sent):
-            withdrawn, _ = _withdraw(replace(state, phase="waiting", is_withdrawn=False), NOT_RUN)
-            ending = BROKEN_OFF if is_sent else NOT_RUN
-            return replace(withdrawn, phase=state.phase, ending=ending), (LeaveQueue(),)
-        case EndRecorded(final):
-            return replace(state, phase="finished", status=final), ()
-
-
-def _approval(
-    state: LiveState,
-    event: ApprovalRequested | ApprovalGiven | ApprovalRefused | ApprovalExpired,
-) -> tuple[LiveState, tuple[Effect, ...]]:
-    if isinstance(event, ApprovalRequested):
-        approval = event.approval
-        if state.is_withdrawn:
+    # -- approval ----------------------------------------------------------------------------------
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a user has to decide about it."""
+        return self.approval is not None and self.approval.status == "asked"
+
+    def asked(self, approval: Approval) -> LiveState:
+        """Have a user approve it."""
+        if self.is_withdrawn:
             approval = replace(approval, status="withdrawn")
-        return replace(state, approval=approval, status="awaiting_approval"), ()
-    approval_now = state.approval
-    if approval_now is None or approval_now.status != "asked":
-        return state, ()  # it was withdrawn meanwhile
-    match event:
-        case ApprovalGiven(source, at, by, preview):
-            requested = state.requested_source or state.source
-            approval = replace(
-                approval_now,
-                status="approved",
-                decided_at=at,
-                decided_by=by,
-                asked_source=None if requested == source else requested,
-                preview=preview,
-            )
-            approved = replace(
-                state,
-                source=source,
-                status="queued",
-                approval=approval,
-                approved_incarnation=approval.incarnation,
-                requested_source=requested,
-            )
-            return approved, (Proceed(),)
-        case ApprovalRefused(at, by, reason, preview):
-            approval = replace(
-                approval_now,
-                status="rejected",
-                decided_at=at,
-                decided_by=by,
-                reason=reason,
-                preview=preview,
-            )
-            words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
-            who = "the user" if is_made_up(by) else by
-            why = f"It was not run: {who} rejected it and {words}"
-            return _withdraw(replace(state, approval=approval), Ending("rejected", why))
-        case ApprovalExpired(expired, timeout):
-            if expired is not approval_now:
-                return state, ()  # it expired for an earlier request
-            approval = replace(approval_now, status="expired")
-            why = f"Nobody decided within {timeout:g} seconds. It was not run."
-            return _withdraw(replace(state, approval=approval), Ending("rejected", why))
+        return replace(self, approval=approval, status="awaiting_approval")
 
+    def approved(self, source: str, at: str, by: str, preview: Digest | None = None) -> LiveState:
+        """Let it run: a user approved it, with a source that may differ from the request's."""
+        if not self.is_asked:
+            return self  # it was withdrawn meanwhile
+        assert self.approval is not None
+        requested = self.requested_source or self.source
+        approval = replace(
+            self.approval,
+            status="approved",
+            decided_at=at,
+            decided_by=by,
+            asked_source=None if requested == source else requested,
+            preview=preview,
+        )
+        return replace(
+            self,
+            source=source,
+            status="queued",
+            approval=approval,
+            approved_incarnation=approval.incarnation,
+            requested_source=requested,
+        )
 
-def _withdraw(state: LiveState, ending: Ending) -> tuple[LiveState, tuple[Effect, ...]]:
-    if state.phase != "waiting" or state.is_withdrawn:
-        return state, ()
-    approval = state.approval
-    if approval is not None and approval.status == "asked":
-        approval = replace(approval, status="withdrawn")
-    return replace(state, ending=ending, is_withdrawn=True, approval=approval), (LeaveQueue(),)
+    def refused(
+        self, at: str, by: str, reason: str | None, preview: Digest | None = None
+    ) -> LiveState:
+        """End it: a user rejected it."""
+        if not self.is_asked:
+            return self
+        assert self.approval is not None
+        approval = replace(
+            self.approval,
+            status="rejected",
+            decided_at=at,
+            decided_by=by,
+            reason=reason,
+            preview=preview,
+        )
+        words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
+        who = "the user" if is_made_up(by) else by
+        why = f"It was not run: {who} rejected it and {words}"
+        return replace(self, approval=approval).withdrawn(Ending("rejected", why))
 
+    def expired(self, asked: Approval, timeout: float) -> LiveState:
+        """End it: nobody decided in time, unless that was about an earlier request."""
+        if not self.is_asked or asked is not self.approval:
+            return self
+        why = f"Nobody decided within {timeout:g} seconds. It was not run."
+        approval = replace(asked, status="expired")
+        return replace(self, approval=approval).withdrawn(Ending("rejected", why))
 
-def _started(state: LiveState) -> tuple[LiveState, tuple[Effect, ...]]:
-    return replace(state, phase="begun", status="running"), ()
+    # -- on its way --------------------------------------------------------------------------------
 
+    def withdrawn(self, ending: Ending) -> LiveState:
+        """End it, unless it is already being sent."""
+        if self.phase != "waiting" or self.is_withdrawn:
+            return self
+        approval = self.approval
+        if approval is not None and self.is_asked:
+            approval = replace(approval, status="withdrawn")
+        return replace(self, ending=ending, is_withdrawn=True, approval=approval)
 
-def _interrupt(
-    state: LiveState, ending: Ending, reason: InterruptReason, by: By
-) -> tuple[LiveState, tuple[Effect, ...]]:
-    effect = Interrupt(reason, by, when_started=state.phase != "begun")
-    return replace(state, ending=state.ending or ending), (effect,)
+    def sent(self, *, starts: bool) -> LiveState:
+        """Note that it was sent; a kernel that only the session uses starts it at once."""
+        return self.begun() if starts else replace(self, phase="sent")
 
+    def begun(self) -> LiveState:
+        """Note that the kernel has started it."""
+        return replace(self, phase="begun", status="running")
 
-def _ignored(state: LiveState, replace_kernel: bool) -> tuple[LiveState, tuple[Effect, ...]]:
-    ignored = replace(state, interrupt_ignored=True)
-    if state.ending is not None and replace_kernel:
-        return ignored, (ReplaceKernel(state.ending),)
-    if state.ending is not None and state.ending.status == "timed_out":
-        return ignored, (AbandonRun(state.ending.reason),)
-    return ignored, ()
+    def waits_for(self, input: Input | None) -> LiveState:
+        """Note that its code waits for input; None if the code continues."""
+        return replace(self, input=input, status="running" if input is None else "awaiting_input")
+
+    def stopped(self, ending: Ending) -> LiveState:
+        """Note how it is going to end, unless that is known already."""
+        return replace(self, ending=self.ending or ending)
+
+    def failed(self, *, is_sent: bool) -> LiveState:
+        """End it, as a bug in this server prevents its end."""
+        waiting = replace(self, phase="waiting", is_withdrawn=False)
+        ending = BROKEN_OFF if is_sent else NOT_RUN
+        return replace(waiting.withdrawn(NOT_RUN), phase=self.phase, ending=ending)
 
 
 def final_status(

@@ -17,6 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ..errors import AgentExecError, HistoryUnavailable, InitFailed, TooManyRequests
 from ..journal.journal import SessionJournal
 from ..kernels.execute_request import (
@@ -46,15 +48,7 @@ from .recorder import Recorder
 from .rules import Permit
 from .session_kernels import SessionKernels
 from .spec import ExecutionSpec, check_python
-from .state import (
-    DispatchFailed,
-    DispatchStarted,
-    Ending,
-    InternalFailure,
-    KernelEnded,
-    Sent,
-    Started,
-)
+from .state import Ending
 
 KERNEL: Final = WaitingFor(who="kernel", agent=None, execution_id=None, since=None)
 """What an execution waits for while there is no kernel, or the kernel's activity is unknown."""
@@ -179,12 +173,11 @@ class Worker(LiveExecutions):
         if execution is not None and execution in self._line and execution is not self._line[0]:
             self._line.remove(execution)
             self._release(execution)
-            self.tasks.start(self._end_unrun(execution), f"end of {execution.id}")
+            self.tasks.start(self._end_in_line(execution), f"end of {execution.id}")
 
-    async def _end_unrun(self, execution: LiveExecution) -> None:
+    async def _end_in_line(self, execution: LiveExecution) -> None:
         await asyncio.wait({execution.accepted})
-        if not execution.refused:
-            await self.recorder.unrun(execution)
+        await self._end_unrun(execution)
         self.waits_changed()
 
     # -- the way of an execution -------------------------------------------------------------------
@@ -214,17 +207,15 @@ class Worker(LiveExecutions):
                 if accepts:
                     await self._accept([execution])
                 await asyncio.wait({execution.accepted})
-                if execution.refused:
-                    return
-                if not await self._take_turn(execution):
-                    await self.recorder.unrun(execution)
+                if execution.refused or not await self._take_turn(execution):
                     return
             self._send(execution, accepts=is_sent_at_once)
             await self._follow(execution)
         except Exception as error:
-            await self._break_off(execution, error)
+            self._break_off(execution, error)
         finally:
             self._release(execution)
+            await self._end_unrun(execution)
 
     async def _accept(self, executions: Sequence[LiveExecution]) -> None:
         """Record executions as accepted, and ask for approval if that is due; all, or none."""
@@ -232,7 +223,7 @@ class Worker(LiveExecutions):
             await self.gate.accept(*executions)
         except Exception as error:
             for execution in reversed(executions):
-                await self._break_off(execution, error)
+                self._break_off(execution, error)
         for execution in executions:
             self._count_queue_time(execution)
 
@@ -316,7 +307,7 @@ class Worker(LiveExecutions):
         spec, kernel = execution.spec, execution.held_by
         assert kernel is not None
         restarted = self.kernels.untold if spec.reports_restart else None
-        execution.apply(DispatchStarted())
+        execution.become(replace(execution.state, phase="dispatching"))
         self.running = execution
         self.recorder.own.add(execution.id)
         execution.kernel = ExecutionKernel(
@@ -366,7 +357,7 @@ class Worker(LiveExecutions):
         try:
             await execution.ended
         except HistoryUnavailable:
-            execution.apply(DispatchFailed())
+            execution.become(replace(execution.state, phase="waiting"))
             raise
         if execution.trial is not None:
             return  # the kernel is free since it forked
@@ -389,7 +380,7 @@ class Worker(LiveExecutions):
         if execution.turn is not None and execution.held_by and not execution.left_behind:
             execution.held_by.turns.leave(execution.turn)
 
-    async def _break_off(self, execution: LiveExecution, error: Exception) -> None:
+    def _break_off(self, execution: LiveExecution, error: Exception) -> None:
         """End an execution that an error interrupted; `lost` if it was sent, else `cancelled`."""
         if execution.started_at is not None:
             self.accepted(execution)  # recorded together with the dispatch
@@ -401,11 +392,15 @@ class Worker(LiveExecutions):
             is_told |= execution.withdrawn.done()
         if not is_told:
             self.server.log.error("execution %s failed", execution.id, exc_info=error)
-        if execution.refused or execution.finished.done():
-            return
-        if not execution.withdrawn.done():
-            execution.apply(InternalFailure(execution.run is not None and execution.run.is_sent))
-        await self.recorder.unrun(execution)
+        if not (execution.refused or execution.finished.done() or execution.withdrawn.done()):
+            is_sent = execution.run is not None and execution.run.is_sent
+            execution.become(execution.state.failed(is_sent=is_sent))
+
+    async def _end_unrun(self, execution: LiveExecution) -> None:
+        """Record the end of an execution that was withdrawn, or that an error interrupted."""
+        is_open = execution.accepted.done() and not execution.refused
+        if execution.withdrawn.done() and is_open and not execution.finished.done():
+            await self.recorder.unrun(execution)
 
     def _refusal(self, execution: LiveExecution) -> str | None:
         """Return why an execution may not be sent to the session's kernel; None if it may."""
@@ -423,7 +418,7 @@ class Worker(LiveExecutions):
 
     def was_sent(self, execution: LiveExecution, kernel: Kernel) -> None:
         """Notify all that an execution was sent to a kernel."""
-        execution.apply(Sent(starts=kernel.owned))
+        execution.become(execution.state.sent(starts=kernel.owned))
         if kernel.owned:  # in others, somebody's cell may be ahead of it
             settle(execution.begun)
         if execution.spec.reports_restart:
@@ -437,7 +432,7 @@ class Worker(LiveExecutions):
         """Notify all that a kernel that others use too has started an execution."""
         assert execution.run is not None
         execution.started_at = timestamp(execution.run.started_at)
-        execution.apply(Started())
+        execution.become(execution.state.begun())
         settle(execution.begun)
         if not execution.finished.done():
             self.interrupts.limit_time(execution)
@@ -467,7 +462,8 @@ class Worker(LiveExecutions):
         try:
             outcome, fault = await trial.run(partial(kernel.turns.leave, execution.turn))
             if fault is not None:
-                execution.apply(KernelEnded(Ending("cancelled", f"{NO_TRIAL}: {fault}. {INSTEAD}")))
+                ending = Ending("cancelled", f"{NO_TRIAL}: {fault}. {INSTEAD}")
+                execution.become(execution.state.stopped(ending))
             if outcome is not None:
                 await asyncio.to_thread(execution.run.observer.ended, outcome)
         except Exception as error:

@@ -107,7 +107,9 @@ async def test_observers_and_watchers_hear_of_each_step_and_of_nothing_after_the
         executions.finished(execution, ended(execution))
         assert changed.is_set()
     executions.output_changed(execution)
+    execution.become(execution.state.begun())
     assert log.told == ["accepted", "output", "ok"]
+    assert execution.status == "ok"
     assert (len(executions), executions.get(execution.id)) == (0, None)
 
 
