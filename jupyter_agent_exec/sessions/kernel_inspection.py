@@ -28,24 +28,12 @@ from ..models import (
 from .manager import AgentSessions
 from .session import LiveSession
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 ANSWER_TIMEOUT: Final = 15.0
 """Seconds; the machine may be busy."""
 PACKAGES_TIMEOUT: Final = 30.0
 """Seconds; there may be many packages, on a slow disk."""
-
-_Variable = tuple[
-    str,
-    str,
-    list[int] | None,
-    int | None,
-    str | None,
-    str | None,
-    dict[str, str] | None,
-    str | None,
-]
-_Package = tuple[str, str, list[str]]
 
 
 class KernelInspection:
@@ -71,38 +59,24 @@ class KernelInspection:
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("variables", given, ANSWER_TIMEOUT)
         live = await self._manager.live_session(session_id)
-        variables, more = await self._ask(live, question, tuple[list[_Variable], int])
-        return VariableList(
-            variables=[
-                Variable(
-                    name=name,
-                    type=type,
-                    shape=shape,
-                    length=length,
-                    preview=preview,
-                    dtype=dtype,
-                    dtypes=dtypes,
-                    index=index,
-                )
-                for name, type, shape, length, preview, dtype, dtypes, index in variables
-            ],
-            more=more,
-        )
+        variables, more = await self._ask(live, question, Variable)
+        return VariableList(variables=variables, more=more)
 
     async def packages(self, session_id: str, query: PackagesQuery) -> PackageList:
         """Return the distributions that code in the kernel can import."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("packages", given, PACKAGES_TIMEOUT)
         live = await self._manager.live_session(session_id)
-        installed, more = await self._ask(live, question, tuple[list[_Package], int])
-        packages = [
-            Package(name=name, version=version, import_names=import_names)
-            for name, version, import_names in installed
-        ]
+        packages, more = await self._ask(live, question, Package)
         return PackageList(packages=packages, more=more)
 
-    async def _ask(self, live: LiveSession, question: Question, kind: type[T]) -> T:
-        """Send a question to a session's kernel, if the kernel can answer now."""
+    async def _ask(
+        self, live: LiveSession, question: Question, model: type[T]
+    ) -> tuple[list[T], int]:
+        """Send a question to a session's kernel, if the kernel can answer now.
+
+        The kernel answers with the fields of each model, in their order, and how many it left out.
+        """
         check = partial(live.gate.check, question.name.capitalize(), is_code=False)
         check()
         kernel = live.kernel
@@ -114,10 +88,13 @@ class KernelInspection:
         check_python(kernel, question.name)
         try:
             answer = await kernel.ask(question, Requester(live.agent_name, None), check)
-            return msgspec.convert(answer, kind)
+            rows, more = msgspec.convert(answer, tuple[list[list[Any]], int])
+            fields = model.__struct_fields__
+            found = [msgspec.convert(dict(zip(fields, row, strict=True)), model) for row in rows]
+            return found, more
         except KernelOccupied:
             raise self._busy(kernel.turns.at_work) from None
-        except (Unanswered, msgspec.ValidationError):
+        except (Unanswered, ValueError):
             if kernel.connection.execution_state == "busy":
                 raise self._busy(kernel.turns.at_work) from None
             raise KernelUnavailable(
