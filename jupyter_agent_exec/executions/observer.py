@@ -1,14 +1,11 @@
 """Interfaces of observers of a session's executions, and of their cells.
 
-The queue of a session's kernel calls its observers on the event loop. An observer must not fail
+A session's worker calls its observers on the event loop. An observer must not fail
 an execution, and must not block.
 """
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
-from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -54,14 +51,17 @@ class ExecutionObserver:
         """Handle something that concerns the session."""
 
 
-class ExecutionCells(ExecutionObserver, ABC):
-    """Shows the executions of one session as cells of its notebook."""
+class ExecutionCells(ExecutionObserver):
+    """The cells of one session's executions; those of a session without a notebook are none."""
 
-    @abstractmethod
-    async def find(self, source: str | None, placement: Placement | Literal["end"]) -> Place:
-        """Find the place of a cell, without changing the notebook, before anything is recorded.
+    def __init__(self) -> None:
+        self._documents: dict[ExecutionId, Document] = {}
 
-        A notebook that cannot be written is not an error. The execution's `document` reports it.
+    async def place(self, request: Execute) -> Place | None:
+        """Find the place of an execution's cell; None if it has none.
+
+        The notebook is not changed, and nothing is recorded yet. A notebook that cannot be written
+        is not an error. The execution's `document` reports it.
 
         Raises
         ------
@@ -72,60 +72,10 @@ class ExecutionCells(ExecutionObserver, ABC):
         InvalidRequest
             `placement` is inconsistent, or no source is left to run. The error names the field.
         """
-
-    @abstractmethod
-    async def current(self, place: Place) -> Place:
-        """Return the place of an existing cell, as the notebook is now.
-
-        Raises
-        ------
-        CellNotFound, InvalidRequest, NotebookNotFound, DocumentUnwritable
-            The notebook has no such code cell, or cannot be read.
-        """
-
-    @abstractmethod
-    def document(self, execution_id: ExecutionId) -> Document | None:
-        """Return the state of an execution's cell; None if it has no cell."""
-
-    @abstractmethod
-    async def written(self, execution_id: ExecutionId) -> None:
-        """Wait until writing the cell of a finished execution has succeeded or failed.
-
-        The caller sets a timeout, and cancels the wait when it is over.
-        """
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Write everything that is pending, within a time limit. Refuse further work."""
-
-
-class ShownCells:
-    """The cells of a session's executions, for request and response handling.
-
-    Parameters
-    ----------
-    cells
-        The notebook's cells; None if the session's target is not a notebook.
-    """
-
-    def __init__(self, cells: ExecutionCells | None) -> None:
-        self._cells = cells
-        self._documents: dict[ExecutionId, Document] = {}
-
-    async def place(self, request: Execute) -> Place | None:
-        """Find the place of an execution's cell; None if it has none.
-
-        Raises
-        ------
-        InvalidRequest, CellNotFound, DocumentChanged
-            Nothing may run.
-        """
-        if self._cells is None and isinstance(request.placement, Placement):
+        if isinstance(request.placement, Placement):
             raise InvalidRequest(
                 "placement: the session's target is not a notebook.", field="placement"
             )
-        if self._cells is not None and request.placement != "none":
-            return await self._cells.find(request.source, request.placement)
         if request.source is None:
             raise InvalidRequest("source: give the code to run.", field="source")
         return None
@@ -133,35 +83,31 @@ class ShownCells:
     async def current(self, execution: LiveExecution) -> Place | None:
         """Return the place of a cell whose source an execution replaces, as the notebook is now.
 
-        None if it replaces none. Errors are those of `ExecutionCells.current`.
+        None if it replaces none.
+
+        Raises
+        ------
+        CellNotFound, InvalidRequest, NotebookNotFound, DocumentUnwritable
+            The notebook has no such code cell, or cannot be read.
         """
-        place = execution.spec.place
-        if self._cells is None or place is None or place.replaces is None:
-            return None
-        return await self._cells.current(place)
+        return None
+
+    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
+        """Wait up to `timeout` seconds until an execution's cell is written, or has failed."""
+
+    async def close(self) -> None:
+        """Write everything that is pending, within a time limit. Refuse further work."""
 
     def noted(self, entry: Entry) -> None:
         """Store the state of a cell from a journal entry."""
         if isinstance(entry, CellWritten):
             self._documents[entry.execution_id] = entry.document
 
-    def document(self, id: ExecutionId) -> Document | None:
+    def document(self, execution_id: ExecutionId) -> Document | None:
         """Return the state of an execution's cell; None if it has none."""
-        document = None if self._cells is None else self._cells.document(id)
-        return document or self._documents.get(id)
+        return self._documents.get(execution_id)
 
     def with_document(self, record: ExecutionRecord) -> ExecutionRecord:
         """Return an execution's record with the current state of its cell."""
         document = self.document(record.id)
         return record if document is None else replace(record, document=document)
-
-    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
-        """Wait up to `timeout` seconds until an execution's cell is written, or has failed."""
-        if self._cells is not None and execution.spec.place is not None and timeout:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._cells.written(execution.id), timeout)
-
-    async def close(self) -> None:
-        """Write everything that is pending, within a time limit."""
-        if self._cells is not None:
-            await self._cells.close()

@@ -11,14 +11,14 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from ..errors import CellBusy, DocumentUnwritable, NotebookNotFound
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
 from ..executions.spec import Place
-from ..models import Document, Placement
+from ..models import Document, Execute, Placement
 from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
@@ -181,6 +181,7 @@ class SessionCells(ExecutionCells):
     """
 
     def __init__(self, owner: LiveSession, writer: NotebookWriter, edits: OpenEdits | None) -> None:
+        super().__init__()
         self.owner = owner
         self._writer = writer
         self._edits = edits
@@ -191,8 +192,11 @@ class SessionCells(ExecutionCells):
         self._after: dict[ExecutionId, CellId] = {}  # of new cells after another
         self.closing = False
 
-    async def find(self, source: str | None, placement: Placement | Literal["end"]) -> CellPlace:
-        """Find the place of a cell, before the execution is recorded."""
+    async def place(self, request: Execute) -> Place | None:
+        """Find the place of an execution's cell, before it is recorded."""
+        source, placement = request.source, request.placement
+        if placement == "none":
+            return await super().place(request)
         if placement == "end":
             return at_end(source)
         check(placement)
@@ -211,9 +215,11 @@ class SessionCells(ExecutionCells):
             self._writer.check_free(self._path(), filter(None, [place.cell_id]))
         return place
 
-    async def current(self, place: Place) -> CellPlace:
-        """Return the place of an existing cell, as the notebook is now."""
-        assert isinstance(place, CellPlace)
+    async def current(self, execution: LiveExecution) -> Place | None:
+        """Return the place of a cell whose source it replaces, as the notebook is now."""
+        if execution.spec.place is None or execution.spec.place.replaces is None:
+            return None
+        place = _place(execution)
         _, notebook = await self._writer.documents.read(self._path())
         return named(notebook, Placement(cell=place.cell_id), place.source)
 
@@ -269,21 +275,22 @@ class SessionCells(ExecutionCells):
             self._tasks.start(self._rewrite(execution_id), f"late output of {execution_id}")
 
     def document(self, execution_id: ExecutionId) -> Document | None:
-        """Return the state of a cell; None after it was recorded with the execution."""
+        """Return the state of a cell: the current one, or the last that was recorded."""
         proposed = self._proposed.get(execution_id)
         if proposed is not None:
             return self._proposal(proposed)
         writer = self._writers.get(execution_id)
-        return None if writer is None else writer.document()
+        return super().document(execution_id) if writer is None else writer.document()
 
-    async def written(self, execution_id: ExecutionId) -> None:
+    async def until_shown(self, execution: LiveExecution, timeout: float) -> None:
         """Wait until a cell is completely written. Does not wait for batched writes of files."""
-        writer = self._writers.get(execution_id)
-        if writer is None:
+        writer = self._writers.get(execution.id)
+        if writer is None or not timeout:
             return
-        with suppress(NotebookNotFound, DocumentUnwritable):
-            if (await self._writer.documents.find(self._path())).streams:
-                await asyncio.wait({writer.written})
+        with suppress(NotebookNotFound, DocumentUnwritable, TimeoutError):
+            async with asyncio.timeout(timeout):
+                if (await self._writer.documents.find(self._path())).streams:
+                    await asyncio.wait({writer.written})
 
     def busy(self) -> dict[CellId, ExecutionId]:
         """Return the cells in which executions wait or run, or are still being written."""

@@ -19,7 +19,7 @@ from ..errors import (
 from ..executions.execution import LiveExecution
 from ..executions.limits import SessionLimits
 from ..executions.live_executions import LiveExecutions, ServerResources
-from ..executions.observer import ExecutionCells, ExecutionObserver, Notice, ShownCells
+from ..executions.observer import ExecutionCells, ExecutionObserver, Notice
 from ..executions.rules import Permit
 from ..executions.spec import ExecutionSpec, Place
 from ..executions.worker import Worker
@@ -122,11 +122,10 @@ class LiveSession(ExecutionObserver):
         self.is_unwanted = False
         """Whether the notebook that was created for it goes when it is closed."""
         self._outside = resources.observe(record)
-        cells: ExecutionCells | None = None
+        self.cells = ExecutionCells()
         if self._notebook is not None:
             self._notebook.on_moved = self._moved
-            cells = make_cells(self)
-        self.cells = ShownCells(cells)
+            self.cells = make_cells(self)
         self._worker = Worker(
             record,
             journal,
@@ -134,7 +133,7 @@ class LiveSession(ExecutionObserver):
             limits=bounds,
             permit=permit,
             first_sources=first_sources,
-            observers=[*([] if cells is None else [cells]), self, *self._outside],
+            observers=[*([] if self._notebook is None else [self.cells]), self, *self._outside],
             server=resources,
         )
         self._tasks = self._worker.tasks

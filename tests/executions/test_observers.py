@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_agent_exec.executions.execution import LiveExecution
 from jupyter_agent_exec.executions.live_executions import LiveExecutions
-from jupyter_agent_exec.executions.observer import ExecutionObserver, ShownCells
+from jupyter_agent_exec.executions.observer import ExecutionObserver
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Agent, Chain, Execute, NotebookTarget
 from jupyter_agent_exec.records import By
@@ -61,15 +61,14 @@ def ended(execution: LiveExecution) -> Any:
 async def test_a_cell_shows_the_end_also_if_that_comes_with_the_acceptance(at_once: bool):
     tab = DictWay(notebook())
     cells = Session(tab).cells
-    shown = ShownCells(cells)
     executions = LiveExecutions(SESSION, JOURNAL, [cells], SERVER)
-    execution = accepted(executions, await shown.place(Execute(source="1")))
+    execution = accepted(executions, await cells.place(Execute(source="1")))
     if not at_once:
         await rest()
         assert tab.cells[execution.id]["metadata"]["agent_exec"]["status"] == "queued"
     # A loop that was busy is told of both at once.
     executions.finished(execution, ended(execution))
-    await shown.until_shown(execution, 10)
+    await cells.until_shown(execution, 10)
     assert tab.cells[execution.id]["execution_count"] == 3
     ours = tab.cells[execution.id]["metadata"]["agent_exec"]
     assert (ours["status"], ours["execution_count"]) == ("ok", 3)

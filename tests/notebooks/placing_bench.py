@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import (
     Agent,
     Chain,
+    Execute,
     ExecutionKernel,
     Omitted,
     OutputChange,
@@ -146,6 +148,13 @@ class Session:
         )
         self.cells: SessionCells = self.placing.cells(self.owner)
 
+    async def find(self, source: str | None, placement: Any, by: SessionCells | None = None) -> Any:
+        return await (by or self.cells).place(Execute(source=source, placement=placement))
+
+    async def written(self, id: str) -> None:
+        execution: Any = SimpleNamespace(id=id)
+        await self.cells.until_shown(execution, 10)
+
     async def accept(
         self,
         id: str,
@@ -155,7 +164,7 @@ class Session:
         by: SessionCells | None = None,
     ) -> Live:
         cells = by or self.cells
-        place = await cells.find(source, placement)
+        place = await self.find(source, placement, cells)
         execution = Live(id, place.source, place, placement)
         cells.accepted(execution)
         await rest()
@@ -177,7 +186,7 @@ class Session:
         execution = await self.accept(id, source, placement)
         execution.prints("out\n")
         self.finish(execution)
-        await self.cells.written(id)
+        await self.written(id)
         await rest()
         return execution
 

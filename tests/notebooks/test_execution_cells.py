@@ -48,7 +48,7 @@ async def test_the_cell_shows_that_it_waits_runs_and_ended(session: Session, tab
     await rest()
     assert tab.cells["x"]["outputs"][0]["text"] == "out\n"
     session.finish(execution)
-    await session.cells.written("x")
+    await session.written("x")
     ours = tab.cells["x"]["metadata"]["agent_exec"]
     assert ours["status"] == "ok"
     assert ours["entry_hash"] == "f" * 64
@@ -73,7 +73,7 @@ async def test_a_file_is_not_waited_for(tab: DictWay):
     session = Session(file)
     execution = await session.accept("x", "print()")
     session.finish(execution)
-    await session.cells.written("x")
+    await session.written("x")
     assert session.cells.document("x").status == "writing"
     file.acknowledged.set()
     await rest()
@@ -123,7 +123,7 @@ async def test_a_cell_that_is_run_twice_shows_the_second(session: Session, tab: 
     session.finish(first)
     second.prints("second")
     session.finish(second)
-    await session.cells.written("y")
+    await session.written("y")
     assert tab.cells["a"]["metadata"]["agent_exec"]["execution_id"] == "y"
     assert tab.cells["a"]["outputs"] == second.outputs()
 
@@ -131,7 +131,7 @@ async def test_a_cell_that_is_run_twice_shows_the_second(session: Session, tab: 
 @pytest.mark.parametrize("field", ["after", "before", "cell"])
 async def test_a_cell_that_is_not_there_is_refused(session: Session, field: str):
     with pytest.raises(CellNotFound) as refused:
-        await session.cells.find("1", Placement(**{field: "no"}))
+        await session.find("1", Placement(**{field: "no"}))
     assert refused.value.detail == {"field": f"placement.{field}", "cell_ids": ["a", "b"]}
 
 
@@ -153,13 +153,13 @@ async def test_a_placement_that_cannot_be_is_refused(
     markdown = {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "text"}
     tab.content["cells"].append(markdown)
     with pytest.raises(InvalidRequest) as refused:
-        await session.cells.find(source, placement)
+        await session.find(source, placement)
     assert refused.value.detail["field"] == field
 
 
 async def test_a_cell_whose_source_is_another_now_is_refused(session: Session):
     with pytest.raises(DocumentChanged) as refused:
-        await session.cells.find(None, Placement(cell="a", source_sha256=digest_of(b"other")))
+        await session.find(None, Placement(cell="a", source_sha256=digest_of(b"other")))
     assert refused.value.detail["source"] == "1"
     assert refused.value.detail["source_sha256"] == digest_of(b"1")
     assert refused.value.detail["cell_id"] == "a"
@@ -175,7 +175,7 @@ async def test_without_a_notebook_that_can_be_read_it_runs_all_the_same():
     assert [document.status for document in documents] == ["not_written"] * 3
     assert {document.reason for document in documents} == {"It is no notebook."}
     with pytest.raises(DocumentUnwritable):
-        await session.cells.find(None, Placement(cell="a"))
+        await session.find(None, Placement(cell="a"))
 
 
 async def test_two_sessions_at_the_end_keep_the_order_of_acceptance(tab: DictWay):
@@ -190,7 +190,7 @@ async def test_two_sessions_at_the_end_keep_the_order_of_acceptance(tab: DictWay
     assert tab.order == ["a", "b", "x", "y"]
     session.finish(first)
     other.finished(record("y", second.source, status="ok"))
-    await other.written("y")
+    await other.until_shown(second, 10)
 
 
 async def test_cells_at_the_end_that_are_lost_come_back_in_their_order(tab: DictWay):
@@ -206,7 +206,7 @@ async def test_cells_at_the_end_that_are_lost_come_back_in_their_order(tab: Dict
     assert new.order == ["a", "x", "y"]
     session.finish(first)
     session.finish(second)
-    await session.cells.written("y")
+    await session.written("y")
 
 
 async def test_a_cell_run_by_two_shows_the_first_until_it_ends(session: Session, tab: DictWay):
@@ -219,7 +219,7 @@ async def test_a_cell_run_by_two_shows_the_first_until_it_ends(session: Session,
     await rest()
     assert tab.cells["a"]["metadata"]["agent_exec"]["execution_id"] == "y"
     session.finish(second)
-    await session.cells.written("y")
+    await session.written("y")
 
 
 async def test_late_output_that_comes_while_it_is_written_is_written_next(
