@@ -15,8 +15,8 @@ from ..auth.validation import given
 from ..errors import FileMissing, InvalidRequest
 from ..files.file import Conditions, FilesQuery, OpenFile
 from ..models import Match, Request, SessionFile, Text
-from ..sessions.text_ranges import read_range
 from ..text.model_text import FoundImage
+from ..text.text_ranges import read_range
 from ..types import IMAGE_TYPES, SessionId
 from . import budget
 from .call import Call

@@ -51,9 +51,9 @@ from ..models import (
 from ..records import SERVER, By, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text.model_text import transcript
+from ..text.text_ranges import read_range
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
 from .session import CLOSE_REASONS, LiveSession
-from .text_ranges import read_range
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.models import Text
-from jupyter_agent_exec.sessions import text_ranges
-from jupyter_agent_exec.sessions.text_ranges import LINE_BYTES, read_range
+from jupyter_agent_exec.text import text_ranges
+from jupyter_agent_exec.text.text_ranges import LINE_BYTES, read_range
 
 
 def lines(part: Text) -> list[tuple[int, str]]:
