@@ -121,7 +121,7 @@ class DynamicSessions:
         source = as_run_here(asked.code, None if session.folder is None else session.folder.path)
         said = Execute(source=source, timeout=timeout, wait=0)
         with self._sessions.streaming(caller):
-            record = await self._sessions.submission.execute(session.id, said, caller, None)
+            record = await self._sessions.execute(session.id, said, caller, None)
             record = await self._finished(record, caller, gone)
         self._use(session)
         if gone.done():

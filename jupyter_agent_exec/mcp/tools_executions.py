@@ -134,7 +134,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
         if asked.steps is not None:
             return await _run_steps(call, session_id, asked)
         # `until_finished` waits for it later, and sends progress to the client.
-        record = await manager.submission.execute(
+        record = await manager.execute(
             session_id,
             derive(Execute, asked, claim=_claim(asked), wait=0),
             call.caller,
@@ -167,7 +167,7 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
         replace(_with_defaults(step, asked), claim=step.claim or _claim(asked))
         for step in asked.steps
     ]
-    records = await call.managers.sessions.submission.run_steps(
+    records = await call.managers.sessions.run_steps(
         session_id, RunSteps(steps=steps, wait=0), call.caller, asked.idempotency_key
     )
     loop = asyncio.get_running_loop()

@@ -83,9 +83,7 @@ class ExecutionsHandler(SessionsBase):
             await self.access.session(self.caller, "exec", session_id)
             await self.authorize_cells(session_id, body.placement)
         with self.manager.holding(self.caller, body.wait):
-            record = await self.manager.submission.execute(
-                session_id, body, self.caller, self.idempotency_key
-            )
+            record = await self.manager.execute(session_id, body, self.caller, self.idempotency_key)
         await self.answer_execution(self.manager.with_news(record), asked=True)
 
 
@@ -173,7 +171,7 @@ class StepsHandler(SessionsBase):
         """Run several sources; 201 when all have finished, 202 when they go on."""
         await self.authorize_cells(session_id, *(step.placement for step in body.steps))
         with self.manager.holding(self.caller, body.wait):
-            records = await self.manager.submission.run_steps(
+            records = await self.manager.run_steps(
                 session_id, body, self.caller, self.idempotency_key
             )
         self.check_token()

@@ -236,7 +236,7 @@ class Restores:
             for cell in runs
         ]
         originals = [cell.record for cell in runs]
-        submit = self._sessions.submission.restore
+        submit = self._sessions.run_again
         if live is not None:
             return live, await submit(live.id, requests, originals, caller)
         opened = OpenSession(
