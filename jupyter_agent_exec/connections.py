@@ -12,10 +12,24 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from .models import Configuration
 
 NAME: Final = "jupyter"
 """Name of the server in the configuration of MCP clients."""
+
+CHAT: Final = "jupyter-ai"
+CHAT_TOKEN: Final = "agent_exec_jupyter_ai.json"  # noqa: S105
+"""File in Jupyter's data folder with the `ChatToken`; only its owner may read it."""
+
+
+class ChatToken(Struct, frozen=True, kw_only=True):
+    """The agent token of Jupyter AI's chats, as it is kept in `CHAT_TOKEN`."""
+
+    id: str
+    secret: str
+    """The whole credential."""
 
 
 class Connection(Configuration, frozen=True, kw_only=True):
@@ -60,6 +74,13 @@ def connections(mcp_url: str) -> list[Connection]:
         ),
         _in_file("vscode", "VS Code", ".vscode/mcp.json", "servers", mcp_url),
         _in_file("cursor", "Cursor", "~/.cursor/mcp.json", "mcpServers", mcp_url),
+        _in_shell(
+            CHAT,
+            "Jupyter AI",
+            [["jupyter", "agent-exec", "connect", CHAT]],
+            ["jupyter", "agent-exec", "connect", CHAT, "--remove"],
+            "Then open a chat in JupyterLab.",
+        ),
     ]
 
 

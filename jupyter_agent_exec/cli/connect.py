@@ -9,10 +9,12 @@ import shutil
 import subprocess
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from jupyter_core.paths import jupyter_data_dir
 
 from ..client import NoServerFound
 from ..client.blocking import run
@@ -21,13 +23,14 @@ from ..client.errors import ClientError
 from ..client.replies import read
 from ..client.requests import API
 from ..client.servers import Server, named, running
-from ..connections import NAME, Connection, connections
-from ..errors import AgentExecError
+from ..connections import CHAT, CHAT_TOKEN, NAME, ChatToken, Connection, connections
+from ..errors import AgentExecError, NotFound
 from ..storage.durability import replace_file
 from . import exit_codes
 from .command import command, option
+from .command_client import connected, decided
 from .console import Console
-from .usage import UsageError
+from .usage import UsageError, duration
 
 HUB_VARIABLE: Final = "JUPYTERHUB_API_URL"
 """What a hub sets in the environment of its users' servers, and so of their terminals."""
@@ -36,6 +39,7 @@ _EPILOG: Final = f"""\
 Without CLIENT, it prints for each client what to run or to write. With CLIENT, it shows that, asks,
 and does it: it runs the client's own command, or changes the client's file. The server is called
 {NAME!r} there; an earlier one of this name is replaced. No token is written: the client signs in.
+Only the chats of Jupyter AI, which cannot, get an agent token.
 
 examples:
   jupyter agent-exec connect
@@ -48,6 +52,8 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "[CLIENT]", "which client to change", choices=names)
     option(parser, "--remove", "take back what `connect CLIENT` did")
     option(parser, "-y, --yes", "do it without asking")
+    how_long = "how long the token of jupyter-ai is valid: a number with m, h or d (30d)"
+    option(parser, "--expires-in TIME", how_long, type=duration, default=30 * 86_400)
 
 
 @command(
@@ -68,6 +74,8 @@ def connect(arguments: Namespace, console: Console) -> int:
             console.line(each.then)
             console.line()
         return exit_codes.OK
+    if arguments.client == CHAT:
+        return _change_chats(arguments, console)
     mcp_url = "" if arguments.remove else _mcp_url(arguments)
     [client] = [each for each in connections(mcp_url) if each.name == arguments.client]
     change = _change_file if client.file else _run_commands
@@ -79,10 +87,12 @@ def _show(text: str, console: Console) -> None:
         console.line(f"  {line}")
 
 
-def _is_wanted(arguments: Namespace, console: Console) -> bool:
+def _is_wanted(
+    arguments: Namespace, console: Console, replaced: str = f"server with the name {NAME!r}"
+) -> bool:
     question = "Do this?"
     if not arguments.remove:
-        question += f" It replaces an earlier server with the name {NAME!r}."
+        question += f" It replaces an earlier {replaced}."
     if arguments.yes or console.confirmed(question, "Nobody can confirm this here: add --yes."):
         return True
     console.complain("Nothing was changed.")
@@ -204,4 +214,52 @@ def _change_file(client: Connection, arguments: Namespace, console: Console) -> 
     replace_file(file, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
     if not arguments.remove:
         console.note(client.then)
+    return exit_codes.OK
+
+
+# -- the chats of Jupyter AI -----------------------------------------------------------------------
+
+
+CHAT_SCOPES: Final = ("exec:scratch", "exec:notebook", "edit:notebook", "files")
+
+
+def _change_chats(arguments: Namespace, console: Console) -> int:
+    """Mint the token of the chats, or revoke it. The server, on this machine, reads the file."""
+    file = Path(jupyter_data_dir()) / CHAT_TOKEN
+    before = msgspec.json.decode(file.read_bytes(), type=ChatToken) if file.exists() else None
+    if arguments.remove and before is None:
+        console.note(f"There is nothing to change: there is no {file}.")
+        return exit_codes.OK
+    with connected(arguments, console, may_start=False) as client:
+        if client.address not in {each.address for each in running() if not each.socket_path}:
+            raise UsageError(
+                "The server must run on this machine, where its chats read the token, and listen "
+                "on a port."
+            )
+        console.line(str(file), "bold")
+        hours = arguments.expires_in / 3600
+        text = f"a token for {', '.join(CHAT_SCOPES)}, valid for {hours:g} hours"
+        _show("remove it, and revoke its token" if arguments.remove else text, console)
+        if not _is_wanted(arguments, console, "token"):
+            return exit_codes.STOPPED
+        if not arguments.remove:
+            minted = decided(
+                client,
+                console,
+                lambda: client.mint_token(
+                    "Jupyter AI", CHAT_SCOPES, expires_in=arguments.expires_in
+                ),
+            )
+            kept = ChatToken(id=minted.token.id, secret=minted.secret)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, msgspec.json.encode(kept))
+            if not minted.mcp_installed:
+                console.note("The server needs the extra 'jupyter-agent-exec[mcp]'.")
+        if before is not None:
+            with suppress(NotFound):
+                client.revoke_token(before.id)
+        if arguments.remove:
+            file.unlink()
+        else:
+            console.note("Then open a chat in JupyterLab.")
     return exit_codes.OK

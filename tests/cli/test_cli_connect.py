@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from jupyter_agent_exec.connections import connections
+from jupyter_agent_exec.client import AgentExecClient
+from jupyter_agent_exec.connections import CHAT_TOKEN, connections
 from tests.cli.command import Cli, at_terminal
 from tests.real_server import RealServer, real_server
 
@@ -163,3 +164,40 @@ def test_a_file_in_another_form_stays_as_it_is(
     assert f"{cursor} is not JSON with the servers under 'mcpServers'" in refused.stderr
     assert '"url": "http://' in refused.stderr
     assert cursor.read_text() == text
+
+
+def test_the_chats_of_jupyter_ai_get_a_token_and_give_it_back(cli: Cli, server: RealServer) -> None:
+    file = Path(server.environ["JUPYTER_DATA_DIR"]) / CHAT_TOKEN
+
+    def standing() -> dict[str, str]:
+        with AgentExecClient(server.url, server.token) as client:
+            return {each.id: each.status for each in client.tokens() if each.label == "Jupyter AI"}
+
+    assert cli("connect", "jupyter-ai").returncode == 2
+    code, shown = at_terminal(cli, "connect", "jupyter-ai", typed="n")
+    assert (code, file.exists(), standing()) == (5, False, {})
+    assert "exec:notebook" in shown
+    assert str(file) in shown
+    kept = []
+    for _ in range(2):
+        done = cli("connect", "jupyter-ai", "-y", "--expires-in", "1h")
+        assert done.returncode == 0, done.stderr
+        kept.append(json.loads(file.read_text()))
+        assert kept[-1]["secret"] not in done.stdout + done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    first, second = (each["id"] for each in kept)
+    assert standing() == {first: "revoked", second: "active"}
+    assert cli("connect", "jupyter-ai", "--remove", "-y").returncode == 0
+    assert (file.exists(), standing()[second]) == (False, "revoked")
+    assert "nothing to change" in cli("connect", "jupyter-ai", "--remove", "-y").stderr
+
+
+def test_the_chats_of_a_server_on_another_machine_are_not_connected(
+    cli: Cli, server: RealServer, tmp_path: Path
+) -> None:
+    elsewhere = {"JUPYTER_RUNTIME_DIR": str(tmp_path), "JUPYTER_DATA_DIR": str(tmp_path)}
+    refused = cli(
+        "connect", "jupyter-ai", "-y", "--url", server.url, "--token", server.token, **elsewhere
+    )
+    assert (refused.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "must run on this machine" in refused.stderr

@@ -1,0 +1,1 @@
+"""Gives the agents in chats of Jupyter AI the MCP endpoint. Imports nothing of Jupyter AI."""
