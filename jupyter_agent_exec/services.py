@@ -384,6 +384,7 @@ class Services:
                 files=self.files,
                 restores=self.restores,
                 access=self.access,
+                open_notebooks=self.tabs.recent,
                 kernel_names=self._contents.kernel_names,
                 settings=self.settings,
             ),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from ..approvals.manager import Approvals
 from ..auth.access import AccessControl
@@ -13,6 +16,7 @@ from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError
 from ..executions.limits import Settings
 from ..files.manager import SessionFiles
+from ..models import NotebookTarget, Target
 from ..notebooks.manager import NotebookManager
 from ..notebooks.proposals import Proposals
 from ..sessions.kernel_inspection import KernelInspection
@@ -45,6 +49,21 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Chat:
+    """The chat of Jupyter AI from which a request comes, as its headers say."""
+
+    id: str
+    persona: str
+    """What users call the agent there."""
+
+    def client_id(self, target: Target) -> str:
+        """Return the id of the agent as a client: it has one session for each target."""
+        where = target.path.strip("/") if isinstance(target, NotebookTarget) else target
+        digest = sha256(msgspec.json.encode((self.persona, where))).hexdigest()
+        return f"chat {self.id[:100]} {digest[:16]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RequestSender:
     """The sender of a request."""
 
@@ -64,6 +83,8 @@ class RequestSender:
     """Path at which the client reaches the server, with a slash at both ends."""
     lab_url: str | None
     """Address of JupyterLab; None if this server does not have it."""
+    chat: Chat | None = None
+    """None: it comes from elsewhere."""
 
 
 class Call:
@@ -189,6 +210,8 @@ class Managers:
     """The files in a session's folder."""
     restores: Restores
     access: AccessControl
+    open_notebooks: Callable[[], list[str]]
+    """Returns the paths of the notebooks that are open in JupyterLab, the one in front first."""
     kernel_names: Callable[[], Awaitable[list[str]]]
     """Returns the names of the kernels that can be started."""
     settings: Settings

@@ -21,7 +21,7 @@ from ..auth.operations import requires
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
-from .call import Managers, RequestSender
+from .call import Chat, Managers, RequestSender
 from .exchange import Exchange
 
 Application: TypeAlias = Callable[[Exchange, RequestSender], Awaitable[None]]
@@ -176,6 +176,7 @@ class McpHandler(AgentExecHandler):
             gone=self._exchange.gone,
             base_url=self.public_path,
             lab_url=self._lab_url(),
+            chat=self._chat(),
         )
         try:
             await self.endpoint.serve(self._exchange, asker)
@@ -185,6 +186,12 @@ class McpHandler(AgentExecHandler):
     def _lab_url(self) -> str | None:
         apps = self.settings["serverapp"].extension_manager.extension_apps
         return f"{self.public_url}lab" if apps.get("jupyterlab") else None
+
+    def _chat(self) -> Chat | None:
+        id = self.request.headers.get("X-Jupyter-Chat-Id")
+        persona = self.request.headers.get("X-JupyterAI-Persona-Id", "")
+        name = persona.rpartition("::")[2][:200] or "Jupyter AI"
+        return Chat(id=id, persona=name) if id else None
 
     def _owner(self) -> str:
         """Return an identifier that is the same for all requests of a client.

@@ -18,6 +18,7 @@ from ..models import (
     GiveInput,
     Match,
     Name,
+    NotebookTarget,
     Placement,
     Purpose,
     Request,
@@ -113,7 +114,8 @@ async def execute(call: Call, asked: ExecuteArguments) -> Answered:
     try:
         answered = await _run(call, session.id, asked)
         told = answered.structured and replace(answered.structured, session_id=session.id)
-        text = f"[session {session.id}: name it in your next calls]\n{answered.text}"
+        where = "" if asked.target else f" in {session.path!r}"
+        text = f"[session {session.id}{where}: name it in your next calls]\n{answered.text}"
         return Answered(text=text, images=answered.images, structured=told)
     except AgentExecError:
         if is_new:
@@ -151,14 +153,16 @@ def _claim(asked: ExecuteArguments) -> Claim | None:
 async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
     """Open the session that a call names by its target; return it, and whether it is new.
 
-    A repeated call gets the same one.
+    A repeated call gets the same one. In a chat, the target is by default the notebook in front.
     """
-    if asked.target is None:
+    target = asked.target
+    if target is None and call.asker.chat is not None:
+        target = next((NotebookTarget(path=each) for each in call.managers.open_notebooks()), None)
+    if target is None:
         raise InvalidRequest(
             "session_id: name a session, or give a target to open one.", field="session_id"
         )
-    wanted = OpenArguments(target=asked.target, client_id=asked.idempotency_key)
-    return await begin_session(call, wanted)
+    return await begin_session(call, OpenArguments(target=target), asked.idempotency_key)
 
 
 async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments) -> Answered:

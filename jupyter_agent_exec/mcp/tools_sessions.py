@@ -139,15 +139,27 @@ class OpenArguments(Request, frozen=True, kw_only=True):
     ] = None
 
 
-async def begin_session(call: Call, asked: OpenArguments) -> tuple[Session, bool]:
-    """Open a session; return it, and whether it is new."""
+async def begin_session(
+    call: Call, asked: OpenArguments, key: str | None = None
+) -> tuple[Session, bool]:
+    """Open a session; return it, and whether it is new.
+
+    Parameters
+    ----------
+    key
+        The client's id if it gives none; in a chat, that is the chat's.
+    """
+    chat = call.asker.chat
     await call.authorize("look")
     if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
         await call.authorize("edit:notebook")
     wanted = derive(
         OpenSession,
         asked,
-        agent=Agent(name=asked.agent or _client_name(call), model=asked.model),
+        agent=Agent(
+            name=chat.persona if chat else asked.agent or _client_name(call), model=asked.model
+        ),
+        client_id=asked.client_id or (chat.client_id(asked.target) if chat else key),
         limits=Limits(timeout=asked.timeout),
     )
     return await call.managers.sessions.open(wanted, call.caller)

@@ -12,8 +12,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from jupyter_agent_exec.mcp.call import Chat
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import input_schema
+from jupyter_agent_exec.models import NotebookTarget, ScratchTarget
 from tests.mcp.mcp_clients import endpoint
 from tests.mcp.raw_mcp import EARLIER, LATEST, headers_of, request
 from tests.real_server import TOKEN, RealServer
@@ -269,3 +271,35 @@ def test_a_lone_surrogate_is_named(raw: Raw, session: str, modern: bool) -> None
 def test_the_tutorials_client_waits_for_slow_code() -> None:
     page = Path(__file__).parents[2] / "docs" / "tutorials" / "interfaces.md"
     assert "timeout=" in page.read_text().partition("\n## MCP\n")[2]
+
+
+# -- the chats of Jupyter AI -------------------------------------------------------------------
+
+
+def test_a_chat_is_named_in_the_record_and_has_one_session(raw: Raw) -> None:
+    headers = {
+        "X-Jupyter-Chat-Id": "c1",
+        "X-JupyterAI-Persona-Id": "jupyter-ai-personas::jupyter_ai_acp_client::ClaudeAcpPersona",
+    }
+    for key in ("a", "b"):
+        arguments = {"target": {"kind": "scratch"}, "source": "1", "idempotency_key": key}
+        call = {"name": "execute", "arguments": arguments}
+        result = raw.post(request("tools/call", call, modern=True), **headers).json()["result"]
+        assert not result.get("isError"), result
+    session_id = result["structuredContent"]["session_id"]
+    url = raw.url.removesuffix("mcp") + f"sessions/{session_id}"
+    told = raw.http.get(url, headers={"Authorization": f"token {TOKEN}"}).json()
+    assert (told["agent"]["name"], told["executions"]) == ("ClaudeAcpPersona", 2)
+    assert told["client_id"].startswith("chat c1 ")
+    raw.call("stop", modern=True, session_id=session_id)
+
+
+def test_another_chat_persona_or_target_is_another_client() -> None:
+    a, b = NotebookTarget(path="a.ipynb"), NotebookTarget(path="b.ipynb")
+    first = Chat(id="c1", persona="Claude")
+    assert first.client_id(a) == first.client_id(NotebookTarget(path="/a.ipynb", create=True))
+    others = [first.client_id(b), first.client_id(ScratchTarget())]
+    others += [Chat(id="c2", persona="Claude").client_id(a)]
+    others += [Chat(id="c1", persona="Codex").client_id(a)]
+    assert len({first.client_id(a), *others}) == 5
+    assert len(Chat(id="c" * 1000, persona="Claude").client_id(a)) <= 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from PIL import Image
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.kernels import inspection
+from jupyter_agent_exec.mcp.call import Chat
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
@@ -311,6 +313,20 @@ async def test_a_notebook_is_read_edited_and_run_in(bench: Bench, desk: Desk) ->
     assert "# Title" in text
     assert "x = 2" in text
     assert "by an agent that calls itself 'MCP agent'" in text
+
+
+async def test_a_chat_works_in_the_notebook_in_front(bench: Bench, desk: Desk) -> None:
+    desk.writes(NOTEBOOK, "x = 1")
+    with pytest.raises(errors.InvalidRequest):
+        await bench.call("execute", source="1")
+    bench.managers = dataclasses.replace(bench.managers, open_notebooks=lambda: [NOTEBOOK])
+    with pytest.raises(errors.InvalidRequest):
+        await bench.call("execute", source="1")
+    bench.chat = Chat(id="c1", persona="Claude")
+    ran = await bench.whole("execute", source="6 * 7")
+    assert ran.content[0].text.startswith("[session s_")
+    assert f" in '{NOTEBOOK}': name it" in ran.content[0].text
+    assert ran.structured_content["session_id"] == await bench.open(target=IN_NOTEBOOK)
 
 
 async def test_text_in_a_cell_is_found_and_replaced(bench: Bench, desk: Desk) -> None:

@@ -11,7 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.call import Call, LogLevel, Managers, RequestSender
+from jupyter_agent_exec.mcp.call import Call, Chat, LogLevel, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import PROGRAMS, result_of
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
@@ -48,6 +48,7 @@ class Bench:
         self.managers = managers
         self.caller = caller
         self.client = NotingClient()
+        self.chat: Chat | None = None
         self.scopes: list[Scope] = []
         """Those that were asked for."""
         self.refused: set[Scope] = set()
@@ -69,6 +70,7 @@ class Bench:
             note_denial=lambda error, method, tool: None,
             base_url="/",
             lab_url="http://localhost:8888/lab",
+            chat=self.chat,
         )
         return Call(asker=asker, managers=self.managers, client=self.client)
 
