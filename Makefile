@@ -62,7 +62,7 @@ COMPARED := lagent autogen autogen02 pantheon
 TEST_SET_UP := .make/lab .make/ui-tests .make/mcp-clients .make/hub .make/bubblewrap .make/far-sides \
 	.make/nbdime .make/nbclient/done
 # What only the tests of `make nightly` need.
-NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
+NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise-gateway jupyter-ai mcp-1 mcp-early))
 
 # Most of the set-up waits for downloads and disks: two steps run at a time.
 test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
@@ -278,6 +278,14 @@ clean: ## remove everything that make has made, including the demo's output
 		jupyter_enterprise_gateway==3.3.0 ipykernel==6.29.5 \
 		&& .make/enterprise-gateway/bin/python -m ipykernel install --sys-prefix \
 		|| { rm -r .make/enterprise-gateway/bin; echo "Tests with Enterprise Gateway are skipped."; }
+	@touch $@
+
+# Jupyter AI without jupyter-server-mcp, which needs an earlier version of the MCP Python SDK.
+.make/jupyter-ai/done: .make/venv $(PROJECT)
+	python -m venv .make/jupyter-ai
+	SKIP_JUPYTER_BUILDER=1 .make/jupyter-ai/bin/python -m pip --disable-pip-version-check install --quiet \
+		jupyter-ai-acp-client==0.3.3 jupyter-ai-persona-manager==0.2.2 jupyter-ai-chat-commands==0.0.4 \
+		--editable '.[mcp]'
 	@touch $@
 
 # Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.
