@@ -1098,10 +1098,14 @@ class AcceptBreak(Request, frozen=True, kw_only=True):
 
 
 class Approvals(Answer, frozen=True, kw_only=True):
-    """What waits for a user, the approval policy, and the pause."""
+    """What goes on and what waits for a user, the approval policy, and the pause."""
 
     executions: list[Execution]
     """Executions with status `awaiting_approval`; the longest waiting first."""
+    pending: list[Execution] = field(default_factory=list)
+    """Executions that are queued or run, without outputs; by session, in order."""
+    sessions: list[Session] = field(default_factory=list)
+    """Open sessions, the newest first."""
     proposing: list[Session] = field(default_factory=list)
     """Sessions with proposed edits that are open, the oldest first."""
     policy: ApprovalPolicy

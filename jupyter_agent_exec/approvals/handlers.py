@@ -31,16 +31,20 @@ class ApprovalsBase(SessionsBase):
     proposing: Callable[[TokenId | None], Awaitable[list[Session]]]
 
     async def answer_approvals(self) -> None:
-        """Answer with what waits of what the caller may read, the policy and the pause."""
+        """Answer with what goes on and waits of what the caller may read, policy and pause."""
         only = self.access.only(self.caller)
         proposing = await self.proposing(only)
+        sessions = await self.manager.history.open_sessions(only=only)
+        asking = self.approvals.asking(only=only)
         policy, paused = self.approvals.policy, self.approvals.paused
         is_person = self.caller.token is None
         sinks = self.approvals.failing_sinks if is_person else []
         await self.answer_large(
-            self.approvals.asking(only=only),
+            [*asking, *self.approvals.pending(only=only)],
             lambda executions: Approvals(
-                executions=executions,
+                executions=executions[: len(asking)],
+                pending=executions[len(asking) :],
+                sessions=sessions,
                 proposing=proposing,
                 policy=policy,
                 paused=paused,
@@ -58,10 +62,10 @@ class ApprovalsHandler(ApprovalsBase):
     @requires(
         "history:read",
         answers={200: Approvals},
-        agents="what asks of the sessions that it may read",
+        agents="the same of the sessions that it may read",
     )
     async def get(self) -> None:
-        """List executions to approve and sessions with proposed edits."""
+        """List open sessions, executions that wait or run, and sessions with proposed edits."""
         await self.answer_approvals()
 
 

@@ -94,11 +94,22 @@ class Approvals:
         """
         asking = [
             session.execution_record(execution)
-            for session in self._sessions.all_open()
-            if only in (None, session.token_id)
+            for session in self._open(only)
             for execution in session.gate.awaiting_approval()
         ]
         return sorted(asking, key=_asked_at)
+
+    def pending(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
+        """Return the executions that are queued or run, without outputs; `only` as in `asking`."""
+        return [
+            session.cells.with_document(execution.standing())
+            for session in self._open(only)
+            for execution in session.unfinished
+            if execution.accepted.done() and not execution.awaits_approval
+        ]
+
+    def _open(self, only: TokenId | None) -> list[LiveSession]:
+        return [each for each in self._sessions.all_open() if only in (None, each.token_id)]
 
     async def preview(self, id: str) -> Preview:
         """Return what a trial of an execution that waits for approval showed.

@@ -199,6 +199,18 @@ class SessionHistory:
         )
         return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
 
+    async def open_sessions(self, *, only: TokenId | None = None) -> list[Session]:
+        """Return all open sessions, the newest first; `only` as in `sessions`."""
+        found: list[Session] = []
+        after: str | None = None
+        while True:
+            query = SessionsQuery(status="open", after=after, limit=500)
+            page = await self.sessions(query, only=only)
+            found += page.sessions
+            after = page.next_after
+            if after is None:
+                return found
+
     def is_elsewhere(self, record: Session) -> bool:
         """Return whether a session is open, but not on this server."""
         return record.status == "open" and record.id not in self.open

@@ -4,44 +4,24 @@
  */
 import type { CommandRegistry } from '@lumino/commands';
 import { Token } from '@lumino/coreutils';
-import type { ActivityModel } from './live/activity';
-import type { ApprovalsModel } from './live/approvals';
-import type { AgentsAtWork } from './live/atwork';
+import type { LiveModel } from './live/live';
 
 export * from './wire';
 export type { IAgentExecApi, IExecutionRange } from './api/client';
-export type { IAgentAtWork, IPendingExecution, IStopped } from './live/atwork';
+export type { IAgentAtWork, IStopped } from './live/live';
 export type { ExecutionModel as IExecutionModel } from './live/execution';
 export type { SessionModel as ISessionModel } from './live/session';
 
 /** The domain of this extension's translations. */
 export const TRANSLATION_DOMAIN = 'jupyter_agent_exec';
 
-/** What agents do on this server. */
-export type IActivityModel = ActivityModel;
+/** What agents do on this server now, and what waits. */
+export type ILiveModel = LiveModel;
 
-/** The model of agent activity, for plugins that show or control it. */
-export const IActivityModel = new Token<IActivityModel>(
-  'jupyter-agent-exec:IActivityModel',
-  'What agents do on this server: their sessions and what they run.'
-);
-
-/** What asks for a person's decision now, and how agents are held. */
-export type IApprovalsModel = ApprovalsModel;
-
-/** What asks for a decision, for plugins that show it. */
-export const IApprovalsModel = new Token<IApprovalsModel>(
-  'jupyter-agent-exec:IApprovalsModel',
-  'What agents ask a person to approve, and whether they are paused.'
-);
-
-/** The agents at work on this server, in whichever kernels. */
-export type IAgentsAtWork = AgentsAtWork;
-
-/** The agents at work, for plugins that show or stop them. */
-export const IAgentsAtWork = new Token<IAgentsAtWork>(
-  'jupyter-agent-exec:IAgentsAtWork',
-  'The agents at work on this server, and what they do.'
+/** The model of what agents do, for plugins that show or control it. */
+export const ILiveModel = new Token<ILiveModel>(
+  'jupyter-agent-exec:ILiveModel',
+  'What agents do on this server: their open sessions, what they run, and what waits for the user.'
 );
 
 /** The commands of this extension. */

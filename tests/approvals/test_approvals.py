@@ -261,3 +261,27 @@ async def test_asking_the_same_again_by_its_key_does_not_ask_twice(agent: Agent)
     second = await agent.ask("POST", path, body, headers=headers)
     assert first.json["id"] == second.json["id"]
     assert await asking_ids(agent) == [first.json["id"]]
+
+
+async def test_one_answer_tells_what_goes_on_and_what_waits(agent: Agent) -> None:
+    asking = await agent.open()
+    asked = await asks(agent, asking, "asked = 1")
+    await set_policy(agent, scratch="none")
+    busy = await agent.open()
+    for source in ("import time; time.sleep(60)", "behind = 1"):
+        await agent.run(busy, source, wait=0)
+    told = await approvals(agent)
+    assert [(each["id"], each["asking"]) for each in told["sessions"]] == [
+        (busy["id"], 0),
+        (asking["id"], 1),
+    ]
+    assert [each["id"] for each in told["executions"]] == [asked["id"]]
+    assert [each["source"] for each in told["pending"]] == [
+        "import time; time.sleep(60)",
+        "behind = 1",
+    ]
+    assert told["pending"][1]["status"] == "queued"
+    assert told["pending"][1]["waiting_for"]["who"] == "agent"
+    await agent.ask("POST", f"sessions/{busy['id']}/close")
+    told = await approvals(agent)
+    assert ([each["id"] for each in told["sessions"]], told["pending"]) == ([asking["id"]], [])

@@ -1,7 +1,7 @@
 /** Values and a server for tests; the server keeps our own interface. */
 import { Signal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
-import { ACTIVITY_SCHEMA_ID } from '../tokens';
+import { ACTIVITY_SCHEMA_ID, isFinal } from '../tokens';
 import type {
   EditDecision,
   IAgentExecApi,
@@ -309,6 +309,8 @@ export class FakeServer implements IAgentExecApi {
   hits: ISearchHit[] = [];
   approvals: IApprovalList = {
     executions: [],
+    pending: [],
+    sessions: [],
     proposing: [],
     policy: {
       scratch: 'none',
@@ -477,7 +479,11 @@ export class FakeServer implements IAgentExecApi {
 
   async getApprovals(): Promise<IApprovalList> {
     this._asked('approvals');
-    return this.approvals;
+    const pending = this.executions.filter(
+      ({ status }) => !isFinal(status) && status !== 'awaiting_approval'
+    );
+    const sessions = this.sessions.filter(({ status }) => status === 'open');
+    return { ...this.approvals, pending, sessions };
   }
 
   async approve(

@@ -38,33 +38,3 @@ export class SerialWatch {
 
 /** A signal of the server's events, whichever they are. */
 export type Events = ISignal<unknown, Readonly<Record<string, unknown>>>;
-
-/** Hands on our events, until it is disposed. */
-export class ActivityListener {
-  /**
-   * @param _events - The server's events.
-   * @param _heard - Takes an event, and whether none was missed before it.
-   */
-  constructor(
-    private readonly _events: Events,
-    private readonly _heard: (event: IActivityEvent, complete: boolean) => void
-  ) {
-    _events.connect(this._onEmission, this);
-  }
-
-  dispose(): void {
-    this._events.disconnect(this._onEmission, this);
-  }
-
-  private _onEmission(
-    _: unknown,
-    emission: Readonly<Record<string, unknown>>
-  ): void {
-    const event = readActivity(emission);
-    if (event) {
-      this._heard(event, this._watch.follows(event.serial));
-    }
-  }
-
-  private readonly _watch = new SerialWatch();
-}

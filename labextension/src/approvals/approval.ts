@@ -7,13 +7,12 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
-import { ApiError } from '../api/errors';
 import { kernelName } from '../tokens';
 import type {
-  IAgentExecApi,
+  GrantSpan,
   IAgentSession,
-  IApprovalsModel,
-  IExecution
+  IExecution,
+  ILiveModel
 } from '../tokens';
 import { ApprovalActions } from './approvalactions';
 import {
@@ -53,13 +52,15 @@ export class ApprovalView extends Widget {
     this.node.setAttribute('role', 'group');
     // Keys are for its buttons and fields, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    const { approvals, trans } = _options;
+    const { live, trans } = _options;
+    const approve = (grant?: GrantSpan) => {
+      const { id, source_sha256: seen } = this._shown;
+      const edited = this._source?.edited;
+      return this._decide(live.api.approve(id, seen, edited, grant));
+    };
     this._actions = new ApprovalActions({
       trans,
-      approve: () =>
-        this._decide(() =>
-          approvals.approve(this._shown, this._source?.edited)
-        ),
+      approve: () => approve(),
       asks: () =>
         this._session?.grant === null &&
         (this._session.approval === 'always' ||
@@ -69,25 +70,25 @@ export class ApprovalView extends Widget {
       edit: () => this._source?.edit(),
       restore: () => this._source?.restore(),
       reject: reason =>
-        this._decide(() => approvals.reject(this._shown, reason || null)),
-      grant: span =>
-        this._decide(() =>
-          approvals.approve(this._shown, this._source?.edited, span)
-        ),
+        this._decide(live.api.reject(this._shown.id, reason || null)),
+      grant: approve,
       agentName: () => quoted(shortText(this._shown.agent.name))
     });
     this._createLayout();
-    approvals.changed.connect(this._onChanged, this);
-    approvals.progressed.connect(this._onProgressed, this);
-    // What asks elsewhere may move this one.
-    approvals.asked.connect(this._actions.guard, this._actions);
-    this._preview = new PreviewView(_options);
+    this._others = live.asking.map(({ id }) => id);
+    live.changed.connect(this._onChanged, this);
+    live.heard.connect((_, { action }) => {
+      if (action === 'approvals') {
+        void this._look();
+      }
+    }, this);
+    live.missed.connect(() => void this._look(), this);
+    this._preview = new PreviewView(live.api, _options);
     const layout = this._body.layout as PanelLayout;
     layout.insertWidget(layout.widgets.indexOf(this._actions), this._preview);
     this._render();
     void this._look();
-    void this._readSession();
-    if (!approvals.get(_shown.id)) {
+    if (!this._asks) {
       void this._conclude();
     }
   }
@@ -101,9 +102,7 @@ export class ApprovalView extends Widget {
     if (this.isDisposed) {
       return;
     }
-    const { approvals, clock } = this._options;
-    approvals.asked.disconnect(this._actions.guard, this._actions);
-    clock.set(this, false);
+    this._options.clock.set(this, false);
     clearTimeout(this._ending);
     this._leaveFocus();
     super.dispose();
@@ -111,7 +110,7 @@ export class ApprovalView extends Widget {
 
   /** Show how long it may still be decided about. */
   tick(): void {
-    const { approvals, clock, trans } = this._options;
+    const { clock, live, trans } = this._options;
     const approval = this._isDecided ? null : this._shown.approval;
     const now = clock.now();
     const text = approval ? expiryText(approval.expires_at, now, trans) : '';
@@ -121,7 +120,7 @@ export class ApprovalView extends Widget {
     if (approval && now > Date.parse(approval.expires_at) && !this._isLate) {
       // No event has told so: perhaps none comes.
       this._isLate = true;
-      approvals.refresh();
+      void live.refresh();
     }
   }
 
@@ -176,14 +175,25 @@ export class ApprovalView extends Widget {
     this.tick();
   }
 
+  /** What it asks now; null if it does not any more. */
+  private get _asks(): IExecution | null {
+    const { asking } = this._options.live;
+    return asking.find(({ id }) => id === this._shown.id) ?? null;
+  }
+
   private _onChanged(): void {
-    const { approvals, trans } = this._options;
-    const now = approvals.get(this._shown.id);
+    const { live, trans } = this._options;
+    const others = live.asking.map(({ id }) => id);
+    if (others.some(id => !this._others.includes(id))) {
+      this._actions.guard(); // what asks elsewhere may move this one
+    }
+    this._others = others;
+    const now = this._asks;
     if (this._isDecided) {
       if (now) {
         this._over.emit(); // it needs approval again
       } else if (this._ending === undefined) {
-        void this._conclude(); // an event may have been missed
+        void this._conclude(); // it may have begun to run
       }
       return;
     }
@@ -195,9 +205,12 @@ export class ApprovalView extends Widget {
     this._shown = now;
     if (now.approval?.asked_at !== before.approval?.asked_at) {
       this._preview.reset();
+      void this._look();
     }
-    void this._look();
-    void this._readSession();
+    this._renderFacts();
+    this._renderBehind();
+    this._actions.update();
+    this._source!.mimeType = this._mimeType;
     if (
       now.source_sha256 !== before.source_sha256 ||
       now.approval?.before !== before.approval?.before ||
@@ -216,15 +229,15 @@ export class ApprovalView extends Widget {
     }
   }
 
-  private async _decide(decide: () => Promise<void>): Promise<void> {
+  private async _decide(decision: Promise<unknown>): Promise<void> {
     this._setBusy(true);
     this._notice.textContent = '';
-    const shown = this._shown;
     try {
-      await decide();
+      await this._options.live.settle(decision);
     } catch (error) {
-      const seen = error instanceof ApiError && this._shown !== shown;
-      if (!seen && !this.isDisposed && !this._isDecided) {
+      // Unless what was refused is another now, which it says.
+      const isTold = this._notice.textContent !== '';
+      if (!isTold && !this.isDisposed && !this._isDecided) {
         this._notice.textContent = errorText(error, this._options.trans);
       }
     }
@@ -239,7 +252,7 @@ export class ApprovalView extends Widget {
 
   /** Say what became of it, for a moment. */
   private async _conclude(): Promise<void> {
-    const { api, clock, trans } = this._options;
+    const { clock, live, trans } = this._options;
     clock.set(this, false);
     this._isDecided = true;
     this._leaveFocus();
@@ -253,7 +266,8 @@ export class ApprovalView extends Widget {
     const texts = [trans.__('Already decided')];
     let waits = false;
     try {
-      const execution = await api.getExecution(this._shown.id);
+      const { id } = this._shown;
+      const execution = live.pending(id) ?? (await live.api.getExecution(id));
       if (execution.started_at !== null) {
         this._over.emit(); // its cell tells the rest
         return;
@@ -284,28 +298,10 @@ export class ApprovalView extends Widget {
     }
   }
 
-  /** What waits for its turn is not in the notebook yet: it stays until it runs. */
-  private _onProgressed(_: unknown, executionId: string): void {
-    if (this._isDecided && executionId === this._shown.id) {
-      void this._conclude();
-    }
-  }
-
-  /** Learn in which kernel the session works. */
-  private async _readSession(): Promise<void> {
-    try {
-      this._session = await this._options.api.getSession(
-        this._shown.session_id
-      );
-    } catch {
-      // The kernel is then called by its id.
-    }
-    if (!this.isDisposed) {
-      this._renderFacts();
-      this._renderBehind();
-      this._actions.update();
-      this._source!.mimeType = this._mimeType;
-    }
+  /** The session, which tells in which kernel it works; null once it is closed. */
+  private get _session(): IAgentSession | null {
+    const { sessions } = this._options.live;
+    return sessions.find(({ id }) => id === this._shown.session_id) ?? null;
   }
 
   private _render(): void {
@@ -366,9 +362,9 @@ export class ApprovalView extends Widget {
 
   /** How many more wait for the decision about the first. */
   private _renderBehind(): void {
-    const { approvals, trans } = this._options;
+    const { live, trans } = this._options;
     const { id, session_id } = this._shown;
-    const first = approvals.asking.find(each => each.session_id === session_id);
+    const first = live.asking.find(each => each.session_id === session_id);
     const count = first?.id === id ? (this._session?.behind ?? 0) : 0;
     this._behind.textContent =
       count > 0
@@ -383,7 +379,7 @@ export class ApprovalView extends Widget {
 
   /** Show the source, or what a person has made of it. */
   private _renderSource(): void {
-    const { approvals, editors, trans } = this._options;
+    const { editors, live, trans } = this._options;
     const shown = this._shown;
     const { approval, lookalikes, source } = shown;
     this._source?.dispose();
@@ -391,13 +387,13 @@ export class ApprovalView extends Widget {
       factory: editors.factoryService.newInlineEditor,
       mimeType: this._mimeType,
       source,
-      draft: approvals.draftOf(shown),
+      draft: live.draftOf(shown),
       before: approval?.before ?? null,
       lookalikes,
       trans
     }));
     editor.changed.connect(() => {
-      approvals.setDraft(shown, editor.edited);
+      live.setDraft(shown, editor.edited);
       this._renderTrial();
     });
     this._sources = [editor];
@@ -498,7 +494,8 @@ export class ApprovalView extends Widget {
   private readonly _preview: PreviewView;
   private readonly _notice = element('div', 'jp-AgentExecApproval-notice');
   private readonly _outcome = element('span', 'jp-AgentExecApproval-outcome');
-  private _session: IAgentSession | null = null;
+  /** What asked when this looked last. */
+  private _others: readonly string[];
   private _source: SourceEditor | null = null;
   /** All code that an approval lets run. */
   private _sources: SourceEditor[] = [];
@@ -510,8 +507,7 @@ export class ApprovalView extends Widget {
 export namespace ApprovalView {
   /** What all views share. */
   export interface IOptions {
-    api: Pick<IAgentExecApi, 'getExecution' | 'getPreview' | 'getSession'>;
-    approvals: IApprovalsModel;
+    live: ILiveModel;
     editors: IEditorServices;
     /** The kernels that there are, which tell the language of a source. */
     specs: () => KernelSpec.ISpecModels | null;

@@ -11,13 +11,7 @@ import * as React from 'react';
 import { readSource } from '../ui/sourcetext';
 import type { Lookalikes } from '../ui/sourcetext';
 import { CommandIDs } from '../tokens';
-import type {
-  Execute,
-  IActivityModel,
-  IAgentSession,
-  IApprovalsModel,
-  IExecution
-} from '../tokens';
+import type { Execute, IAgentSession, IExecution, ILiveModel } from '../tokens';
 import { GUARD } from './approvalactions';
 import { brokenText, pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
@@ -42,17 +36,13 @@ export class WaitingList extends ReactWidget {
 
   protected render(): JSX.Element {
     return (
-      <UseSignal signal={this._props.approvals.changed}>
+      <UseSignal signal={this._props.live.changed}>
         {() => (
           <>
             <Paused {...this._props} />
             <Sinks {...this._props} />
-            <UseSignal signal={this._props.approvals.edited}>
-              {() => (
-                <UseSignal signal={this._props.model.changed}>
-                  {() => <Waiting {...this._props} />}
-                </UseSignal>
-              )}
+            <UseSignal signal={this._props.live.edited}>
+              {() => <Waiting {...this._props} />}
             </UseSignal>
           </>
         )}
@@ -64,19 +54,19 @@ export class WaitingList extends ReactWidget {
 /** A button that pauses all agents, and lets them go on. */
 export class PauseButton extends ReactWidget {
   constructor(
-    private readonly _props: Pick<IProps, 'approvals' | 'execute' | 'trans'>
+    private readonly _props: Pick<IProps, 'live' | 'execute' | 'trans'>
   ) {
     super();
     this.addClass('jp-ToolbarButton');
   }
 
   protected render(): JSX.Element {
-    const { approvals, execute, trans } = this._props;
+    const { execute, live, trans } = this._props;
     const { pause, resume } = CommandIDs;
     return (
-      <UseSignal signal={approvals.changed}>
+      <UseSignal signal={live.changed}>
         {() => {
-          const { paused } = approvals;
+          const paused = live.now?.paused;
           return (
             <ToolbarButtonComponent
               icon={paused ? runIcon : pauseIcon}
@@ -93,16 +83,15 @@ export class PauseButton extends ReactWidget {
 }
 
 interface IProps {
-  approvals: IApprovalsModel;
-  model: IActivityModel;
+  live: ILiveModel;
   trans: TranslationBundle;
   execute: Execute;
   /** The server's time, in milliseconds. */
   now: () => number;
 }
 
-function Paused({ approvals, now, trans }: IProps): JSX.Element {
-  const { paused } = approvals;
+function Paused({ live, now, trans }: IProps): JSX.Element {
+  const paused = live.now?.paused;
   return (
     <div role="status">
       {paused && (
@@ -116,8 +105,8 @@ function Paused({ approvals, now, trans }: IProps): JSX.Element {
 }
 
 /** What fails of the record's signatures and copies; operators have to mend it. */
-function Sinks({ approvals, trans }: IProps): JSX.Element {
-  const { broken } = approvals;
+function Sinks({ live, trans }: IProps): JSX.Element {
+  const { broken = null, sinks = [] } = live.now ?? {};
   return (
     <div role="status">
       {broken && (
@@ -129,7 +118,7 @@ function Sinks({ approvals, trans }: IProps): JSX.Element {
           {brokenText(broken, trans)}
         </div>
       )}
-      {approvals.sinks.map(sink => (
+      {sinks.map(sink => (
         <div
           key={sink.name}
           className="jp-AgentExecAsking-sink"
@@ -144,8 +133,8 @@ function Sinks({ approvals, trans }: IProps): JSX.Element {
 }
 
 function Waiting(props: IProps): JSX.Element {
-  const { asking, proposing } = props.approvals;
-  const text = waitsText(props.approvals, props.trans);
+  const { asking, proposing } = props.live;
+  const text = waitsText(props.live, props.trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
   const focused = node.current?.contains(document.activeElement) ?? false;
@@ -212,11 +201,11 @@ function answers(what: string, isGuarded = false) {
 function Item(
   props: IProps & { execution: IExecution; isGuarded: boolean }
 ): JSX.Element {
-  const { approvals, execute, execution, isGuarded, model, trans } = props;
+  const { execute, execution, isGuarded, live, trans } = props;
   const { document, id, session_id, source_sha256 } = execution;
-  const draft = approvals.draftOf(execution);
+  const draft = live.draftOf(execution);
   const source = draft ?? execution.source;
-  const session = model.sessions.find(each => each.id === session_id);
+  const session = live.get(session_id)?.session;
   const where = document
     ? fileName(document.path)
     : session

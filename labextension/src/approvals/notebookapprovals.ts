@@ -3,7 +3,8 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { IAgentsAtWork, IExecution } from '../tokens';
+import { isProposed } from '../tokens';
+import type { IExecution } from '../tokens';
 import { ApprovalView } from './approval';
 import { CellNeighbours } from '../ui/cellneighbours';
 import type { Place } from '../ui/cellneighbours';
@@ -22,11 +23,9 @@ export class NotebookApprovals implements IDisposable {
     private readonly _options: NotebookApprovals.IOptions
   ) {
     const { content, context } = _panel;
-    const { approvals, atWork } = _options;
     this._places = new CellNeighbours(content);
     this._rendermime = untrusted(content.rendermime);
-    approvals.changed.connect(this._update, this);
-    atWork.changed.connect(this._update, this);
+    _options.live.changed.connect(this._update, this);
     context.pathChanged.connect(this._update, this);
     content.model?.cells.changed.connect(this._update, this);
     this._update();
@@ -50,15 +49,11 @@ export class NotebookApprovals implements IDisposable {
   }
 
   private _update(): void {
-    const { approvals, atWork } = this._options;
-    for (const execution of approvals.asking) {
-      this._show(execution);
-    }
-    for (const execution of atWork.approved) {
-      if (!this._over.has(execution.id)) {
-        this._show(execution);
-      }
-    }
+    const { asking, now } = this._options.live;
+    asking.forEach(each => this._show(each));
+    now?.pending
+      .filter(each => isApproved(each) && !this._over.has(each.id))
+      .forEach(each => this._show(each));
   }
 
   /** Where an execution is shown here; null if it is not. */
@@ -102,11 +97,15 @@ export class NotebookApprovals implements IDisposable {
   private readonly _views = new Map<string, ApprovalView>();
 }
 
+/** Whether it was approved, and is in no notebook before its turn has come. */
+function isApproved(execution: IExecution): boolean {
+  const { approval, status } = execution;
+  const waits = status === 'queued' && isProposed(execution);
+  return waits && approval?.status === 'approved';
+}
+
 /** The options of what needs approval in a notebook. */
 export namespace NotebookApprovals {
   /** What it is made of. */
-  export interface IOptions extends Omit<ApprovalView.IOptions, 'rendermime'> {
-    /** What is approved and waits. */
-    atWork: IAgentsAtWork;
-  }
+  export type IOptions = Omit<ApprovalView.IOptions, 'rendermime'>;
 }

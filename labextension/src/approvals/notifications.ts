@@ -7,12 +7,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import {
-  IActivityModel,
-  IApprovalsModel,
-  isProposed,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { ILiveModel, isProposed, TRANSLATION_DOMAIN } from '../tokens';
 import { askedText, proposingText } from '../atwork/atworkwording';
 import { showAsking, showProposed } from './showasking';
 
@@ -36,12 +31,11 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Notifies you when an agent’s code needs your approval, or it proposes changes.',
   autoStart: true,
-  requires: [IActivityModel, IApprovalsModel],
+  requires: [ILiveModel],
   optional: [ISettingRegistry, ITranslator],
   activate: (
     app: JupyterFrontEnd,
-    model: IActivityModel,
-    approvals: IApprovalsModel,
+    live: ILiveModel,
     registry: ISettingRegistry | null,
     translator: ITranslator | null
   ): void => {
@@ -49,14 +43,14 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const execute = app.commands.execute.bind(app.commands);
     const { shell } = app;
     const waiting = (): IWaiting[] => [
-      ...approvals.asking.map(execution => ({
+      ...live.asking.map(execution => ({
         id: execution.id,
         sessionId: execution.session_id,
         text: askedText(execution, trans),
         path: isProposed(execution) ? (execution.document?.path ?? null) : null,
         show: () => showAsking(execution, execute)
       })),
-      ...approvals.proposing.map(session => ({
+      ...live.proposing.map(session => ({
         id: session.id,
         sessionId: session.id,
         text: proposingText(session, trans),
@@ -67,7 +61,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     /** Whether it is in the document in front. */
     const isInFront = ({ path, sessionId }: IWaiting) =>
       path === null
-        ? model.selected?.id === sessionId
+        ? live.selected === sessionId
         : shell.currentWidget instanceof NotebookPanel &&
           shell.currentWidget.context.localPath === path;
     /** Notifications, or null, by ids of what waits. */
@@ -82,7 +76,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
       const isOn = settings?.composite.approval !== false;
       const wanted = isOn ? waiting() : [];
       // A notification would lie above what it tells of.
-      const unseen = wanted.filter(each => !model.isActive && !isInFront(each));
+      const unseen = wanted.filter(each => !live.isActive && !isInFront(each));
       for (const [id, notification] of Array.from(known)) {
         if (notification !== null && !unseen.some(each => each.id === id)) {
           Notification.dismiss(notification);
@@ -104,8 +98,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         (await registry?.load(notificationsPlugin.id).catch(() => null)) ??
         null;
       settings?.changed.connect(look);
-      approvals.changed.connect(look);
-      model.changed.connect(look); // also when the panel comes into sight
+      live.changed.connect(look); // also when the panel comes into sight
       shell.currentChanged?.connect(look);
       look();
     };

@@ -1,6 +1,6 @@
 /** Keeps a person's settings and the server's approval policy alike. */
 import type { ISignal } from '@lumino/signaling';
-import type { ApprovalsModel } from '../live/approvals';
+import type { ILiveModel } from '../tokens';
 import type { IApprovalPolicy, PolicyKind } from '../wire';
 
 /** What a person has set; what they have not is as the server has it. */
@@ -47,7 +47,7 @@ export function differences(
  * meanwhile is taken over into the settings, or the next page would undo it.
  */
 export function keepPolicy({
-  approvals,
+  live,
   settings,
   onForced,
   onError
@@ -68,15 +68,15 @@ export function keepPolicy({
     }
     try {
       if (Object.keys(open).length > 0) {
-        await approvals.setPolicy(open);
+        await live.settle(live.api.setPolicy(open));
       }
     } finally {
-      await follow(approvals.policy ?? policy);
+      await follow(live.now?.policy ?? policy);
     }
   };
   const onServer = () => {
-    const { policy } = approvals;
-    const now = policy && JSON.stringify(policy);
+    const { needs_passphrase, policy } = live.now ?? {};
+    const now = JSON.stringify(policy) ?? null;
     if (!policy || now === known) {
       return;
     }
@@ -84,22 +84,22 @@ export function keepPolicy({
     known = now;
     // Settings are files, which code in a kernel can write: without a
     // person's deed they do not lead to a question for the passphrase.
-    const sends = first && !approvals.needsPassphrase;
+    const sends = first && !needs_passphrase;
     void (sends ? send(policy) : follow(policy)).catch(onError);
   };
   const onPerson = () => {
-    if (approvals.policy) {
-      void send(approvals.policy).catch(onError);
+    if (live.now) {
+      void send(live.now.policy).catch(onError);
     }
   };
-  approvals.changed.connect(onServer);
+  live.changed.connect(onServer);
   settings.changed.connect(onPerson);
   onServer();
 }
 
 /** What it takes to keep a policy. */
 export interface IPolicyOptions {
-  approvals: ApprovalsModel;
+  live: ILiveModel;
   settings: IPolicySettings;
   /** Tells a person that the configuration decides. */
   onForced: (kinds: readonly PolicyKind[]) => void;

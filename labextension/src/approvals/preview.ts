@@ -12,7 +12,10 @@ import { plainName } from '../ui/wording';
 
 /** Shows the trial of one request, and looks again while the trial goes on. */
 export class PreviewView extends Panel {
-  constructor(private readonly _options: PreviewView.IOptions) {
+  constructor(
+    private readonly _api: Pick<IAgentExecApi, 'getPreview'>,
+    private readonly _options: PreviewView.IOptions
+  ) {
     super();
     this.addClass('jp-AgentExecPreview');
     this.node.setAttribute('role', 'group');
@@ -27,7 +30,7 @@ export class PreviewView extends Panel {
       return false;
     }
     try {
-      const preview = await this._options.api.getPreview(executionId);
+      const preview = await this._api.getPreview(executionId);
       if (!this.isDisposed && this._preview.status === 'pending') {
         this._preview = preview;
         this._render();
@@ -169,7 +172,6 @@ const PENDING: IPreview = {
 export namespace PreviewView {
   /** What it is made of. */
   export interface IOptions {
-    api: Pick<IAgentExecApi, 'getPreview'>;
     /** Renders only what is harmless. */
     rendermime: IRenderMimeRegistry;
     trans: TranslationBundle;

@@ -8,13 +8,7 @@ import type {
   IStopped
 } from '../tokens';
 import { firstLine, plainName, shortText } from '../ui/notebookwording';
-import {
-  cellName,
-  credentialWord,
-  proposedText,
-  quoted,
-  statusWord
-} from '../ui/wording';
+import { cellName, credentialWord, proposedText, quoted } from '../ui/wording';
 
 /** An agent's name as it can stand in a sentence: its own words. */
 export function nameOf(agent: IAgent): string {
@@ -28,14 +22,10 @@ export function atWorkTitle(
   trans: TranslationBundle
 ): string {
   return agents
-    .map(({ session, pending: [first] }) => {
-      const { seq, status } = first;
-      const doing =
-        seq === null
-          ? statusWord(status, trans)
-          : cellName({ seq, status }, trans);
-      return `${nameOf(session.agent)} · ${doing}`;
-    })
+    .map(
+      ({ session, pending: [first] }) =>
+        `${nameOf(session.agent)} · ${cellName(first, trans)}`
+    )
     .concat(
       proposing.map(
         session => `${nameOf(session.agent)} · ${proposedText(session, trans)}`

@@ -3,31 +3,25 @@ import type { IRunningSessions } from '@jupyterlab/running';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { CommandIDs } from '../tokens';
-import type {
-  Execute,
-  IAgentExecApi,
-  IAgentsAtWork,
-  IAgentSession
-} from '../tokens';
+import type { Execute, IAgentSession, ILiveModel } from '../tokens';
 import { reporter } from '../ui/commands';
 import { activityIcon } from '../ui/icons';
 import { targetText, titleText, whoText } from '../ui/wording';
 
 /** A section of "Running Terminals and Kernels" with the open agent sessions. */
 export function createRunning(
-  atWork: IAgentsAtWork,
-  api: IAgentExecApi,
+  live: ILiveModel,
   execute: Execute,
   trans: TranslationBundle
 ): IRunningSessions.IManager {
-  const runningChanged = new Signal<object, unknown>(atWork);
-  atWork.changed.connect(() => runningChanged.emit(null));
+  const runningChanged = new Signal<object, unknown>(live);
+  live.changed.connect(() => runningChanged.emit(null));
   const close = ({ id }: IAgentSession) =>
-    api.closeSession(id).catch(reporter(trans));
+    live.api.closeSession(id).catch(reporter(trans));
   return {
     name: trans.__('Agent sessions'),
     running: () =>
-      atWork.sessions.map(session => ({
+      live.sessions.map(session => ({
         icon: () => activityIcon,
         label: () => titleText(session),
         labelTitle: () =>
@@ -36,9 +30,9 @@ export function createRunning(
           void execute(CommandIDs.openSession, { session_id: session.id }),
         shutdown: () => void close(session)
       })),
-    refreshRunning: () => atWork.refresh(),
+    refreshRunning: () => void live.refresh(),
     runningChanged,
-    shutdownAll: () => void Promise.all(atWork.sessions.map(close)),
+    shutdownAll: () => void Promise.all(live.sessions.map(close)),
     shutdownLabel: trans.__('Close'),
     shutdownAllLabel: trans.__('Close All'),
     shutdownAllConfirmationText: trans.__(

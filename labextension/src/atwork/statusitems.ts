@@ -4,7 +4,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type { Execute, IAgentsAtWork, IApprovalsModel } from '../tokens';
+import type { Execute, ILiveModel } from '../tokens';
 import { atWorkTitle } from './atworkwording';
 import { element } from '../ui/elements';
 import { activityIcon, statusIcons } from '../ui/icons';
@@ -13,8 +13,7 @@ import { waitsText } from '../ui/wording';
 /** A button that leads to what waits, or to what runs. */
 export class AtWorkItem extends Widget {
   constructor(
-    private readonly _atWork: IAgentsAtWork,
-    private readonly _approvals: IApprovalsModel,
+    private readonly _live: ILiveModel,
     private readonly _trans: TranslationBundle,
     execute: Execute
   ) {
@@ -22,8 +21,8 @@ export class AtWorkItem extends Widget {
     this.addClass('jp-AgentExecAtWork');
     this._button.type = 'button';
     this._button.addEventListener('click', () => {
-      const [first] = _atWork.agents;
-      const asks = waitsText(_approvals, _trans) !== '';
+      const [first] = _live.agents;
+      const asks = waitsText(_live, _trans) !== '';
       void (first && !asks
         ? execute(CommandIDs.openSession, {
             session_id: first.session.id,
@@ -33,8 +32,7 @@ export class AtWorkItem extends Widget {
     });
     this._button.append(this._icon, this._text);
     this.node.append(this._button);
-    _atWork.changed.connect(this._onChanged, this);
-    _approvals.changed.connect(this._onChanged, this);
+    _live.changed.connect(this._onChanged, this);
     this._onChanged();
   }
 
@@ -48,13 +46,13 @@ export class AtWorkItem extends Widget {
   }
 
   private _onChanged(): void {
-    const { agents } = this._atWork;
+    const { agents } = this._live;
     const count = agents.length;
     const trans = this._trans;
-    const waits = waitsText(this._approvals, trans);
+    const waits = waitsText(this._live, trans);
     const works =
       count > 0 ? trans._n('%1 agent at work', '%1 agents at work', count) : '';
-    const isAsked = this._approvals.asking.length > 0;
+    const isAsked = this._live.asking.length > 0;
     const text = isAsked ? waits : [waits, works].filter(Boolean).join(' · ');
     if (text !== this._text.textContent) {
       this._text.textContent = text;
@@ -64,7 +62,7 @@ export class AtWorkItem extends Widget {
       this._button.classList.toggle('jp-mod-asking', waits !== '');
       this._activeChanged.emit();
     }
-    this._button.title = atWorkTitle(agents, this._approvals.proposing, trans);
+    this._button.title = atWorkTitle(agents, this._live.proposing, trans);
   }
 
   private readonly _activeChanged = new Signal<this, void>(this);

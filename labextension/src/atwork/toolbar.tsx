@@ -6,7 +6,7 @@ import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs, isRunning } from '../tokens';
-import type { Execute, IAgentAtWork, IAgentsAtWork } from '../tokens';
+import type { Execute, IAgentAtWork, ILiveModel } from '../tokens';
 import { stopText } from './atworkwording';
 import type { Clock } from '../ui/clock';
 import { grantOf, grantText } from '../access/grant';
@@ -33,8 +33,8 @@ export class AgentStatus extends ReactWidget {
     super();
     this.addClass('jp-AgentExecStatus');
     this.hide();
-    const { atWork, panel } = _options;
-    atWork.changed.connect(this._onChanged, this);
+    const { live, panel } = _options;
+    live.changed.connect(this._onChanged, this);
     panel.context.pathChanged.connect(this._onChanged, this);
     panel.sessionContext.kernelChanged.connect(this._onChanged, this);
     this._onChanged();
@@ -105,9 +105,9 @@ export class AgentStatus extends ReactWidget {
 
   /** The agents here, as they are now. */
   private _onChanged(): void {
-    const { atWork, clock, panel } = this._options;
+    const { clock, live, panel } = this._options;
     const kernel = panel.sessionContext.session?.kernel;
-    this._here = atWork.at(panel.context.localPath, kernel?.id ?? null);
+    this._here = live.at(panel.context.localPath, kernel?.id ?? null);
     clock.set(
       this,
       this._here.some(
@@ -272,8 +272,8 @@ function asks({ current }: IAgentAtWork): boolean {
 export namespace AgentStatus {
   /** What it is made of. */
   export interface IOptions {
-    atWork: IAgentsAtWork;
     clock: Clock;
+    live: ILiveModel;
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;

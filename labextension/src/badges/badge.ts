@@ -123,7 +123,7 @@ export class Badge extends Widget {
 
   /** Show how long it has been running, or behind whom it waits. */
   tick(): void {
-    const { trans, clock, atWork } = this._options;
+    const { trans, clock, live } = this._options;
     const { execution_id, status } = this._record;
     if (this._isUnknown() !== (this.node.dataset.status === 'unknown')) {
       this._renderStatus();
@@ -132,7 +132,7 @@ export class Badge extends Widget {
     const pending = !isFinal(status) && !unknown;
     clock.set(this, pending && this.isAttached);
     const waiting =
-      status === 'queued' ? atWork.pending(execution_id)?.waiting_for : null;
+      status === 'queued' ? live.pending(execution_id)?.waiting_for : null;
     const text = waiting
       ? waitingText(waiting, trans)
       : unknown
@@ -213,19 +213,19 @@ export class Badge extends Widget {
 
   /** Whether it waited or ran, and the server knows nothing of that now. */
   private _isUnknown(): boolean {
-    const { atWork, clock } = this._options;
+    const { clock, live } = this._options;
     const { accepted_at, execution_id, status } = this._record;
     return (
       !isFinal(status) &&
-      atWork.isReady &&
-      !atWork.pending(execution_id) &&
+      live.isReady &&
+      !live.pending(execution_id) &&
       clock.now() - Date.parse(accepted_at || '1970-01-01') > GRACE
     );
   }
 
   private _onCellChanged(_: unknown, change: ICellChange): void {
     if (change.sourceChange || change.executionCountChange) {
-      this._looking.request();
+      void this._looking.request();
     }
   }
 
@@ -354,8 +354,8 @@ export interface ICellReviews {
 export namespace Badge {
   /** What all badges share. */
   export interface IOptions {
-    atWork: IKnownExecutions;
     clock: Clock;
+    live: IKnownExecutions;
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;

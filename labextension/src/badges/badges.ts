@@ -34,7 +34,7 @@ export class NotebookBadges implements IDisposable {
   ) {
     _notebook.modelChanged.connect(this._onModelChanged, this);
     _notebook.activeCellChanged.connect(this._onActiveCellChanged, this);
-    _options.atWork.changed.connect(this._onAtWorkChanged, this);
+    _options.live.changed.connect(this._onLiveChanged, this);
     this._onModelChanged();
   }
 
@@ -123,7 +123,7 @@ export class NotebookBadges implements IDisposable {
     }
   }
 
-  private _onAtWorkChanged(): void {
+  private _onLiveChanged(): void {
     for (const badge of this._badges.values()) {
       if (!isFinal(badge.record.status)) {
         badge.tick();

@@ -1,4 +1,5 @@
 /** Work that is asked for often and done seldom. */
+import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 /**
@@ -23,41 +24,58 @@ export class Coalescer implements IDisposable {
 
   dispose(): void {
     this._isDisposed = true;
-    if (this._timer !== null) {
-      clearTimeout(this._timer);
-      this._timer = null;
-    }
+    clearTimeout(this._timer);
+    this._requested?.resolve();
   }
 
-  /** Ask for a run. */
-  request(): void {
+  /**
+   * Ask for a run, and wait for its end.
+   *
+   * @param isUrgent - Whether not to rest before.
+   */
+  request(isUrgent = false): Promise<void> {
     if (this._isDisposed) {
-      return;
+      return Promise.resolve();
     }
-    this._requested = true;
-    if (!this._running && this._timer === null) {
+    this._requested ??= new PromiseDelegate<void>();
+    this._isUrgent ||= isUrgent;
+    const { promise } = this._requested;
+    if (!this._isRunning && (!this._isResting || isUrgent)) {
       void this._run();
     }
+    return promise;
   }
 
   private async _run(): Promise<void> {
-    this._requested = false;
-    this._running = true;
+    const requested = this._requested;
+    clearTimeout(this._timer);
+    this._requested = null;
+    this._isRunning = true;
+    this._isUrgent = false;
     await this._task();
-    this._running = false;
+    requested?.resolve();
+    this._isRunning = false;
     if (this._isDisposed) {
       return;
     }
-    this._timer = setTimeout(() => {
-      this._timer = null;
-      if (this._requested) {
-        void this._run();
-      }
-    }, this._rest);
+    this._isResting = true;
+    this._timer = setTimeout(
+      () => {
+        this._isResting = false;
+        if (this._requested) {
+          void this._run();
+        }
+      },
+      this._isUrgent ? 0 : this._rest
+    );
   }
 
   private _isDisposed = false;
-  private _requested = false;
-  private _running = false;
-  private _timer: ReturnType<typeof setTimeout> | null = null;
+  private _isResting = false;
+  private _isRunning = false;
+  /** Whether the next run is to come without a rest. */
+  private _isUrgent = false;
+  /** Done when the run that was asked for is; null if none was. */
+  private _requested: PromiseDelegate<void> | null = null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
 }

@@ -1,7 +1,7 @@
 /** A session that is shown: its executions, and what happened between them. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import type { IAgentExecApi, IExecutionRange } from '../api/client';
+import type { IExecutionRange } from '../api/client';
 import { isFinal } from '../wire';
 import type {
   IActivityEvent,
@@ -14,6 +14,7 @@ import type {
 import { Coalescer } from './coalescer';
 import { ExecutionModel } from './execution';
 import { Follower } from './follower';
+import type { LiveModel } from './live';
 import { Observable } from './observable';
 import type { LoadState } from './observable';
 import { SessionEvents } from './sessionevents';
@@ -31,14 +32,17 @@ const EDITS = /^edits_/;
 export class SessionModel extends Observable {
   constructor(
     readonly id: string,
-    private readonly _api: IAgentExecApi,
-    session: IAgentSession | null
+    private readonly _live: LiveModel
   ) {
     super();
-    this._session = session;
-    this._events = new SessionEvents(id, _api);
-    this._follower = new Follower(_api, () => this.requestSync());
+    const { api } = _live;
+    this._events = new SessionEvents(id, api);
+    this._follower = new Follower(api, () => this.requestSync());
     this._syncing = new Coalescer(() => this._sync(), REST);
+    _live.heard.connect(this._onHeard, this);
+    _live.missed.connect(() => this.requestSync(true), this);
+    _live.changed.connect(this._onLive, this);
+    this._session = this._listed;
   }
 
   get session(): IAgentSession | null {
@@ -102,20 +106,30 @@ export class SessionModel extends Observable {
     return this._events.after(seq);
   }
 
-  /** Take what the list of sessions knows of this one. */
-  setSession(session: IAgentSession): void {
-    const behind =
-      this._state.phase === 'error' ||
-      session.chain.length !== this._session?.chain.length;
-    this._session = session;
-    this.emitChanged();
-    if (behind) {
+  /** What the server told of this session, while it is open. */
+  private get _listed(): IAgentSession | null {
+    return this._live.sessions.find(({ id }) => id === this.id) ?? null;
+  }
+
+  /** Take what is known of the session now, and look if something else happened. */
+  private _onLive(): void {
+    const { _listed: listed, _session: known } = this;
+    const isBehind = listed
+      ? listed.chain.length !== known?.chain.length
+      : known?.status !== 'closed'; // it was closed, or is not there
+    if (listed) {
+      this._session = listed;
+      this.emitChanged();
+    }
+    if (this._live.isReady && (isBehind || this._state.phase === 'error')) {
       this.requestSync();
     }
   }
 
-  /** Take an event of this session. */
-  onEvent(event: IActivityEvent): void {
+  private _onHeard(_: unknown, event: IActivityEvent): void {
+    if (event.session_id !== this.id) {
+      return;
+    }
     if (event.execution_id) {
       this._touched.add(event.execution_id);
     }
@@ -131,7 +145,7 @@ export class SessionModel extends Observable {
   requestSync(all = false): void {
     this._syncAll = this._syncAll || all;
     if (this._isActive) {
-      this._syncing.request();
+      void this._syncing.request();
     }
   }
 
@@ -146,6 +160,8 @@ export class SessionModel extends Observable {
     const all = this._syncAll;
     this._syncAll = false;
     try {
+      const { api } = this._live;
+      this._session = this._listed ?? (await api.getSession(this.id));
       const before = this.last;
       await this._readOn(all ? 0 : this._firstPending - 1);
       await this._readTouched(touched, before);
@@ -168,7 +184,7 @@ export class SessionModel extends Observable {
   /** Read the proposed edits, if some were proposed or decided since. */
   private async _readEdits(): Promise<void> {
     if (this._hasNewEdits) {
-      const { proposals } = await this._api.listProposals(null, this.id);
+      const { proposals } = await this._live.api.listProposals(null, this.id);
       this._edits = proposals.flatMap(({ edits }) => edits);
       this._hasNewEdits = false;
       this.emitChanged();
@@ -184,7 +200,7 @@ export class SessionModel extends Observable {
   private _list(
     range: Omit<IExecutionRange, 'brief'>
   ): Promise<IExecutionList> {
-    return this._api.listExecutions(this.id, { ...range, brief: true });
+    return this._live.api.listExecutions(this.id, { ...range, brief: true });
   }
 
   /** The number of the first that still changes, or of the next to come. */
@@ -218,7 +234,7 @@ export class SessionModel extends Observable {
         seq <= last && touched.has(id) && isFinal(status)
     );
     for (const model of models) {
-      await model.refresh(this._api);
+      await model.refresh(this._live.api);
     }
   }
 

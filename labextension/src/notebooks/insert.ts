@@ -15,8 +15,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
-import { CommandIDs, IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
-import type { IExecution } from '../tokens';
+import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { reporter, takes } from '../ui/commands';
 import { sessionIn } from '../ui/sessionpaths';
 
@@ -47,15 +46,18 @@ function wantedBy(
   return typeof execution_id === 'string' ? [execution_id] : selectedIds(app);
 }
 
-/** What is wanted as the document in front has it; null if it has not all of it. */
-function shownIn(
-  model: IActivityModel,
+/** The sources of executions in the document in front; null if it has not all of them. */
+function sourcesIn(
+  app: JupyterFrontEnd,
   ids: readonly string[]
-): IExecution[] | null {
-  const shown = new Map(
-    model.selected?.executions.map(({ execution }) => [execution.id, execution])
+): string[] | null {
+  const panel = app.shell.currentWidget;
+  const isSession =
+    panel instanceof NotebookPanel && sessionIn(panel.context.path) !== null;
+  const cells = isSession ? Array.from(panel.content.model?.cells ?? []) : [];
+  const found = ids.flatMap(
+    id => cells.find(each => each.id === id)?.sharedModel.getSource() ?? []
   );
-  const found = ids.flatMap(id => shown.get(id) ?? []);
   return found.length === ids.length ? found : null;
 }
 
@@ -134,16 +136,16 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Adds commands that copy agents’ cells into your notebook, and go to the original cell.',
   autoStart: true,
-  requires: [IActivityModel, INotebookTracker],
+  requires: [ILiveModel, INotebookTracker],
   optional: [ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
-    model: IActivityModel,
+    live: ILiveModel,
     notebooks: INotebookTracker,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): void => {
-    const { api } = model;
+    const { api } = live;
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
@@ -204,8 +206,9 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
           const wanted = wantedBy(args, app);
           // Without a wait if that can be: browsers let a page copy for a
           // moment after a click, and the keyboard may be elsewhere by then.
-          const executions = shownIn(model, wanted) ?? (await read(wanted));
-          const sources = executions.map(({ source }) => source);
+          const sources =
+            sourcesIn(app, wanted) ??
+            (await read(wanted)).map(({ source }) => source);
           Clipboard.copyToSystem(sources.join('\n\n'));
         } catch (error) {
           report(error);

@@ -9,13 +9,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Reviews } from '../review/reviews';
-import {
-  CommandIDs,
-  IActivityModel,
-  IAgentsAtWork,
-  IApprovalsModel,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
 import { NotebookBadges } from '../badges/badges';
 import { Clock } from '../ui/clock';
@@ -72,30 +66,26 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Shows in notebooks which agents work there, which cells they ran, and what needs approval.',
   autoStart: true,
-  requires: [IActivityModel, IAgentsAtWork, IApprovalsModel, INotebookTracker],
+  requires: [ILiveModel, INotebookTracker],
   optional: [IToolbarWidgetRegistry, IEditorServices, ITranslator],
   activate: (
     app: JupyterFrontEnd,
-    model: IActivityModel,
-    atWork: IAgentsAtWork,
-    approvals: IApprovalsModel,
+    live: ILiveModel,
     notebooks: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
     editors: IEditorServices | null,
     translator: ITranslator | null
   ): void => {
     const { commands, serviceManager } = app;
-    const reviews = new Reviews(model.api, serviceManager.events.stream);
-    model.refreshed.connect(() => reviews.refresh());
     const options = {
-      atWork,
-      reviews,
-      clock: new Clock(() => Date.now() + model.api.clockOffset),
+      live,
+      reviews: new Reviews(live),
+      clock: new Clock(() => Date.now() + live.api.clockOffset),
       trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
       execute: commands.execute.bind(commands),
       openMenu: menuOpener(commands)
     };
-    addAcceptOutputs(commands, model.api, options.trans);
+    addAcceptOutputs(commands, live.api, options.trans);
     const show = (panel: NotebookPanel) => {
       if (sessionIn(panel.context.path) !== null) {
         return; // it shows itself what is known of it
@@ -107,10 +97,8 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
       }
       void import('../proposals/proposededits').then(({ ProposedEdits }) => {
         const edits = new ProposedEdits(panel, {
-          api: model.api,
           editors,
-          events: serviceManager.events.stream,
-          reconnected: approvals.reconnected,
+          live,
           trans: options.trans
         });
         panel.disposed.connect(() => edits.dispose());
@@ -121,8 +109,6 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     if (editors) {
       showInNotebooks(app, notebooks, {
         ...options,
-        api: model.api,
-        approvals,
         editors,
         specs: () => serviceManager.kernelspecs.specs
       });

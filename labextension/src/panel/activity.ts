@@ -5,25 +5,26 @@ import type {
 } from '@jupyterlab/application';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { AgentExecApi } from '../api/client';
-import { ActivityModel } from '../live/activity';
-import { IActivityModel, TRANSLATION_DOMAIN } from '../tokens';
+import { LiveModel } from '../live/live';
+import { ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { guardLinks } from '../ui/links';
 import { reporter } from '../ui/commands';
 import { addReviewCommands } from '../review/commands';
 
 /** One model for all that shows or controls agent activity. */
-export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
+export const modelPlugin: JupyterFrontEndPlugin<ILiveModel> = {
   id: 'jupyter-agent-exec:model',
   description:
     'Provides the model of agent activity on this server, and commands that review it.',
   autoStart: true,
-  provides: IActivityModel,
+  provides: ILiveModel,
   optional: [ITranslator],
   activate: (
     app: JupyterFrontEnd,
     translator: ITranslator | null
-  ): IActivityModel => {
-    const { serverSettings, events } = app.serviceManager;
+  ): ILiveModel => {
+    const { connectionFailure, events, serverSettings, user } =
+      app.serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const api = new AgentExecApi(serverSettings);
     api.askPassphrase = async () => {
@@ -31,8 +32,16 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
       return askPassphrase(api, trans);
     };
     guardLinks(trans, reporter(trans));
-    const model = new ActivityModel({ api, events: events.stream });
-    const { user } = app.serviceManager;
+    const live = new LiveModel(api, events.stream);
+    const refresh = () => void live.refresh();
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) {
+        refresh();
+      }
+    });
+    window.addEventListener('online', refresh);
+    connectionFailure.connect(refresh);
+    void app.restored.then(refresh);
     void user.ready.then(async () => {
       const { ownNames } = await import('../ui/wording');
       const { display_name, name, username } = user.identity ?? {};
@@ -42,7 +51,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IActivityModel> = {
         }
       });
     });
-    addReviewCommands(app, model, trans);
-    return model;
+    addReviewCommands(app, live, trans);
+    return live;
   }
 };

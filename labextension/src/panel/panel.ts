@@ -5,7 +5,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import { Panel } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type { IApprovalsModel } from '../tokens';
+import type { ILiveModel } from '../tokens';
 import { activityIcon } from '../ui/icons';
 import { waitsText } from '../ui/wording';
 import { FindBar } from './find';
@@ -18,7 +18,7 @@ export const PANEL_ID = 'jp-agent-exec-panel';
 export class ActivityPanel extends SidePanel {
   constructor(private readonly _options: ActivityPanel.IOptions) {
     super({ content: new Panel(), translator: _options.translator });
-    const { approvals, commands, execute, trans } = _options;
+    const { commands, execute, live, trans } = _options;
     this.id = PANEL_ID;
     this.addClass('jp-AgentExecPanel');
     this.title.icon = activityIcon;
@@ -39,42 +39,42 @@ export class ActivityPanel extends SidePanel {
       const button = new CommandToolbarButton({ commands, id, label: '' });
       this.toolbar.addItem(id, button);
     }
-    approvals.changed.connect(this._showWaiting, this);
-    this._showWaiting(approvals);
+    live.changed.connect(this._showWaiting, this);
+    this._showWaiting(live);
   }
 
   /** The search box. */
   readonly find: FindBar;
 
   /** Show on the sidebar's icon how much waits. */
-  private _showWaiting(approvals: IApprovalsModel): void {
+  private _showWaiting(live: ILiveModel): void {
     const { trans } = this._options;
     const name = trans.__('Agent activity');
-    const text = waitsText(approvals, trans);
+    const text = waitsText(live, trans);
     this.title.caption = text ? `${name}: ${text}` : name;
     // The sidebar knows its tabs by this id.
     const { id } = this;
-    const count = String(approvals.asking.length + approvals.proposing.length);
+    const count = String(live.asking.length + live.proposing.length);
     this.title.dataset = text ? { id, 'agent-exec-asking': count } : { id };
   }
 
   protected override onBeforeShow(msg: Message): void {
     super.onBeforeShow(msg);
-    this._options.model.isActive = true;
+    this._options.live.isActive = true;
   }
 
   protected override onAfterHide(msg: Message): void {
     super.onAfterHide(msg);
-    this._options.model.isActive = false;
+    this._options.live.isActive = false;
   }
 
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this._options.model.isActive = this.isVisible;
+    this._options.live.isActive = this.isVisible;
   }
 
   protected override onBeforeDetach(msg: Message): void {
-    this._options.model.isActive = false;
+    this._options.live.isActive = false;
     super.onBeforeDetach(msg);
   }
 }

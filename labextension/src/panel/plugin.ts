@@ -7,12 +7,7 @@ import type {
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
-import {
-  CommandIDs,
-  IActivityModel,
-  IApprovalsModel,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { PauseButton, WaitingList } from '../approvals/asking';
 import { activityIcon } from '../ui/icons';
 import { labelled, reporter, takes } from '../ui/commands';
@@ -28,17 +23,16 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Adds a sidebar panel with the agent sessions, and what asks for a decision.',
   autoStart: true,
-  requires: [IActivityModel, IApprovalsModel],
+  requires: [ILiveModel],
   optional: [ILayoutRestorer, ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
-    model: IActivityModel,
-    approvals: IApprovalsModel,
+    live: ILiveModel,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): void => {
-    const { commands, serviceManager, shell } = app;
+    const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     commands.addCommand(CommandIDs.openPanel, {
       label: labelled(trans.__('Show Agent Activity')),
@@ -58,15 +52,14 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       icon: refreshIcon,
       describedBy: takes(),
       execute: async () => {
-        await Promise.all([model.refresh(), search.refresh()]);
+        await Promise.all([live.recover(), search.refresh()]);
       }
     });
-    const search = new SearchModel(model);
+    const search = new SearchModel(live.api);
     const waiting = {
-      approvals,
       execute: commands.execute.bind(commands),
-      model,
-      now: () => Date.now() + model.api.clockOffset,
+      live,
+      now: () => Date.now() + live.api.clockOffset,
       trans
     };
     const panel = new ActivityPanel({
@@ -80,14 +73,6 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     panel.header.addWidget(panel.find);
     // Tab stops at the first, and arrow keys lead on.
     panel.toolbar.insertItem(0, 'pause', new PauseButton(waiting));
-    const lookAgain = () => {
-      if (model.isActive) {
-        void model.refresh();
-      }
-    };
-    // To say at once that the server is away, and to catch up when it is back.
-    serviceManager.connectionFailure.connect(lookAgain);
-    approvals.reconnected.connect(lookAgain);
     restorer?.add(panel, PANEL_ID);
     shell.add(panel, 'right', { rank: RANK });
     const category = trans.__('Agents');

@@ -1,6 +1,6 @@
 /** What a user looks for in the history, and the cells that match. */
 import { Debouncer } from '@lumino/polling';
-import type { IActivityModel, ISearchHit, ISearchResults } from '../tokens';
+import type { IAgentExecApi, ISearchHit, ISearchResults } from '../tokens';
 import { Observable } from '../live/observable';
 import type { LoadState } from '../live/observable';
 
@@ -19,7 +19,7 @@ const TYPING = 250;
  * ones are dropped, however late they come.
  */
 export class SearchModel extends Observable {
-  constructor(private readonly _activity: IActivityModel) {
+  constructor(private readonly _api: IAgentExecApi) {
     super();
     this._typing = new Debouncer(() => void this.refresh(), TYPING);
   }
@@ -75,8 +75,7 @@ export class SearchModel extends Observable {
       return;
     }
     try {
-      const { api } = this._activity;
-      const page = await api.search(this._q.trim(), MOST_HITS);
+      const page = await this._api.search(this._q.trim(), MOST_HITS);
       if (round === this._round) {
         this._take(page);
       }

@@ -6,9 +6,10 @@ import type { SearchModel } from './search';
 import { CommandIDs } from '../tokens';
 import type {
   Execute,
-  IActivityModel,
+  IAgentAtWork,
   IAgentSession,
-  IApprovalsModel
+  IExecution,
+  ILiveModel
 } from '../tokens';
 import { SearchResults } from './find';
 import type { ShowCell } from './find';
@@ -17,13 +18,13 @@ import {
   credentialWord,
   describeError,
   momentText,
-  sessionWord,
   shortText,
   statusWord,
   targetText,
   titleText,
   whoText
 } from '../ui/wording';
+import { doingText } from '../ui/notebookwording';
 import { sessionIcons, statusIcons } from '../ui/icons';
 import { optionFor } from './listkeys';
 import { ErrorMessage, Message, Words } from '../ui/message';
@@ -36,11 +37,9 @@ export class SessionList extends ReactWidget {
   constructor(private readonly _options: SessionList.IOptions) {
     super();
     this.addClass('jp-AgentExecSessions');
-    const { approvals, model, search } = _options;
+    const { live, search } = _options;
     search.changed.connect(this.update, this);
-    model.changed.connect(this.update, this);
-    model.selectedChanged.connect(this.update, this);
-    approvals.changed.connect(this.update, this);
+    live.changed.connect(this.update, this);
   }
 
   /** Lead the keyboard to where it was in the list. */
@@ -60,12 +59,10 @@ export class SessionList extends ReactWidget {
 export namespace SessionList {
   /** What it is made of. */
   export interface IOptions {
-    model: IActivityModel;
+    live: ILiveModel;
     search: SearchModel;
     trans: TranslationBundle;
     execute: Execute;
-    /** What needs a decision. */
-    approvals: IApprovalsModel;
     onShow: ShowCell;
     /** Somebody goes back to the search box. */
     onLeave: () => void;
@@ -76,23 +73,21 @@ export namespace SessionList {
 type IProps = SessionList.IOptions;
 
 function Sessions(props: IProps): JSX.Element {
-  const { model, onError, trans } = props;
-  const { sessions, state } = model;
-  const failed = state.phase === 'error' && (
+  const { live, trans } = props;
+  const { closed, error, hasMoreClosed, sessions: open } = live;
+  const failed = error !== null && (
     <ErrorMessage
-      advice={describeError(state.error, trans)}
+      advice={describeError(error, trans)}
       retry={trans.__('Try again')}
-      onRetry={() => void model.refresh()}
+      onRetry={() => void live.recover()}
     />
   );
-  if (sessions.length === 0) {
+  if (open.length + closed.length === 0) {
     return failed || <NoSessions {...props} />;
   }
-  const closed = sessions.filter(({ status }) => status === 'closed');
-  const open = sessions.filter(({ status }) => status !== 'closed');
   const closedLabel = trans.__(
     'Closed (%1)',
-    `${closed.length}${model.hasMore ? '+' : ''}`
+    `${closed.length}${hasMoreClosed ? '+' : ''}`
   );
   return (
     <>
@@ -107,19 +102,16 @@ function Sessions(props: IProps): JSX.Element {
       {closed.length > 0 && (
         <details
           open={
-            open.length === 0 ||
-            closed.some(({ id }) => id === model.selected?.id)
+            open.length === 0 || closed.some(({ id }) => id === live.selected)
           }
         >
           <summary>{closedLabel}</summary>
           <SessionItems {...props} label={closedLabel} sessions={closed} />
-          {model.hasMore && (
+          {hasMoreClosed && (
             <button
               type="button"
               className="jp-AgentExec-link"
-              onClick={() => {
-                model.loadMore().catch(onError);
-              }}
+              onClick={() => void live.loadMore()}
             >
               {trans.__('Show more')}
             </button>
@@ -131,8 +123,8 @@ function Sessions(props: IProps): JSX.Element {
 }
 
 function NoSessions(props: IProps): JSX.Element {
-  const { execute, model, trans } = props;
-  if (model.state.phase === 'loading') {
+  const { execute, live, trans } = props;
+  if (!live.isReady) {
     return <Message title={trans.__('Loading…')} />;
   }
   return (
@@ -158,18 +150,16 @@ function NoSessions(props: IProps): JSX.Element {
 }
 
 function SessionItems({
-  approvals,
   label,
-  model,
+  live,
   onShow,
   sessions,
   trans
-}: Pick<IProps, 'approvals' | 'model' | 'onShow' | 'trans'> & {
+}: Pick<IProps, 'live' | 'onShow' | 'trans'> & {
   label: string;
   sessions: readonly IAgentSession[];
 }): JSX.Element {
-  const asking = new Set(approvals.asking.map(({ session_id }) => session_id));
-  const selected = model.selected?.id ?? null;
+  const { selected } = live;
   const listed = sessions.some(({ id }) => id === selected);
   const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
     const next = optionFor(event.key, event.target as HTMLElement);
@@ -193,7 +183,7 @@ function SessionItems({
         <SessionItem
           key={session.id}
           session={session}
-          isAsking={asking.has(session.id)}
+          atWork={live.get(session.id)}
           trans={trans}
           selected={session.id === selected}
           tabStop={listed ? session.id === selected : index === 0}
@@ -204,42 +194,28 @@ function SessionItems({
   );
 }
 
-function iconFor(session: IAgentSession) {
-  if (session.status === 'closed') {
-    return session.close_reason === null || session.close_reason === 'closed'
+function iconFor({ close_reason, status }: IAgentSession, does?: IExecution) {
+  if (status === 'closed') {
+    return close_reason === null || close_reason === 'closed'
       ? sessionIcons.closed
       : sessionIcons.broken;
   }
-  switch (session.kernel?.execution_state) {
-    case 'busy':
-    case 'starting':
-      return sessionIcons.busy;
-    case 'dead':
-      return sessionIcons.broken;
-    default:
-      return sessionIcons.idle;
-  }
-}
-
-/** A name for how a session does, for the style sheet. */
-function stateOf(session: IAgentSession): string {
-  return session.status === 'closed'
-    ? 'closed'
-    : (session.kernel?.execution_state ?? 'idle');
+  return does ? statusIcons[does.status] : sessionIcons.idle;
 }
 
 function SessionItem(props: {
   session: IAgentSession;
-  /** Whether it needs approval. */
-  isAsking: boolean;
+  /** What of it runs and waits; null if it is closed, or nobody knows. */
+  atWork: IAgentAtWork | null;
   trans: TranslationBundle;
   selected: boolean;
   tabStop: boolean;
   onSelect: () => void;
 }): JSX.Element {
-  const { isAsking, session, trans, selected } = props;
-  const { executions, last_activity_at, unreviewed } = session;
-  const Icon = isAsking ? statusIcons.awaiting_approval : iconFor(session);
+  const { atWork, session, trans, selected } = props;
+  const { executions, last_activity_at, status, unreviewed } = session;
+  const does = atWork?.pending[0];
+  const Icon = iconFor(session, does);
   const title = titleText(session);
   const target = targetText(session, trans);
   return (
@@ -249,16 +225,18 @@ function SessionItem(props: {
       tabIndex={props.tabStop ? 0 : -1}
       className="jp-AgentExecSession"
       data-id={session.id}
-      data-state={stateOf(session)}
+      data-state={does?.status ?? status}
       title={[title, whoText(session, trans), target].join('\n')}
       onClick={props.onSelect}
     >
       <span className="jp-AgentExecSession-title">{title}</span>
       <span className="jp-AgentExecSession-state">
         <Icon.react tag="span" className="jp-AgentExec-icon" />
-        {isAsking
-          ? statusWord('awaiting_approval', trans)
-          : sessionWord(session, trans)}
+        {status === 'closed'
+          ? trans.__('Closed')
+          : does?.status === 'running'
+            ? statusWord(does.status, trans)
+            : atWork && doingText({ current: does ?? null }, trans)}
       </span>
       <span className="jp-AgentExecSession-agent">
         <Words words={[besideTitle(session), target]} />

@@ -1,9 +1,8 @@
 /** What agents propose to change in one notebook. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
-import type { Events } from '../api/events';
+import type { ILiveModel } from '../tokens';
 import type {
   EditDecision,
   IActivityEvent,
@@ -11,7 +10,8 @@ import type {
   IProposal,
   IProposedEdit
 } from '../wire';
-import { Listening } from '../live/listening';
+import { Coalescer } from '../live/coalescer';
+import { Observable } from '../live/observable';
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 250;
@@ -37,18 +37,23 @@ export interface IDecided {
 }
 
 /** Keeps the open edits of a notebook in step with the server. */
-export class NotebookProposals extends Listening {
+export class NotebookProposals extends Observable {
   /**
-   * @param _api - The server.
-   * @param events - Its events.
+   * @param _live - The server's events.
    * @param _path - The notebook's current path.
    */
   constructor(
-    private readonly _api: Pick<IAgentExecApi, 'listProposals' | 'decideEdits'>,
-    events: Events,
+    private readonly _live: ILiveModel,
     private readonly _path: () => string
   ) {
-    super(events, REST);
+    super();
+    _live.heard.connect(this._onHeard, this);
+    _live.missed.connect(this.refresh, this);
+  }
+
+  override dispose(): void {
+    this._reading.dispose();
+    super.dispose();
   }
 
   get rounds(): readonly IRound[] {
@@ -59,7 +64,7 @@ export class NotebookProposals extends Listening {
   refresh(): void {
     // What becomes of a decision is told first, and read then.
     if (this._deciding === 0) {
-      this.request();
+      void this._reading.request();
     }
   }
 
@@ -76,7 +81,7 @@ export class NotebookProposals extends Listening {
   ): Promise<void> {
     this._deciding++;
     try {
-      const told = await this._api.decideEdits(what, sessionId, ids);
+      const told = await this._live.api.decideEdits(what, sessionId, ids);
       const edits = told.proposals.flatMap(proposal => proposal.edits);
       this._decided.emit({
         what,
@@ -85,19 +90,19 @@ export class NotebookProposals extends Listening {
       });
     } finally {
       this._deciding--;
-      this.request();
+      void this._reading.request();
     }
   }
 
-  protected onEvent({ action }: IActivityEvent, complete: boolean): void {
-    if (!complete || action === 'proposals' || action === 'notebook') {
+  private _onHeard(_: unknown, { action }: IActivityEvent): void {
+    if (action === 'proposals' || action === 'notebook') {
       this.refresh();
     }
   }
 
-  protected async read(): Promise<void> {
+  private async _read(): Promise<void> {
     try {
-      const { proposals } = await this._api.listProposals(this._path());
+      const { proposals } = await this._live.api.listProposals(this._path());
       this._rounds = rounds(proposals);
       this.emitChanged();
     } catch (error) {
@@ -110,6 +115,7 @@ export class NotebookProposals extends Listening {
 
   private readonly _decided = new Signal<this, IDecided>(this);
   private _deciding = 0;
+  private readonly _reading = new Coalescer(() => this._read(), REST);
   private _rounds: readonly IRound[] = [];
 }
 

@@ -7,15 +7,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
-import type { Events } from '../api/events';
 import { CellNeighbours } from '../ui/cellneighbours';
 import type { Place } from '../ui/cellneighbours';
 import { ProposedEditView } from './proposededit';
 import { RoundBar } from './roundbar';
 import { NotebookProposals } from './proposals';
 import type { IEditOfRound, IRound } from './proposals';
-import type { IAgentExecApi, IProposedEdit } from '../tokens';
+import type { ILiveModel, IProposedEdit } from '../tokens';
 import { untrusted } from '../ui/untrusted';
 
 /** Milliseconds without a key after which what was typed is merged anew. */
@@ -33,14 +31,11 @@ export class ProposedEdits implements IDisposable {
     private readonly _panel: NotebookPanel,
     private readonly _options: ProposedEdits.IOptions
   ) {
-    const { api, events, reconnected } = _options;
     this._rendermime = untrusted(_panel.content.rendermime);
     this._proposals = new NotebookProposals(
-      api,
-      events,
+      _options.live,
       () => _panel.context.localPath
     );
-    reconnected?.connect(this._refresh, this);
     this._places = new CellNeighbours(_panel.content);
     this._proposals.changed.connect(
       () => this._places.hold(() => this._update()),
@@ -225,11 +220,8 @@ export class ProposedEdits implements IDisposable {
 /** The options of what shows proposed edits. */
 export namespace ProposedEdits {
   export interface IOptions {
-    api: Pick<IAgentExecApi, 'listProposals' | 'decideEdits'>;
     editors: IEditorServices;
-    events: Events;
-    /** The server was away and is back. */
-    reconnected: ISignal<unknown, unknown> | undefined;
+    live: ILiveModel;
     trans: TranslationBundle;
   }
 }

@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal } from '../tokens';
-import type { IActivityModel, IExecutionList, IReview } from '../tokens';
+import type { IExecutionList, ILiveModel, IReview } from '../tokens';
 import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
 import { labelled, reporter, sessionCommand, takes } from '../ui/commands';
@@ -43,7 +43,7 @@ async function askComment(
 }
 
 /** Save a review; what is not given stays as it is. */
-async function review({ api }: IActivityModel, args: Args): Promise<void> {
+async function review({ api }: ILiveModel, args: Args): Promise<void> {
   const id = String(args.execution_id);
   const before = (await api.getExecution(id)).review;
   const { comment = before?.comment ?? null } = args;
@@ -52,7 +52,7 @@ async function review({ api }: IActivityModel, args: Args): Promise<void> {
 }
 
 /** Mark all that has run so far in a session, and that nobody has reviewed. */
-async function reviewAll({ api }: IActivityModel, id: string): Promise<void> {
+async function reviewAll({ api }: ILiveModel, id: string): Promise<void> {
   let after: number | null = 0;
   while (after !== null) {
     const page: IExecutionList = await api.listExecutions(id, {
@@ -70,7 +70,7 @@ async function reviewAll({ api }: IActivityModel, id: string): Promise<void> {
 }
 
 async function comment(
-  { api }: IActivityModel,
+  { api }: ILiveModel,
   { execution_id }: Args,
   trans: TranslationBundle
 ): Promise<void> {
@@ -86,7 +86,7 @@ async function comment(
 /** Add the commands that review and erase. */
 export function addReviewCommands(
   app: JupyterFrontEnd,
-  model: IActivityModel,
+  live: ILiveModel,
   trans: TranslationBundle
 ): void {
   const { commands } = app;
@@ -95,17 +95,17 @@ export function addReviewCommands(
     label: labelled(trans.__('Mark reviewed')),
     isToggled: ({ isGiven }) => isGiven === true,
     describedBy: takes('execution_id!', 'verdict', 'comment', 'label'),
-    execute: args => review(model, args).catch(report)
+    execute: args => review(live, args).catch(report)
   });
   commands.addCommand(CommandIDs.reviewAll, {
-    ...sessionCommand(model, trans, id => reviewAll(model, id)),
+    ...sessionCommand(live, trans, id => reviewAll(live, id)),
     label: trans.__('Mark all reviewed')
   });
   commands.addCommand(CommandIDs.comment, {
     label: trans.__('Comment…'),
     icon: commentIcon,
     describedBy: takes('execution_id!'),
-    execute: args => comment(model, args, trans).catch(report)
+    execute: args => comment(live, args, trans).catch(report)
   });
-  addErase(app, model, trans);
+  addErase(app, live, trans);
 }

@@ -4,10 +4,10 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type { IActivityModel, IErasure } from '../tokens';
+import type { IErasure, ILiveModel } from '../tokens';
 import { element } from '../ui/elements';
 import { cannotErase, erasureLines } from './erasurewording';
-import { sessionCommand, watchSelected } from '../ui/commands';
+import { sessionCommand } from '../ui/commands';
 
 /** Show what goes; return whether the person wants that. */
 async function confirm(
@@ -37,12 +37,12 @@ async function confirm(
 /** Add the command. */
 export function addErase(
   { commands }: JupyterFrontEnd,
-  model: IActivityModel,
+  live: ILiveModel,
   trans: TranslationBundle
 ): void {
-  const { api } = model;
+  const { api } = live;
   commands.addCommand(CommandIDs.erase, {
-    ...sessionCommand(model, trans, async session_id => {
+    ...sessionCommand(live, trans, async session_id => {
       const erasure = await api.erase({ session_id, dry_run: true });
       if (await confirm(erasure, trans)) {
         await api.erase({ session_id });
@@ -51,5 +51,5 @@ export function addErase(
     }),
     label: trans.__('Erase From the Record…')
   });
-  watchSelected(model, () => commands.notifyCommandChanged(CommandIDs.erase));
+  live.changed.connect(() => commands.notifyCommandChanged(CommandIDs.erase));
 }

@@ -1,10 +1,10 @@
 /** What people think of the executions that notebooks show. */
-import type { IAgentExecApi } from '../api/client';
 import { ApiError } from '../api/errors';
-import type { Events } from '../api/events';
+import type { ILiveModel } from '../tokens';
 import { isFinal } from '../wire';
 import type { IActivityEvent, ICellRecord, IReview, Status } from '../wire';
-import { Listening } from '../live/listening';
+import { Coalescer } from '../live/coalescer';
+import { Observable } from '../live/observable';
 
 /** Executions read at once. */
 const PAGE = 100;
@@ -23,12 +23,16 @@ interface IKnown {
  * Reads reviews of many executions at once, and again when an event tells of
  * one. A notebook may show executions of which this server knows nothing.
  */
-export class Reviews extends Listening {
-  constructor(
-    private readonly _api: IAgentExecApi,
-    events: Events
-  ) {
-    super(events, REST);
+export class Reviews extends Observable {
+  constructor(private readonly _live: ILiveModel) {
+    super();
+    _live.heard.connect(this._onHeard, this);
+    _live.missed.connect(this.refresh, this);
+  }
+
+  override dispose(): void {
+    this._reading.dispose();
+    super.dispose();
   }
 
   /** What was said of an execution; null if nothing, or not known yet. */
@@ -52,23 +56,20 @@ export class Reviews extends Listening {
   private _want(executionId: string): void {
     this._wanted.add(executionId);
     // After all cells of a notebook have been looked at.
-    void Promise.resolve().then(() => this.request());
+    void Promise.resolve().then(() => this._reading.request());
   }
 
-  protected onEvent(event: IActivityEvent, complete: boolean): void {
-    const { action, execution_id, status } = event;
+  private _onHeard(
+    _: unknown,
+    { action, execution_id: id, status }: IActivityEvent
+  ): void {
     const over = status === undefined || isFinal(status as Status);
-    this._known.forEach((_, id) => {
-      if (
-        !complete ||
-        (action === 'execution' && id === execution_id && over)
-      ) {
-        this._want(id);
-      }
-    });
+    if (action === 'execution' && id && over && this._known.has(id)) {
+      this._want(id);
+    }
   }
 
-  protected async read(): Promise<void> {
+  private async _read(): Promise<void> {
     const wanted = this._wanted;
     this._wanted = new Set();
     if (wanted.size === 0) {
@@ -97,11 +98,14 @@ export class Reviews extends Listening {
     seqs.sort((a, b) => a - b);
     let next: number | undefined = seqs[0];
     while (next !== undefined) {
-      const { executions, next_after } = await this._api.listExecutions(id, {
-        after: next - 1,
-        brief: true,
-        limit: PAGE
-      });
+      const { executions, next_after } = await this._live.api.listExecutions(
+        id,
+        {
+          after: next - 1,
+          brief: true,
+          limit: PAGE
+        }
+      );
       for (const { id: executionId, review } of executions) {
         const known = this._known.get(executionId);
         if (known) {
@@ -114,5 +118,6 @@ export class Reviews extends Listening {
   }
 
   private readonly _known = new Map<string, IKnown>();
+  private readonly _reading = new Coalescer(() => this._read(), REST);
   private _wanted = new Set<string>();
 }

@@ -97,7 +97,7 @@ export class SessionDocument implements IDisposable {
     if (what === 'status') {
       this._showStatus(model);
     }
-    this._drawing.request();
+    void this._drawing.request();
   }
 
   private _showStatus(model: IExecutionModel): void {

@@ -3,7 +3,7 @@ import type { Contents, ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { kernelName } from '../tokens';
-import type { IActivityModel } from '../tokens';
+import type { IAgentExecApi, ISessionModel } from '../tokens';
 import { DRIVE } from '../ui/sessionpaths';
 import { cellOf, emptyCell } from './cells';
 
@@ -31,9 +31,9 @@ export class SessionDrive implements Contents.IDrive {
     path: string,
     { content = true }: Contents.IFetchOptions = {}
   ): Promise<Contents.IModel> {
-    const { activity } = this._options;
+    const { api } = this._options;
     const [id, name] = path.split('/');
-    const session = await activity.api.getSession(id);
+    const session = await api.getSession(id);
     return {
       name,
       path,
@@ -50,7 +50,7 @@ export class SessionDrive implements Contents.IDrive {
   }
 
   async getDownloadUrl(path: string): Promise<string> {
-    return this._options.activity.api.notebookURL(path.split('/')[0]);
+    return this._options.api.notebookURL(path.split('/')[0]);
   }
 
   async listCheckpoints(): Promise<Contents.ICheckpointModel[]> {
@@ -67,8 +67,8 @@ export class SessionDrive implements Contents.IDrive {
   readonly deleteCheckpoint = () => this._refuse();
 
   private async _read(id: string, kernel: string | null): Promise<object> {
-    const { activity, languageOf, trans } = this._options;
-    const session = activity.open(id);
+    const { languageOf, open, trans } = this._options;
+    const session = open(id);
     await session.readAll();
     const cells = session.executions.map(cellOf);
     const name = await languageOf(kernel);
@@ -100,9 +100,11 @@ export class SessionDrive implements Contents.IDrive {
 export namespace SessionDrive {
   /** What it is made of. */
   export interface IOptions {
-    activity: Pick<IActivityModel, 'api' | 'open'>;
+    api: IAgentExecApi;
     /** The language of a kernel, of the default one for null; '' if not known. */
     languageOf: (kernelName: string | null) => Promise<string>;
+    /** The model of a session, of which there is one. */
+    open: (id: string) => ISessionModel;
     serverSettings: ServerConnection.ISettings;
     trans: TranslationBundle;
   }

@@ -11,13 +11,9 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { find } from '@lumino/algorithm';
-import {
-  CommandIDs,
-  IActivityModel,
-  IApprovalsModel,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IAgentExecApi } from '../tokens';
+import { SessionModel } from '../live/session';
 import { Clock } from '../ui/clock';
 import { reporter, takes } from '../ui/commands';
 import { activityIcon } from '../ui/icons';
@@ -61,17 +57,11 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Opens agent sessions as notebooks, which follow what agents run.',
   autoStart: true,
-  requires: [
-    IActivityModel,
-    IApprovalsModel,
-    INotebookTracker,
-    IEditorServices
-  ],
+  requires: [ILiveModel, INotebookTracker, IEditorServices],
   optional: [ITranslator, ICommandPalette, IDefaultFileBrowser],
   activate: (
     app: JupyterFrontEnd,
-    activity: IActivityModel,
-    approvals: IApprovalsModel,
+    live: ILiveModel,
     notebooks: INotebookTracker,
     editors: IEditorServices,
     translator: ITranslator | null,
@@ -81,7 +71,13 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, serviceManager, shell } = app;
     const { contents, kernelspecs, serverSettings } = serviceManager;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const { api } = activity;
+    const { api } = live;
+    const models = new Map<string, SessionModel>();
+    const modelOf = (id: string): SessionModel => {
+      const model = models.get(id) ?? new SessionModel(id, live);
+      models.set(id, model);
+      return model;
+    };
     const languageOf = async (name: string | null) => {
       await kernelspecs.ready;
       const { specs } = kernelspecs;
@@ -89,7 +85,13 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       return spec?.language.toLowerCase() ?? '';
     };
     contents.addDrive(
-      new SessionDrive({ activity, languageOf, serverSettings, trans })
+      new SessionDrive({
+        api,
+        languageOf,
+        open: modelOf,
+        serverSettings,
+        trans
+      })
     );
     // JupyterLab would open the page's address by way of a browser of its drive.
     const address = PageConfig.getOption('treePath');
@@ -111,24 +113,23 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       onError: reporter(trans)
     };
     addTextCommand(app, api, trans);
-    addSaveNotebook(app, activity, trans, browser);
+    addSaveNotebook(app, live, trans, browser);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.openNotebook, category });
     const documents = new Set<NotebookPanel['context']>();
     const choose = () => {
       const { currentWidget } = shell;
-      const id =
+      live.selected =
         currentWidget instanceof NotebookPanel &&
         documents.has(currentWidget.context)
           ? sessionIn(currentWidget.context.path)
           : null;
-      activity.selected = id === null ? null : activity.open(id);
     };
     shell.currentChanged?.connect(choose);
     const follow = async (context: NotebookPanel['context'], id: string) => {
       await context.ready;
       if (!context.isDisposed && !documents.has(context)) {
-        const session = activity.open(id);
+        const session = modelOf(id);
         const document = new SessionDocument(context.model, session);
         session.isActive = true;
         documents.add(context);
@@ -136,7 +137,9 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
         context.disposed.connect(() => {
           document.dispose();
           documents.delete(context);
-          activity.close(id);
+          session.dispose();
+          models.delete(id);
+          choose();
         });
       }
     };
@@ -152,7 +155,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       panel.title.icon = activityIcon;
       addLeftOut(content.rendermime, {
         ...shared,
-        find: execution => activity.open(id).find(execution)
+        find: execution => modelOf(id).find(execution)
       });
       const { SessionView } = await import('./view');
       await follow(context, id);
@@ -160,8 +163,8 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
         const rendermime = untrusted(content.rendermime);
         const view = new SessionView(panel, {
           ...shared,
-          approvals: { ...shared, approvals, rendermime },
-          session: activity.open(id)
+          approvals: { ...shared, live, rendermime },
+          session: modelOf(id)
         });
         panel.disposed.connect(() => view.dispose());
       }
@@ -180,7 +183,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(panel.id);
       if (typeof executionId === 'string') {
         await panel.context.ready;
-        const session = activity.open(id);
+        const session = modelOf(id);
         if (!session.find(executionId)) {
           await session.readAll();
         }

@@ -6,20 +6,20 @@ import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 import { CommandIDs } from '../tokens';
-import type { IActivityModel } from '../tokens';
-import { sessionCommand, watchSelected } from '../ui/commands';
+import type { ILiveModel } from '../tokens';
+import { sessionCommand } from '../ui/commands';
 import { freeName, notebookName } from '../ui/sessionpaths';
 
 /** Save a session's export under a free name and give its path. */
 async function saveNotebook(
-  model: IActivityModel,
+  { api }: ILiveModel,
   contents: Contents.IManager,
   folder: string,
   sessionId: string
 ): Promise<string> {
   const [session, file, listing] = await Promise.all([
-    model.api.getSession(sessionId),
-    model.api.getNotebook(sessionId),
+    api.getSession(sessionId),
+    api.getNotebook(sessionId),
     contents.get(folder, { content: true })
   ]);
   const taken = (listing.content as Contents.IModel[]).map(each => each.name);
@@ -32,20 +32,20 @@ async function saveNotebook(
 /** Add the command that opens a session as a notebook of the user's own. */
 export function addSaveNotebook(
   { commands, serviceManager }: JupyterFrontEnd,
-  model: IActivityModel,
+  live: ILiveModel,
   trans: TranslationBundle,
   browser: IDefaultFileBrowser | null
 ): void {
   const { openNotebook } = CommandIDs;
   commands.addCommand(openNotebook, {
-    ...sessionCommand(model, trans, async id => {
+    ...sessionCommand(live, trans, async id => {
       const folder = browser?.model.path ?? '';
       const { contents } = serviceManager;
-      const path = await saveNotebook(model, contents, folder, id);
+      const path = await saveNotebook(live, contents, folder, id);
       await commands.execute('docmanager:open', { path });
     }),
     label: trans.__('Open Agent Session as Notebook'),
     icon: notebookIcon
   });
-  watchSelected(model, () => commands.notifyCommandChanged(openNotebook));
+  live.changed.connect(() => commands.notifyCommandChanged(openNotebook));
 }

@@ -64,7 +64,7 @@ export class SessionView implements IDisposable {
     const find = (id: string) => session.find(id)?.execution ?? null;
     return new NotebookBadges(this._panel.content, {
       ...this._options,
-      atWork: { changed: session.changed, isReady: true, pending: find },
+      live: { changed: session.changed, isReady: true, pending: find },
       reviews: {
         changed: session.changed,
         get: id => find(id)?.review ?? null,

@@ -6,18 +6,18 @@ import type {
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { Channel } from '../api/channel';
 import { OpenDocuments } from './documents';
-import { IApprovalsModel } from '../tokens';
+import { ILiveModel } from '../tokens';
 
 /** Keeps the server told of open notebooks, and makes agents' changes in them. */
 export const documentsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:documents',
   description: 'Lets agents work in the notebooks that are open in this page.',
   autoStart: true,
-  optional: [INotebookTracker, IApprovalsModel],
+  optional: [INotebookTracker, ILiveModel],
   activate: (
     app: JupyterFrontEnd,
     tracker: INotebookTracker | null,
-    approvals: IApprovalsModel | null
+    live: ILiveModel | null
   ): void => {
     if (!tracker) {
       return;
@@ -27,7 +27,7 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
     let isFirst = true;
     channel.opened.connect(() => {
       if (!isFirst) {
-        approvals?.recover(); // events were lost with the connection
+        void live?.recover(); // events were lost with the connection
       }
       isFirst = false;
     });

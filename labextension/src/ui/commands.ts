@@ -6,7 +6,7 @@ import type {
   ReadonlyJSONObject,
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
-import type { IActivityModel, ISessionModel } from '../tokens';
+import type { ILiveModel } from '../tokens';
 import { errorText } from './wording';
 
 /** A function that shows an error as a notification. */
@@ -80,10 +80,9 @@ export function labelled(
  * disabled while there is no session.
  */
 export function sessionCommand(
-  model: IActivityModel,
+  live: ILiveModel,
   trans: TranslationBundle,
-  act: (sessionId: string) => Promise<void>,
-  isEnabled: () => boolean = () => model.selected !== null
+  act: (sessionId: string) => Promise<void>
 ): Pick<
   CommandRegistry.ICommandOptions,
   'describedBy' | 'isEnabled' | 'execute'
@@ -91,33 +90,12 @@ export function sessionCommand(
   const report = reporter(trans);
   return {
     describedBy: takes('session_id', 'label'),
-    isEnabled: ({ session_id }) =>
-      typeof session_id === 'string' || isEnabled(),
-    execute: async ({ session_id }) => {
-      const id =
-        typeof session_id === 'string' ? session_id : model.selected?.id;
-      if (id !== undefined) {
+    isEnabled: ({ session_id = live.selected }) => session_id !== null,
+    execute: async ({ session_id = live.selected }) => {
+      const id = session_id as string | null;
+      if (id !== null) {
         await act(id).catch(report);
       }
     }
   };
-}
-
-/** Call back when the session in front, or what is known of it, changes. */
-export function watchSelected(
-  model: IActivityModel,
-  changed: () => void
-): void {
-  const watched = new WeakSet<ISessionModel>();
-  const watch = () => {
-    const { selected } = model;
-    if (selected && !watched.has(selected)) {
-      watched.add(selected);
-      // It drops its connections itself when it is disposed.
-      selected.changed.connect(changed, selected);
-    }
-    changed();
-  };
-  model.selectedChanged.connect(watch, model);
-  watch();
 }

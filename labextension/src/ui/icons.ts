@@ -64,7 +64,6 @@ export const statusIcons: Readonly<Record<Status, LabIcon>> = {
 
 /** What a session does. */
 export const sessionIcons = {
-  busy: runningIcon,
   idle: waitingIcon,
   closed: okIcon,
   broken: warningIcon

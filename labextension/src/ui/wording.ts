@@ -120,26 +120,6 @@ export function proposedText(
   return trans._n('%1 proposed change', '%1 proposed changes', proposed);
 }
 
-/** The word for what a session does. */
-export function sessionWord(
-  session: IAgentSession,
-  trans: TranslationBundle
-): string {
-  if (session.status === 'closed') {
-    return trans.__('Closed');
-  }
-  switch (session.kernel?.execution_state) {
-    case 'busy':
-      return trans.__('Busy');
-    case 'starting':
-      return trans.__('Starting');
-    case 'idle':
-      return trans.__('Idle');
-    default:
-      return trans.__('No kernel');
-  }
-}
-
 /** What a reason means that the record names by a word; null for others. */
 export function reasonText(
   reason: string,

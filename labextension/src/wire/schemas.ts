@@ -44,9 +44,11 @@ export type Schemas = {
     edits: 'apply' | 'propose';
     forced: ('edits' | 'kernel' | 'notebook' | 'scratch')[];
   };
-  /** What waits for a user, the approval policy, and the pause. */
+  /** What goes on and what waits for a user, the approval policy, and the pause. */
   Approvals: {
     executions: Schemas['Execution'][];
+    pending: Schemas['Execution'][];
+    sessions: Schemas['Session'][];
     proposing: Schemas['Session'][];
     policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;

@@ -4,10 +4,9 @@ import {
   standardRendererFactories
 } from '@jupyterlab/rendermime';
 import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { ApiError } from '../../api/errors';
-import { ApprovalsModel } from '../../live/approvals';
+import { LiveModel } from '../../live/live';
 import type { IApproval, IChanges, IExecution, IPreview } from '../../tokens';
 import type { ApprovalView } from '../../approvals/approval';
 import { GUARD } from '../../approvals/approvalactions';
@@ -42,19 +41,14 @@ function asking(given: Partial<IExecution> = {}): IExecution {
 class Page {
   constructor(first: IExecution) {
     this.server.sessions = [session({ path: 'a.ipynb' })];
-    this.model = new ApprovalsModel(
-      this.server,
-      this.server.events,
-      new Signal({})
-    );
+    this.model = new LiveModel(this.server, this.server.events);
     this.ask(first);
     const clock = new Clock(() => this.now);
     const trans = nullTranslator.load('jupyter_agent_exec');
     this._options = {
-      api: this.server,
-      approvals: this.model,
       clock,
       editors: createEditors(),
+      live: this.model,
       rendermime: untrusted(
         new RenderMimeRegistry({ initialFactories: standardRendererFactories })
       ),
@@ -76,7 +70,7 @@ class Page {
   ask(...executions: IExecution[]): void {
     this.server.executions = executions;
     this.server.approvals = { ...this.server.approvals, executions };
-    this.model.refresh();
+    void this.model.refresh();
   }
 
   /** What an execution has become, and that it asks no more. */
@@ -136,7 +130,7 @@ class Page {
   }
 
   readonly cell = new Panel();
-  readonly model: ApprovalsModel;
+  readonly model: LiveModel;
   now = NOW;
   private readonly _options: ApprovalView.IOptions;
   readonly server = new FakeServer();
@@ -312,7 +306,7 @@ describe('ApprovalSlot', () => {
         refused: [{ kind: 'write', what: 'out\u202e.csv' }]
       }
     });
-    page.ask(asking());
+    page.server.emit(1, { action: 'approvals' });
     await settle(0);
     page.button('Approve').click();
     expect(page.decisions).toEqual([]); // the answers have just moved

@@ -1,6 +1,6 @@
 import { Signal } from '@lumino/signaling';
 import { ApiError } from '../../api/errors';
-import { ApprovalsModel } from '../../live/approvals';
+import { LiveModel } from '../../live/live';
 import { keepPolicy } from '../../approvals/policy';
 import type { IApprovalPolicy } from '../../tokens';
 import { FakeServer, settle } from '../fakes';
@@ -38,16 +38,16 @@ async function open(
     policy: { ...policy, forced },
     needs_passphrase
   };
-  const approvals = new ApprovalsModel(server, server.events, new Signal({}));
+  const live = new LiveModel(server, server.events);
   const settings = new FakeSettings(user);
   const onForced = jest.fn();
   const onError = jest.fn();
-  keepPolicy({ approvals, settings, onForced, onError });
+  keepPolicy({ live, settings, onForced, onError });
   settings.changed.emit();
-  approvals.refresh();
+  await live.refresh();
   await settle();
   const sent = () => server.calls.filter(call => call.startsWith('policy'));
-  return { server, approvals, settings, onForced, onError, sent };
+  return { server, live, settings, onForced, onError, sent };
 }
 
 describe('keepPolicy', () => {
@@ -70,9 +70,9 @@ describe('keepPolicy', () => {
   });
 
   it('sends once what a person has set and is otherwise', async () => {
-    const { approvals, sent } = await open({ notebook: 'always' });
+    const { live, sent } = await open({ notebook: 'always' });
     expect(sent()).toEqual(['policy {"notebook":"always"}']);
-    approvals.refresh();
+    await live.refresh();
     await settle();
     expect(sent()).toHaveLength(1);
   });
@@ -85,12 +85,12 @@ describe('keepPolicy', () => {
   });
 
   it('takes over what was changed elsewhere', async () => {
-    const { server, approvals, settings, sent } = await open({
+    const { server, live, settings, sent } = await open({
       notebook: 'first'
     });
     await server.setPolicy({ notebook: 'always', scratch: 'always' });
     server.forget();
-    approvals.refresh();
+    await live.refresh();
     await settle();
     expect(settings.written).toEqual(['notebook always']);
     expect(sent()).toEqual([]);

@@ -11,14 +11,10 @@ import { execution, session } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
 
-function agent(
-  status: Status,
-  seq: number | null = 1,
-  name = 'analyst'
-): IAgentAtWork {
+function agent(status: Status, seq = 1, name = 'analyst'): IAgentAtWork {
   return {
     session: session({ agent: { name, version: null, model: null } }),
-    pending: [{ id: 'x', session_id: 's_1', seq, status, execution: null }],
+    pending: [execution({ seq, status })],
     current: null
   };
 }
@@ -31,13 +27,13 @@ describe('atWorkTitle', () => {
     const agents = [
       agent('awaiting_approval', 3),
       agent('running', 12, 'coder'),
-      agent('queued', null, EVIL.name)
+      agent('queued', 4, EVIL.name)
     ];
     const proposing = [session({ proposed: 2 })];
     expect(atWorkTitle(agents, proposing, trans).split('\n')).toEqual([
       '“analyst” · Cell 3: Needs approval',
       '“coder” · Cell 12: Running',
-      `“${PLAIN}” · Queued`,
+      `“${PLAIN}” · Cell 4: Queued`,
       '“analyst” · 2 proposed changes'
     ]);
   });

@@ -1,7 +1,5 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
-import { AgentsAtWork } from '../../live/atwork';
-import { ApprovalsModel } from '../../live/approvals';
+import { LiveModel } from '../../live/live';
 import { CommandIDs } from '../../tokens';
 import { AtWorkItem } from '../../atwork/statusitems';
 import { execution, FakeServer, session, settle } from '../fakes';
@@ -17,17 +15,15 @@ describe('AtWorkItem', () => {
     const busy = { ...session().kernel!, execution_state: 'busy' as const };
     server.sessions = [session({ executions: 1, kernel: busy })];
     server.executions = [execution({ status: 'running' })];
-    const atWork = new AgentsAtWork(server, server.events, () => false);
-    const lost = new Signal<object, Error>({});
-    const approvals = new ApprovalsModel(server, server.events, lost);
+    const live = new LiveModel(server, server.events);
     const execute = jest.fn();
-    const item = new AtWorkItem(atWork, approvals, trans, execute);
+    const item = new AtWorkItem(live, trans, execute);
     const button = item.node.querySelector('button')!;
     const changed = jest.fn();
     item.activeChanged.connect(changed);
     expect(item.isActive).toBe(false);
     server.emit(1);
-    atWork.refresh();
+    void live.refresh();
     await settle(1000);
     expect(button.textContent).toBe('1 agent at work');
 
@@ -48,7 +44,7 @@ describe('AtWorkItem', () => {
     await settle(1000);
     expect(button.textContent).toBe('1 proposal · 1 agent at work');
     server.sessions = [];
-    atWork.refresh();
+    void live.refresh();
     await settle(1000);
     expect(button.textContent).toBe('1 proposal');
     button.click();
@@ -59,7 +55,6 @@ describe('AtWorkItem', () => {
     await settle(1000);
     expect(item.isActive).toBe(false);
     expect(changed).toHaveBeenCalledTimes(6);
-    atWork.dispose();
-    approvals.dispose();
+    live.dispose();
   });
 });

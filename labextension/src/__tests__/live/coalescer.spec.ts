@@ -11,9 +11,9 @@ describe('Coalescer', () => {
       () => new Promise<void>(resolve => (finish = resolve))
     );
     const coalescer = new Coalescer(task, 100);
-    coalescer.request();
-    coalescer.request();
-    coalescer.request();
+    void coalescer.request();
+    void coalescer.request();
+    void coalescer.request();
     expect(task).toHaveBeenCalledTimes(1);
     finish();
     await settle(99);
@@ -28,12 +28,35 @@ describe('Coalescer', () => {
   it('keeps a request made during the rest', async () => {
     const task = jest.fn(async () => undefined);
     const coalescer = new Coalescer(task, 100);
-    coalescer.request();
+    void coalescer.request();
     await settle(50);
-    coalescer.request();
+    void coalescer.request();
     expect(task).toHaveBeenCalledTimes(1);
     await settle(50);
     expect(task).toHaveBeenCalledTimes(2);
+  });
+
+  it('does not rest before what is urgent, and tells when it is done', async () => {
+    let finish: () => void = () => undefined;
+    const task = jest.fn(
+      () => new Promise<void>(resolve => (finish = resolve))
+    );
+    const coalescer = new Coalescer(task, 100);
+    const done = jest.fn();
+    void coalescer.request();
+    void coalescer.request(true).then(done);
+    finish();
+    await settle(0);
+    expect(task).toHaveBeenCalledTimes(2);
+    expect(done).not.toHaveBeenCalled();
+    finish();
+    await settle(1);
+    expect(done).toHaveBeenCalled();
+    void coalescer.request(true);
+    expect(task).toHaveBeenCalledTimes(3);
+    coalescer.dispose();
+    await coalescer.request();
+    expect(task).toHaveBeenCalledTimes(3);
   });
 
   it('runs nothing after it was disposed, in a run or a rest', async () => {
@@ -42,19 +65,19 @@ describe('Coalescer', () => {
       () => new Promise<void>(resolve => (finish = resolve))
     );
     const inRun = new Coalescer(task, 100);
-    inRun.request();
-    inRun.request();
+    void inRun.request();
+    void inRun.request();
     inRun.dispose();
     finish();
     await settle();
-    inRun.request();
+    void inRun.request();
     expect(task).toHaveBeenCalledTimes(1);
 
     const inRest = new Coalescer(task, 100);
-    inRest.request();
+    void inRest.request();
     finish();
     await settle(50);
-    inRest.request();
+    void inRest.request();
     inRest.dispose();
     await settle();
     expect(inRest.isDisposed).toBe(true);

@@ -1,6 +1,7 @@
+import { LiveModel } from '../../live/live';
 import { PAGE, SessionModel } from '../../live/session';
 import { EVENTS_PAGE } from '../../live/sessionevents';
-import type { IActivityEvent, IExecution, IJournalEvent } from '../../tokens';
+import type { IExecution, IJournalEvent } from '../../tokens';
 import {
   execution,
   FakeServer,
@@ -17,16 +18,6 @@ function numbered(count: number, given: Partial<IExecution> = {}) {
   );
 }
 
-function event(given: Partial<IActivityEvent> = {}): IActivityEvent {
-  return {
-    serial: 1,
-    action: 'execution',
-    session_id: 's_1',
-    length: 1,
-    ...given
-  };
-}
-
 /** An entry after an execution. */
 function journalEvent(n: number, after_seq: number): IJournalEvent {
   return {
@@ -41,22 +32,29 @@ function journalEvent(n: number, after_seq: number): IJournalEvent {
   };
 }
 
-/** What a server was asked for besides entries between cells. */
+/** What a server was asked for besides entries between cells, and what goes on. */
 function asked({ calls }: FakeServer): string[] {
-  return calls.filter(call => !call.startsWith('events'));
+  return calls.filter(call => !/^(events|approvals)/.test(call));
 }
 
 /** A model that looks at a server with these executions. */
 async function open(executions: IExecution[], active = true) {
   const server = new FakeServer();
   server.executions = executions;
-  const model = new SessionModel('s_1', server, session());
+  server.sessions = [session()];
+  const live = new LiveModel(server, server.events);
+  let serial = 1;
+  server.emit(serial, { action: 'kernel' });
+  await settle();
+  server.forget();
+  const emit = (given = {}) => server.emit(++serial, given);
+  const model = new SessionModel('s_1', live);
   const finished: number[] = [];
   model.finished.connect((_, { seq }) => finished.push(seq));
   model.isActive = active;
   await settle();
   const seqs = () => model.executions.map(({ execution: { seq } }) => seq);
-  return { server, model, seqs, finished };
+  return { emit, finished, live, model, seqs, server };
 }
 
 describe('SessionModel', () => {
@@ -93,10 +91,10 @@ describe('SessionModel', () => {
   });
 
   it('fetches nothing while nobody looks', async () => {
-    const { server, model } = await open(numbered(1), false);
-    model.onEvent(event());
+    const { emit, server, model } = await open(numbered(1), false);
+    emit();
     await settle();
-    expect(server.calls).toEqual([]);
+    expect(asked(server)).toEqual([]);
     expect(model.state.phase).toBe('loading');
   });
 
@@ -124,17 +122,17 @@ describe('SessionModel', () => {
   });
 
   it('knows the entries between cells', async () => {
-    const { server, model } = await open(numbered(2));
+    const { emit, server, model } = await open(numbered(2));
     expect(model.eventsAfter(1)).toEqual([]);
     server.journal = [journalEvent(3, 0), journalEvent(7, 1)];
-    model.onEvent(event());
+    emit();
     await settle();
     const [first] = model.eventsAfter(1);
     expect(first.n).toBe(7);
     const known = model.eventsAfter(0);
     server.forget();
     server.journal.push(journalEvent(9, 1));
-    model.onEvent(event());
+    emit();
     await settle();
     expect(server.calls).toContain('events of s_1 after 7');
     expect(model.eventsAfter(1).map(({ n }) => n)).toEqual([7, 9]);
@@ -159,13 +157,13 @@ describe('SessionModel', () => {
   });
 
   it('reads only what may have changed after an event', async () => {
-    const { server, model, seqs, finished } = await open([
+    const { emit, server, seqs, finished } = await open([
       execution({ seq: 1 }),
       execution({ seq: 2, status: 'queued' })
     ]);
     server.forget();
     server.put(execution({ seq: 2 }), execution({ seq: 3 }));
-    model.onEvent(event());
+    emit();
     await settle();
     expect(asked(server)).toEqual(['s_1 after 1']);
     expect(seqs()).toEqual([1, 2, 3]);
@@ -191,19 +189,19 @@ describe('SessionModel', () => {
   });
 
   it('reads a cell again that changed after it had finished', async () => {
-    const { server, model } = await open(numbered(3));
+    const { emit, server, model } = await open(numbered(3));
     server.put(execution({ seq: 1, cell: { outputs: [stdout('late')] } }));
     server.forget();
-    model.onEvent(event({ execution_id: 'x_1' }));
+    emit({ execution_id: 'x_1' });
     await settle();
     expect(asked(server)).toEqual(['s_1 after 3', 'execution x_1']);
     expect(model.executions[0].outputs).toEqual([stdout('late')]);
   });
 
   it('reads all that came while it was away', async () => {
-    const { server, model, seqs } = await open(numbered(3));
+    const { emit, server, seqs } = await open(numbered(3));
     server.put(...numbered(2 * PAGE + 9).slice(3));
-    model.onEvent(event());
+    emit();
     await settle();
     expect(seqs()).toEqual(numbered(2 * PAGE + 9).map(({ seq }) => seq));
   });
@@ -223,18 +221,31 @@ describe('SessionModel', () => {
     expect(asked(server)).toEqual(['s_1 after 0']);
   });
 
-  it('reads again when the list of sessions knows more', async () => {
-    const { server, model } = await open(numbered(1));
+  it('reads again when more has happened than was heard', async () => {
+    const { live, model, server } = await open(numbered(1));
     server.forget();
-    model.setSession(session({ title: 'New' }));
-    await settle();
-    expect(server.calls).toEqual([]);
+    server.sessions = [session({ title: 'New' })];
+    await live.refresh();
+    expect(asked(server)).toEqual([]);
     expect(model.session?.title).toBe('New');
-    model.setSession(
+    server.sessions = [
       session({ chain: { head: 'g', length: 2, signature: null } })
-    );
-    await settle();
+    ];
+    await live.refresh();
     expect(asked(server)).toEqual(['s_1 after 1']);
+  });
+
+  it('reads a session that is not open, and no more when it is closed', async () => {
+    const { emit, live, model, server } = await open(numbered(1));
+    server.sessions = [session({ status: 'closed' })];
+    server.forget();
+    emit({ action: 'closed' });
+    await settle();
+    expect(model.session?.status).toBe('closed');
+    expect(asked(server)).toContain('session s_1');
+    server.forget();
+    await live.refresh();
+    expect(asked(server)).toEqual([]);
   });
 
   it('follows what runs, and takes its outputs from nowhere else', async () => {
@@ -289,7 +300,7 @@ describe('SessionModel', () => {
   });
 
   it('goes from one that runs to the next', async () => {
-    const { server, model } = await open([
+    const { emit, server } = await open([
       execution({ seq: 1, status: 'running' }),
       execution({ seq: 2, status: 'queued' })
     ]);
@@ -300,7 +311,7 @@ describe('SessionModel', () => {
       ?.tell({ kind: 'execution', execution: done, finished: true });
     server.streams.get('x_1')?.end();
     await settle();
-    model.onEvent(event());
+    emit();
     await settle();
     expect([...server.streams.keys()]).toEqual(['x_1', 'x_2']);
   });
@@ -352,7 +363,7 @@ describe('SessionModel', () => {
   });
 
   it('does without the stream when it fails', async () => {
-    const { server, model } = await open([
+    const { emit, server } = await open([
       execution({ seq: 1, status: 'running' })
     ]);
     server.streams.get('x_1')?.tell({
@@ -367,7 +378,7 @@ describe('SessionModel', () => {
     });
     server.streams.get('x_1')?.fail(new Error('refused'));
     await settle();
-    model.onEvent(event());
+    emit();
     await settle();
     expect(server.calls.filter(call => call === 'follow x_1')).toHaveLength(1);
   });

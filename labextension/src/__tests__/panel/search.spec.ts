@@ -1,15 +1,10 @@
-import { ActivityModel } from '../../live/activity';
 import { SearchModel } from '../../panel/search';
 import type { ISearchHit, ISearchResults } from '../../tokens';
 import { FakeServer, hit, settle } from '../fakes';
 
 function open() {
   const server = new FakeServer();
-  const activity = new ActivityModel({
-    api: server,
-    events: server.events
-  });
-  const model = new SearchModel(activity);
+  const model = new SearchModel(server);
   const look = ({ q }: { q: string }) => {
     model.q = q;
   };

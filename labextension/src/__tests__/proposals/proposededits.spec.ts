@@ -5,6 +5,7 @@ import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
+import { LiveModel } from '../../live/live';
 import { ProposedEdits } from '../../proposals/proposededits';
 import { createEditors, Sight } from '../editors';
 import { FakeServer, proposal, proposedEdit, settle } from '../fakes';
@@ -55,10 +56,8 @@ describe('ProposedEdits', () => {
     };
     const panel = { content: notebook, context, contentHeader: header };
     shown = new ProposedEdits(panel as unknown as NotebookPanel, {
-      api: server,
       editors: createEditors(),
-      events: server.events,
-      reconnected: undefined,
+      live: new LiveModel(server, server.events),
       trans: nullTranslator.load('')
     });
     await settle();

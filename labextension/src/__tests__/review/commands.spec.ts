@@ -1,7 +1,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
-import { ActivityModel } from '../../live/activity';
+import { LiveModel } from '../../live/live';
 import { addReviewCommands } from '../../review/commands';
 import { CommandIDs } from '../../tokens';
 import { execution, FakeServer } from '../fakes';
@@ -22,13 +22,10 @@ describe('the review commands', () => {
       execution({ seq: 3, status: 'running' }),
       execution({ seq: 4, status: 'error' })
     );
-    const model = new ActivityModel({
-      api: server,
-      events: server.events
-    });
+    const live = new LiveModel(server, server.events);
     const commands = new CommandRegistry();
     const app = { commands } as JupyterFrontEnd;
-    addReviewCommands(app, model, nullTranslator.load(''));
+    addReviewCommands(app, live, nullTranslator.load(''));
     const reviewed = () =>
       server.calls.filter(each => each.startsWith('review'));
     return { commands, reviewed };

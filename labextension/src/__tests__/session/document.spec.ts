@@ -3,8 +3,8 @@ import type { ServerConnection } from '@jupyterlab/services';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { nullTranslator } from '@jupyterlab/translation';
-import { ActivityModel } from '../../live/activity';
-import { PAGE } from '../../live/session';
+import { LiveModel } from '../../live/live';
+import { PAGE, SessionModel } from '../../live/session';
 import { SessionDocument } from '../../session/document';
 import { SessionDrive } from '../../session/drive';
 import type { IExecution } from '../../tokens';
@@ -16,36 +16,35 @@ function driveOf(executions: IExecution[] = []) {
   const server = new FakeServer();
   server.sessions = [session()];
   server.executions = executions;
-  const activity = new ActivityModel({
-    api: server,
-    events: server.events
-  });
+  const live = new LiveModel(server, server.events);
+  const shown = new SessionModel('s_1', live);
   const drive = new SessionDrive({
-    activity,
+    api: server,
     languageOf: async name => `the language of ${name}`,
+    open: () => shown,
     serverSettings: {} as ServerConnection.ISettings,
     trans: nullTranslator.load('')
   });
-  return { activity, drive, server };
+  return { drive, server, shown };
 }
 
 /** The notebook of a session with these executions. */
 async function open(executions: IExecution[] = []) {
-  const { activity, drive, server } = driveOf(executions);
+  const { drive, server, shown } = driveOf(executions);
   const { content } = await drive.get('s_1/Sales.ipynb');
   const model = new NotebookModel();
   model.fromJSON(content as INotebookContent);
   model.sharedModel.clearUndoHistory(); // as the context does
-  const document = new SessionDocument(model, activity.open('s_1'));
-  activity.open('s_1').isActive = true;
+  const document = new SessionDocument(model, shown);
+  shown.isActive = true;
   await settle();
   const cells = () => Array.from(model.cells) as ICodeCellModel[];
   const ids = () => cells().map(({ id }) => id);
   const read = async () => {
-    activity.open('s_1').requestSync(true);
+    shown.requestSync(true);
     await settle();
   };
-  return { activity, cells, document, ids, model, read, server };
+  return { cells, document, ids, model, read, server, shown };
 }
 
 describe('a session’s path', () => {
@@ -209,7 +208,7 @@ describe('SessionDocument', () => {
 
   it('has something in place of what was left out, until it is opened', async () => {
     const left_out = [{ index: 0, bytes: 9000, mimetypes: ['text/plain'] }];
-    const { activity, cells, server } = await open([
+    const { cells, server, shown } = await open([
       execution({ cell: { outputs: [stdout(''), stdout('after')] }, left_out })
     ]);
     const types = () =>
@@ -220,7 +219,7 @@ describe('SessionDocument', () => {
     server.put(
       execution({ cell: { outputs: [stdout('large'), stdout('after')] } })
     );
-    await activity.open('s_1').find('x_1')?.openOutput(0, server);
+    await shown.find('x_1')?.openOutput(0, server);
     await settle();
     expect(cells()[0].outputs.toJSON()).toEqual([stdout('largeafter')]);
   });

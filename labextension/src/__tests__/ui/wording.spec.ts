@@ -1,12 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { ApiError } from '../../api/errors';
 import type { Failure } from '../../api/errors';
-import type {
-  IAgentSession,
-  IExecution,
-  IJournalEvent,
-  Status
-} from '../../tokens';
+import type { IExecution, IJournalEvent, Status } from '../../tokens';
 import { statusIcons } from '../../ui/icons';
 import {
   agentText,
@@ -21,7 +16,6 @@ import {
   momentText,
   afterText,
   titleText,
-  sessionWord,
   sizeText,
   statusWord
 } from '../../ui/wording';
@@ -40,26 +34,6 @@ describe('statusWord', () => {
 
   it('says a status that it does not know as it is', () => {
     expect(statusWord('paused' as Status, trans)).toBe('paused');
-  });
-});
-
-describe('sessionWord', () => {
-  it.each([
-    ['idle', 'Idle'],
-    ['busy', 'Busy'],
-    ['starting', 'Starting'],
-    ['dead', 'No kernel'],
-    [null, 'No kernel']
-  ])('says that the kernel is %s', (state, word) => {
-    const kernel = state
-      ? { ...session().kernel, execution_state: state }
-      : null;
-    const given = session({ kernel: kernel as IAgentSession['kernel'] });
-    expect(sessionWord(given, trans)).toBe(word);
-  });
-
-  it('says that it is closed, whatever the kernel', () => {
-    expect(sessionWord(session({ status: 'closed' }), trans)).toBe('Closed');
   });
 });
 
