@@ -26,8 +26,7 @@ import type {
   ISearchResults,
   ISessionList,
   ITarget,
-  ITextRange,
-  StreamEvent
+  ITextRange
 } from '../tokens';
 
 /** An approval that is asked for. */
@@ -241,46 +240,26 @@ export function stdout(text: string) {
 }
 
 /** A stream that tells what the test feeds it. */
-export class FakeStream {
-  tell(event: StreamEvent): void {
-    this._events.push(event);
-    this._wake();
-  }
-
-  fail(error: Error): void {
-    this._error = error;
-    this._wake();
-  }
-
-  end(): void {
-    this._ended = true;
-    this._wake();
-  }
-
-  async *events(signal: AbortSignal): AsyncGenerator<StreamEvent> {
-    signal.addEventListener('abort', () => this._wake());
-    while (!signal.aborted) {
-      const event = this._events.shift();
-      if (event) {
-        yield event;
-      } else if (this._error) {
-        throw this._error;
-      } else if (this._ended) {
-        return;
-      } else {
-        await new Promise<void>(resolve => {
-          this._wake = resolve;
-        });
-      }
+export class FakeStream extends EventTarget {
+  tell(kind: string, told: object): void {
+    if (this.readyState !== 2) {
+      const data = JSON.stringify(told);
+      this.dispatchEvent(new MessageEvent(kind, { data }));
     }
-    this.aborted = true;
   }
 
-  aborted = false;
-  private _ended = false;
-  private _error: Error | null = null;
-  private _events: StreamEvent[] = [];
-  private _wake: () => void = () => undefined;
+  /** The connection breaks, for good if the server refuses another. */
+  break(isRefused = false): void {
+    this.readyState = isRefused ? 2 : 0;
+    this.onerror?.();
+  }
+
+  close(): void {
+    this.readyState = 2;
+  }
+
+  onerror: (() => void) | null = null;
+  readyState = 1;
 }
 
 /** A server that answers from memory and notes what it was asked. */
@@ -563,11 +542,11 @@ export class FakeServer implements IAgentExecApi {
 
   askPassphrase: (() => Promise<boolean>) | null = null;
 
-  follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
+  follow(id: string): EventSource {
     this._asked(`follow ${id}`);
     const stream = new FakeStream();
     this.streams.set(id, stream);
-    return stream.events(signal);
+    return stream as unknown as EventSource;
   }
 
   /** Forget what was asked so far. */

@@ -2,7 +2,6 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ApiError, refusal } from './errors';
-import { followStream } from './stream';
 import { API_NAMESPACE } from '../wire';
 import type {
   EditDecision,
@@ -21,8 +20,7 @@ import type {
   ISearchResults,
   ISessionList,
   ITextRange,
-  IUnlocked,
-  StreamEvent
+  IUnlocked
 } from '../wire';
 
 /** More than any session's number of executions. */
@@ -239,18 +237,12 @@ export class AgentExecApi {
    */
   askPassphrase: (() => Promise<boolean>) | null = null;
 
-  /** What happens to an execution, until it finishes or `signal` aborts. */
-  follow(id: string, signal: AbortSignal): AsyncIterable<StreamEvent> {
-    const open = (lastEventId: string | null, aborted: AbortSignal) =>
-      this._fetch(
-        ['executions', id, 'stream'],
-        { inert: true },
-        {
-          signal: aborted,
-          headers: lastEventId ? { 'Last-Event-ID': lastEventId } : {}
-        }
-      );
-    return followStream(open, signal);
+  /** What happens to an execution; the browser resumes where it broke off. */
+  follow(id: string): EventSource {
+    const { appendToken, token } = this._settings;
+    const query = { inert: 'true', ...(appendToken && token && { token }) };
+    const url = this._url(['executions', id, 'stream']);
+    return new EventSource(url + URLExt.objectToQueryString(query));
   }
 
   /**
@@ -261,14 +253,12 @@ export class AgentExecApi {
   private async _request<T>(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: readonly string[],
-    data: object = {},
-    signal?: AbortSignal
+    data: object = {}
   ): Promise<T> {
     const isRead = method === 'GET';
     const response = await this._respond(path, isRead ? (data as Query) : {}, {
       method,
-      body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data),
-      signal
+      body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data)
     });
     return (response.status === 204 ? undefined : await response.json()) as T;
   }

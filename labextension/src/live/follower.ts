@@ -3,7 +3,10 @@ import type { IDisposable } from '@lumino/disposable';
 import type { ExecutionModel } from './execution';
 import { isFinal, isRunning } from '../wire';
 import type { IAgentExecApi } from '../api/client';
-import type { StreamEvent } from '../wire';
+import type { IExecution, IOutputChange, IStatusChange } from '../wire';
+
+/** Connections in a row that may break before a stream is given up. */
+const MAX_BREAKS = 5;
 
 /**
  * Follows one execution at a time, and its model takes what the stream tells.
@@ -17,8 +20,8 @@ export class Follower implements IDisposable {
    * @param _ended - Called when a stream ends, for whatever reason but `stop`.
    */
   constructor(
-    private readonly _api: IAgentExecApi,
-    private readonly _ended: (model: ExecutionModel) => void
+    private readonly _api: Pick<IAgentExecApi, 'follow'>,
+    private readonly _ended: () => void
   ) {}
 
   get isDisposed(): boolean {
@@ -42,14 +45,12 @@ export class Follower implements IDisposable {
     }
     this.stop();
     const next = models.find(
-      model =>
-        isRunning(model.execution.status) &&
-        !this._givenUp.has(model.execution.id)
+      ({ execution: { id, status } }) =>
+        isRunning(status) && !this._givenUp.has(id)
     );
     if (next && !this._isDisposed) {
-      this._abort = new AbortController();
       this._current = next;
-      void this._follow(next, this._abort);
+      this._follow(next);
     }
   }
 
@@ -60,55 +61,53 @@ export class Follower implements IDisposable {
 
   /** Follow nothing. */
   stop(): void {
-    this._abort?.abort();
-    this._abort = null;
+    this._stream?.close();
+    this._stream = null;
     this._current = null;
   }
 
-  private async _follow(
-    model: ExecutionModel,
-    abort: AbortController
-  ): Promise<void> {
-    const { signal } = abort;
-    const { id } = model.execution;
-    try {
-      for await (const event of this._api.follow(id, signal)) {
-        if (signal.aborted) {
-          return;
-        }
-        if (!this._take(model, event)) {
-          this._givenUp.add(id);
-          break;
-        }
+  private _follow(model: ExecutionModel): void {
+    const stream = this._api.follow(model.execution.id);
+    this._stream = stream;
+    let breaks = 0;
+    const on = <T>(kind: string, take: (told: T) => void) =>
+      stream.addEventListener(kind, ({ data }: MessageEvent<string>) => {
+        breaks = 0;
+        take(JSON.parse(data) as T);
+      });
+    on<IExecution>('accepted', told => model.set(told));
+    on<IStatusChange>('status', told => model.applyStatus(told));
+    on<IOutputChange>('output', told => {
+      if (!model.applyOutput(told)) {
+        this._end(model);
       }
-    } catch {
-      // The cell is still read when it changes status, only not as it grows.
-      this._givenUp.add(id);
-    }
-    if (!signal.aborted) {
-      if (!isFinal(model.execution.status)) {
-        this._givenUp.add(id);
+    });
+    on<IExecution>('finished', told => {
+      model.set(told);
+      this._end(model);
+    });
+    // The browser connects again, after the last event, unless it was refused.
+    stream.onerror = () => {
+      if (++breaks >= MAX_BREAKS || stream.readyState === CLOSED) {
+        this._end(model);
       }
-      this.stop();
-      this._ended(model);
-    }
+    };
   }
 
-  private _take(model: ExecutionModel, event: StreamEvent): boolean {
-    switch (event.kind) {
-      case 'execution':
-        model.set(event.execution);
-        return true;
-      case 'status':
-        model.applyStatus(event.change);
-        return true;
-      case 'output':
-        return model.applyOutput(event.change);
+  /** What has not finished is still read when its status changes. */
+  private _end({ execution: { id, status } }: ExecutionModel): void {
+    if (!isFinal(status)) {
+      this._givenUp.add(id);
     }
+    this.stop();
+    this._ended();
   }
 
   private _isDisposed = false;
   private _current: ExecutionModel | null = null;
-  private _abort: AbortController | null = null;
   private readonly _givenUp = new Set<string>();
+  private _stream: EventSource | null = null;
 }
+
+/** The state of a stream that does not connect again; a test has no browser's. */
+const CLOSED = 2;

@@ -84,12 +84,6 @@ export function isRunning(status: Status): boolean {
   return status === 'running' || status === 'awaiting_input';
 }
 
-/** What an execution's stream tells. */
-export type StreamEvent =
-  | { kind: 'execution'; execution: IExecution; finished: boolean }
-  | { kind: 'status'; change: IStatusChange }
-  | { kind: 'output'; change: IOutputChange };
-
 /** What a notebook's cell says of the execution that it shows. */
 export interface ICellRecord {
   session_id: string;

@@ -10,16 +10,11 @@ interface IAnswer {
 
 /** An API whose server gives these answers, and what was asked of it. */
 function server(...answers: (IAnswer | Error)[]) {
-  const asked: {
-    url: string;
-    init: RequestInit;
-    lastEventId: string | null;
-  }[] = [];
+  const asked: { url: string; init: RequestInit }[] = [];
   const fetch = async (request: Request) => {
     asked.push({
       url: request.url.replace(/^.*\/api\/agent-exec\//, ''),
-      init: request,
-      lastEventId: request.headers.get('Last-Event-ID')
+      init: request
     });
     const answer = answers.shift() ?? {};
     if (answer instanceof Error) {
@@ -204,23 +199,6 @@ describe('AgentExecApi', () => {
     const { api, asked } = server();
     await api.listSessions('s_9', 5, { status: 'open' });
     expect(asked[0].url).toBe('sessions?after=s_9&limit=5&status=open');
-  });
-
-  it('resumes a stream after the last event', async () => {
-    const { api, asked } = server({ status: 404, body: { code: 'gone' } });
-    const follow = async () => {
-      for await (const event of api.follow(
-        'x_1',
-        new AbortController().signal
-      )) {
-        expect(event).toBeUndefined();
-      }
-    };
-    await expect(follow()).rejects.toMatchObject({ code: 'gone' });
-    expect(asked[0]).toMatchObject({
-      url: 'executions/x_1/stream?inert=true',
-      lastEventId: null
-    });
   });
 
   it.each([

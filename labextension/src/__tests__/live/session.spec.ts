@@ -252,10 +252,7 @@ describe('SessionModel', () => {
     const running = execution({ seq: 1, status: 'running' });
     const { server, model, finished } = await open([running]);
     const stream = server.streams.get('x_1');
-    stream?.tell({
-      kind: 'output',
-      change: { index: 0, output: stdout('a') }
-    });
+    stream?.tell('output', { index: 0, output: stdout('a') });
     await settle();
     expect(model.executions[0].outputs).toEqual([stdout('a')]);
     // An answer that is older than the stream must not take the output away.
@@ -264,8 +261,7 @@ describe('SessionModel', () => {
     expect(model.executions[0].outputs).toEqual([stdout('a')]);
     const done = execution({ seq: 1, cell: { outputs: [stdout('ab')] } });
     server.put(done);
-    stream?.tell({ kind: 'execution', execution: done, finished: true });
-    stream?.end();
+    stream?.tell('finished', done);
     await settle();
     expect(finished).toEqual([1]);
     expect(model.executions[0].outputs).toEqual([stdout('ab')]);
@@ -275,10 +271,9 @@ describe('SessionModel', () => {
     const { server, model } = await open([
       execution({ seq: 1, status: 'running' })
     ]);
-    server.streams.get('x_1')?.tell({
-      kind: 'output',
-      change: { index: 0, output: stdout('long') }
-    });
+    server.streams
+      .get('x_1')
+      ?.tell('output', { index: 0, output: stdout('long') });
     await settle();
     const left_out = [{ index: 0, bytes: 9000, mimetypes: ['text/plain'] }];
     server.put(
@@ -306,10 +301,7 @@ describe('SessionModel', () => {
     ]);
     const done = execution({ seq: 1 });
     server.put(done, execution({ seq: 2, status: 'running' }));
-    server.streams
-      .get('x_1')
-      ?.tell({ kind: 'execution', execution: done, finished: true });
-    server.streams.get('x_1')?.end();
+    server.streams.get('x_1')?.tell('finished', done);
     await settle();
     emit();
     await settle();
@@ -323,7 +315,7 @@ describe('SessionModel', () => {
     const first = server.streams.get('x_1');
     model.isActive = false;
     await settle();
-    expect(first?.aborted).toBe(true);
+    expect(first?.readyState).toBe(2);
     model.isActive = true;
     model.isActive = true;
     await settle();
@@ -341,9 +333,7 @@ describe('SessionModel', () => {
         cell: { outputs: [stdout('read')] }
       })
     );
-    server.streams
-      .get('x_1')
-      ?.tell({ kind: 'output', change: { index: 9, append: 'x' } });
+    server.streams.get('x_1')?.tell('output', { index: 9, append: 'x' });
     await settle();
     expect(model.executions[0].outputs).toEqual([stdout('read')]);
     expect(server.calls.filter(call => call === 'follow x_1')).toHaveLength(1);
@@ -352,7 +342,7 @@ describe('SessionModel', () => {
   it('follows again when a server that was away is back', async () => {
     const { server, model } = await open([execution({ status: 'running' })]);
     server.failure = new Error('away');
-    server.streams.get('x_1')?.fail(new Error('away'));
+    server.streams.get('x_1')?.break(true);
     await settle();
     expect(model.state.phase).toBe('error');
     server.failure = null;
@@ -366,21 +356,35 @@ describe('SessionModel', () => {
     const { emit, server } = await open([
       execution({ seq: 1, status: 'running' })
     ]);
-    server.streams.get('x_1')?.tell({
-      kind: 'status',
-      change: {
-        status: 'running',
-        execution_count: 7,
-        started_at: null,
-        waiting_for: null,
-        input: null
-      }
+    server.streams.get('x_1')?.tell('status', {
+      status: 'running',
+      execution_count: 7,
+      started_at: null,
+      waiting_for: null,
+      input: null
     });
-    server.streams.get('x_1')?.fail(new Error('refused'));
+    server.streams.get('x_1')?.break(true);
     await settle();
     emit();
     await settle();
     expect(server.calls.filter(call => call === 'follow x_1')).toHaveLength(1);
+  });
+
+  it('leaves it to the browser to connect again, unless it does not get on', async () => {
+    const { server } = await open([execution({ status: 'running' })]);
+    const stream = server.streams.get('x_1')!;
+    const change = { index: 0, output: stdout('a') };
+    for (let n = 0; n < 20; n++) {
+      stream.break();
+      stream.tell('output', change);
+    }
+    await settle();
+    expect(server.streams.get('x_1')).toBe(stream);
+    expect(stream.readyState).not.toBe(2);
+    for (let n = 0; n < 5; n++) {
+      stream.break();
+    }
+    expect(stream.readyState).toBe(2);
   });
 
   it('lets go of everything when it is disposed', async () => {
@@ -392,7 +396,7 @@ describe('SessionModel', () => {
     model.dispose();
     model.dispose();
     await settle();
-    expect(server.streams.get('x_1')?.aborted).toBe(true);
+    expect(server.streams.get('x_1')?.readyState).toBe(2);
     expect(cell.isDisposed).toBe(true);
     server.forget();
     model.requestSync(true);

@@ -179,7 +179,7 @@ describe('SessionDocument', () => {
     ]);
     const stream = server.streams.get('x_1');
     const tell = (change: object) =>
-      stream?.tell({ kind: 'output', change: { index: 0, ...change } });
+      stream?.tell('output', { index: 0, ...change });
     tell({ output: stdout('a') });
     await settle();
     tell({ append: 'b' });
@@ -187,8 +187,7 @@ describe('SessionDocument', () => {
     const texts = () => cells()[0].outputs.toJSON();
     expect(texts()).toEqual([stdout('ab')]);
     const done = execution({ cell: { outputs: [stdout('ab')] } });
-    stream?.tell({ kind: 'execution', execution: done, finished: true });
-    stream?.end();
+    stream?.tell('finished', done);
     await settle();
     server.put(done);
     await read();
