@@ -291,10 +291,6 @@ test.describe('with an agent that has to ask', () => {
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
     await expect(toast).toHaveCount(1);
-    const icon = page.getByRole('tab', {
-      name: 'Agent activity: 1 cell needs approval'
-    });
-    await expect(icon).toHaveAttribute('data-agent-exec-asking', '1');
     await toast.getByRole('button', { name: 'Show' }).click();
     await expect(panel.cell(1)).toContainText('needs approval');
     await expect(toast).toHaveCount(0);
@@ -302,7 +298,6 @@ test.describe('with an agent that has to ask', () => {
       source_sha256: asked.source_sha256
     });
     await expect(item(page)).toHaveCount(0);
-    await expect(icon).toHaveCount(0);
 
     // While the session is in front, it tells of what asks.
     const seen = await agent.ask('2');

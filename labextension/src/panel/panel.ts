@@ -5,9 +5,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import { Panel } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
-import type { ILiveModel } from '../tokens';
 import { activityIcon } from '../ui/icons';
-import { waitsText } from '../ui/wording';
 import { FindBar } from './find';
 import { SessionList } from './sessions';
 
@@ -18,10 +16,11 @@ export const PANEL_ID = 'jp-agent-exec-panel';
 export class ActivityPanel extends SidePanel {
   constructor(private readonly _options: ActivityPanel.IOptions) {
     super({ content: new Panel(), translator: _options.translator });
-    const { commands, execute, live, trans } = _options;
+    const { commands, execute, trans } = _options;
     this.id = PANEL_ID;
     this.addClass('jp-AgentExecPanel');
     this.title.icon = activityIcon;
+    this.title.caption = trans.__('Agent activity');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Agent activity'));
     const sessions = new SessionList({
@@ -39,24 +38,10 @@ export class ActivityPanel extends SidePanel {
       const button = new CommandToolbarButton({ commands, id, label: '' });
       this.toolbar.addItem(id, button);
     }
-    live.changed.connect(this._showWaiting, this);
-    this._showWaiting(live);
   }
 
   /** The search box. */
   readonly find: FindBar;
-
-  /** Show on the sidebar's icon how much waits. */
-  private _showWaiting(live: ILiveModel): void {
-    const { trans } = this._options;
-    const name = trans.__('Agent activity');
-    const text = waitsText(live, trans);
-    this.title.caption = text ? `${name}: ${text}` : name;
-    // The sidebar knows its tabs by this id.
-    const { id } = this;
-    const count = String(live.asking.length + live.proposing.length);
-    this.title.dataset = text ? { id, 'agent-exec-asking': count } : { id };
-  }
 
   protected override onBeforeShow(msg: Message): void {
     super.onBeforeShow(msg);
