@@ -109,6 +109,26 @@ describe('AgentExecApi', () => {
     ]);
   });
 
+  it('asks for proposals, events, a preview and what is found', async () => {
+    const { api, asked } = server();
+    await api.listProposals('work/a b.ipynb');
+    await api.listProposals(null, 's_1');
+    await api.decideEdits('keep', 's_1', ['e_1']);
+    await api.listEvents('s_1', null, 100);
+    await api.search('a b', 10);
+    await api.getPreview('x_1');
+    await api.withdrawGrant('s_1');
+    expect(asked.map(({ init, url }) => `${init.method} ${url}`)).toEqual([
+      'GET proposals?path=work%2Fa+b.ipynb',
+      'GET proposals?session_id=s_1',
+      'POST sessions/s_1/proposals/keep',
+      'GET sessions/s_1/events?limit=100',
+      'GET search?q=a+b&limit=10',
+      'GET executions/x_1/preview',
+      'DELETE sessions/s_1/grant'
+    ]);
+  });
+
   it('gives addresses for the browser, whatever the server’s', () => {
     const { api } = server();
     expect(api.notebookURL('s/1')).toMatch(
