@@ -254,6 +254,9 @@ def test_what_people_run_there_is_recorded_while_an_agent_is_attached(
         with Person(there.gateway.url, kernel) as person:
             assert person.has_run("print('before')") == "ok"
             session = server.open(target={"kind": "kernel", "kernel_id": kernel})
+            # The gateway's WebSocket takes a moment to open.
+            while server.get(f"sessions/{session}")["kernel"]["execution_state"] == "starting":
+                pass
             assert person.has_run("print('a')") == "ok"
             assert person.has_run("1 / 0  # 'b'") == "error"
         while len(ran := people_in(server, session)) < 2:
