@@ -177,8 +177,7 @@ export class ApprovalView extends Widget {
 
   /** What it asks now; null if it does not any more. */
   private get _asks(): IExecution | null {
-    const { asking } = this._options.live;
-    return asking.find(({ id }) => id === this._shown.id) ?? null;
+    return this._options.live.asks(this._shown.id);
   }
 
   private _onChanged(): void {

@@ -20,8 +20,8 @@ export class ApprovalSlot extends Panel {
   }
 
   private _onChanged(): void {
-    const asking = this._options.live.pending(this._executionId);
-    if (asking?.status === 'awaiting_approval' && this.isEmpty) {
+    const asking = this._options.live.asks(this._executionId);
+    if (asking && this.isEmpty) {
       const view = new ApprovalView(asking, this._options);
       view.over.connect(() => this._end(view));
       this.addWidget(view);

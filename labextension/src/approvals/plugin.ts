@@ -20,7 +20,7 @@ function waiting(
   id: unknown,
   trans: TranslationBundle
 ): IExecution {
-  const execution = live.asking.find(each => each.id === id);
+  const execution = live.asks(String(id));
   if (!execution) {
     throw new Error(trans.__('This cell does not need approval.'));
   }

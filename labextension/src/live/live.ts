@@ -110,6 +110,11 @@ export class LiveModel extends Observable {
     return this._now?.executions ?? [];
   }
 
+  /** An execution that asks; null if it does not. */
+  asks(executionId: string): IExecution | null {
+    return this.asking.find(({ id }) => id === executionId) ?? null;
+  }
+
   /** The sessions that propose changes, the oldest first. */
   get proposing(): readonly IAgentSession[] {
     return this._now?.proposing ?? [];
@@ -151,9 +156,8 @@ export class LiveModel extends Observable {
 
   /** An execution that asks, waits or runs; null if it does not. */
   pending(executionId: string): IExecution | null {
-    const { executions = [], pending = [] } = this._now ?? {};
-    const isIt = ({ id }: IExecution) => id === executionId;
-    return executions.find(isIt) ?? pending.find(isIt) ?? null;
+    const pending = this._now?.pending.find(({ id }) => id === executionId);
+    return this.asks(executionId) ?? pending ?? null;
   }
 
   /** An event of the server's about agents. */
@@ -240,7 +244,7 @@ export class LiveModel extends Observable {
     try {
       return await done;
     } finally {
-      // Whoever shows what was decided or refused has to see what is now.
+      // A view of what was decided or refused shows its state now.
       await this.refresh();
     }
   }
