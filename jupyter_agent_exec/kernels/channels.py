@@ -63,7 +63,7 @@ class MessageReceiver(Protocol):
         """Note that messages of the kernel are lost, for the reason in this sentence."""
 
     def reconnected(self) -> None:
-        """Note that the connection was lost, and is there again."""
+        """Note that messages come again after some are lost."""
 
     def all_read(self) -> float | None:
         """Note that all available messages were read.

@@ -25,6 +25,13 @@ from .messages import (
     Header,
     LargeContent,
     Message,
+    MessageNumbers,
+)
+
+BROKEN: Final = "The connection to the kernel broke, and messages of it may be missing."
+
+DROPPED: Final = (
+    "The kernel dropped messages, because it had to wait too long for a program that listens to it."
 )
 
 _MORE, _LONG, _COMMAND = 1, 2, 4
@@ -58,6 +65,9 @@ class IOPubSocket:
     largest
         Returns how many bytes of a message may be held. Of a larger one, only a stream's text is
         delivered, in pieces.
+    missing
+        Called with a sentence that says why messages of the kernel are missing, before the messages
+        that come after them.
     """
 
     def __init__(
@@ -66,22 +76,25 @@ class IOPubSocket:
         codec: Codec,
         deliver: Callable[[Message | None], None],
         largest: Callable[[], int],
+        missing: Callable[[str], None],
     ) -> None:
         self._connection = connection
         self._codec = codec
         self._deliver = deliver
         self._largest = largest
+        self._missing = missing
         self._socket: socket.socket | None = None
         self._is_connected = False
         self._is_closed = False
         self._connect_at = 0.0
-        self._breaks = 0
+        self._was_greeted = False
         self._buffer = bytearray(2 * LARGE_BYTES)
         self._most = 0
         self._start_over()
 
     def _start_over(self) -> None:
         self._is_greeted = False
+        self._numbers = MessageNumbers()
         self._start = self._end = 0
         self._frames: list[Frame] = []
         self._held = 0
@@ -90,14 +103,6 @@ class IOPubSocket:
         self._large: LargeContent | bytearray | None = None
         self._left = 0
         self._is_last = False
-
-    @property
-    def has_come_back(self) -> bool:
-        """Whether it is connected again after a break; only once for each break."""
-        came_back = self._is_greeted and self._breaks > 0
-        if came_back:
-            self._breaks = 0
-        return came_back
 
     def to_poll(self) -> tuple[int, bool] | None:
         """Return the descriptor to wait for, and whether until it can be written instead of read.
@@ -151,7 +156,6 @@ class IOPubSocket:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
-        self._breaks += self._is_greeted
         self._is_connected = False
         self._connect_at = time.monotonic() + _RECONNECT_SECONDS
         self._start_over()
@@ -227,9 +231,14 @@ class IOPubSocket:
             self._socket.sendall(_SUBSCRIPTION)
         self._start += len(_GREETING)
         self._is_greeted = True
+        if self._was_greeted:
+            self._missing(BROKEN)
+        self._was_greeted = True
         return True
 
     def _add(self, frame: Frame, *, is_last: bool) -> None:
+        if frame == DELIMITER and self._frames and self._numbers.skips(self._frames[-1]):
+            self._missing(DROPPED)
         if self._held + len(frame) <= self._most:
             self._frames.append(frame)
             self._held += len(frame)

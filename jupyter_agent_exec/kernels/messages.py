@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..text.redaction import HAS_TOKEN_IN_BYTES
+from .in_kernel.ipykernel_workarounds import NUMBER
 
 Frame: TypeAlias = bytes | bytearray | memoryview
 """A part of a message. A large one is not copied out of ZMQ's own memory."""
@@ -37,6 +38,8 @@ MOST_VALUES = 1_000_000
 and a large message of them would hold up all threads for seconds."""
 
 _CONTAINERS = frozenset((dict, list))
+
+_NUMBERED = re.compile(re.escape(NUMBER) + rb"(\d{1,18})")
 
 _STREAM = re.compile(rb'\{"name": ?"(?P<name>\w+)", ?"text": ?"')
 
@@ -147,6 +150,27 @@ class Codec:
         for part in parts:
             auth.update(part)
         return auth.hexdigest().encode()
+
+
+class MessageNumbers:
+    """The numbers that a kernel gives its messages, on one connection; see `keep_all`."""
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def skips(self, before: Frame) -> bool:
+        """Return whether messages were dropped before the next one.
+
+        Parameters
+        ----------
+        before
+            The last frame before that message's delimiter.
+        """
+        found = _NUMBERED.fullmatch(before)
+        if found is None:
+            return False
+        last, self._last = self._last, int(found[1])
+        return last is not None and self._last != last + 1
 
 
 def request_parts(

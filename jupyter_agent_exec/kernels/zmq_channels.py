@@ -17,8 +17,8 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from .channels import Channel, MessageReceiver, NotSent
-from .iopub import IOPubSocket, OnlyZMQ
-from .messages import LARGE_BYTES, Codec, Message
+from .iopub import DROPPED, IOPubSocket, OnlyZMQ
+from .messages import DELIMITER, LARGE_BYTES, Codec, Message, MessageNumbers
 
 T = TypeVar("T")
 
@@ -33,8 +33,6 @@ FULL_DELAY = 0.01
 
 LAST_SECONDS = 0.2
 """Seconds to wait for more output of a kernel that has disconnected, and not closed its IOPub."""
-
-BROKEN = "The connection to the kernel broke, and messages of it may be missing."
 
 STDIN_CONNECT_MILLISECONDS = 2000
 """Maximum time to connect the stdin channel of a kernel that already answers on the others."""
@@ -76,6 +74,7 @@ class ZMQChannels:
         self._sending: dict[Channel, zmq.Socket[bytes]] = {}
         self._shell = self._sending["shell"] = self._connect(zmq.DEALER, "shell_port")
         self._zmq_iopub: zmq.Socket[bytes] | None = None
+        self._numbers = MessageNumbers()
         self._iopub: IOPubSocket | None = None
         self._iopub_polled: tuple[int, bool] | None = None
         self._monitor = self._shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
@@ -90,7 +89,11 @@ class ZMQChannels:
             self._leave_iopub_to_zmq()
         else:
             self._iopub = IOPubSocket(
-                connection, self._codec, self._take_iopub, lambda: receiver.largest_message
+                connection,
+                self._codec,
+                self._take_iopub,
+                lambda: receiver.largest_message,
+                self._miss,
             )
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
@@ -262,17 +265,13 @@ class ZMQChannels:
             assert self._zmq_iopub is not None
             return self._read(self._zmq_iopub, self._receiver.iopub_message, in_pieces=True)
         try:
-            has_more = self._iopub.serve()
+            return self._iopub.serve()
         except OnlyZMQ:
             self._iopub.close()
             self._poll_iopub()
             self._iopub = None
             self._leave_iopub_to_zmq()
             return False
-        if self._iopub.has_come_back:
-            self._guard(self._receiver.messages_missing, BROKEN)
-            self._guard(self._receiver.reconnected)
-        return has_more
 
     def _obey(self) -> None:
         """Run the commands given so far."""
@@ -311,12 +310,22 @@ class ZMQChannels:
                 return False
             frames = [part.bytes if len(part) < LARGE_BYTES else part.buffer for part in parts]
             if in_pieces:
+                if self._skips(frames):
+                    self._miss(DROPPED)
                 for message in self._codec.messages(frames, self._receiver.largest_message):
                     self._take(message, deliver)
             else:
                 self._take(self._codec.read(frames), deliver)
             del parts, frames  # they may be large
         return True
+
+    def _skips(self, frames: list[Any]) -> bool:
+        at = frames.index(DELIMITER) if DELIMITER in frames else 0
+        return at > 0 and self._numbers.skips(frames[at - 1])
+
+    def _miss(self, reason: str) -> None:
+        self._guard(self._receiver.messages_missing, reason)
+        self._guard(self._receiver.reconnected)
 
     def _take_iopub(self, message: Message | None) -> None:
         self._take(message, self._receiver.iopub_message)

@@ -13,7 +13,8 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from jupyter_agent_exec.kernels.iopub import IOPubSocket, OnlyZMQ
+from jupyter_agent_exec.kernels.in_kernel.ipykernel_workarounds import NUMBER
+from jupyter_agent_exec.kernels.iopub import BROKEN, DROPPED, IOPubSocket, OnlyZMQ
 from jupyter_agent_exec.kernels.messages import LARGE_BYTES, Codec, Message
 
 KEY = b"a key"
@@ -34,7 +35,10 @@ class Kernel:
         _, _, self.port = self.iopub.last_endpoint.decode().rpartition(":")
         self.got: list[Message | None] = []
         info = {"transport": "tcp", "ip": "127.0.0.1", "iopub_port": self.port, **connection}
-        self.socket = IOPubSocket(info, Codec(KEY, SCHEME), self.got.append, lambda: LARGEST)
+        self.missing: list[str] = []
+        self.socket = IOPubSocket(
+            info, Codec(KEY, SCHEME), self.got.append, lambda: LARGEST, self.missing.append
+        )
         self._session = Session(key=KEY, signature_scheme=SCHEME)
 
     def frames(self, msg_type: str, content: object, **options: Any) -> list[bytes]:
@@ -88,7 +92,7 @@ def test_messages_of_any_size_come_in_order(kernel: Kernel) -> None:
     kernel.iopub.send_multipart(kernel.frames("status", {"execution_state": "idle"}))
     got = kernel.read_until("status")
     assert [message and len(message.content["data"]["text/plain"]) for message in got] == sizes
-    assert not kernel.socket.has_come_back
+    assert not kernel.missing
 
 
 def test_a_text_of_any_length_comes_whole_and_in_pieces(kernel: Kernel) -> None:
@@ -141,21 +145,41 @@ def test_after_a_break_it_connects_again_and_says_so_once() -> None:
     kernel.iopub.close(linger=0)
     while kernel.socket.waits(SOON):
         kernel.socket.serve()
-    assert not kernel.socket.has_come_back
+    assert not kernel.missing
     kernel.iopub = kernel.context.socket(zmq.XPUB)
     kernel.iopub.bind(f"tcp://127.0.0.1:{kernel.port}")
     kernel.connect()
-    assert [kernel.socket.has_come_back for _ in range(2)] == [True, False]
+    assert kernel.missing == [BROKEN]
     kernel.iopub.send_multipart(kernel.frames("stream", {"name": "stdout", "text": json.dumps(1)}))
     kernel.iopub.send_multipart(kernel.frames("status", {}))
     assert len(kernel.read_until("status")) == 1
+    assert kernel.missing == [BROKEN]
     kernel.close()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [
+        ([b"7", b"8", b"9"], 0),
+        ([b"7", b"9", b"10", b"20"], 2),
+        ([b"7", b"", b"-1", b"x", b"9" * 5_000, b"8"], 0),
+    ],
+)
+def test_a_gap_in_the_messages_numbers_is_told(
+    kernel: Kernel, numbers: list[bytes], gaps: int
+) -> None:
+    for number in numbers:
+        topic, *rest = kernel.frames("stream", {"name": "stdout", "text": "a"})
+        kernel.iopub.send_multipart([topic, NUMBER + number, *rest])
+    kernel.iopub.send_multipart(kernel.frames("status", {}))
+    assert len(kernel.read_until("status")) == len(numbers)
+    assert kernel.missing == [DROPPED] * gaps
 
 
 def test_a_kernel_with_an_older_protocol_is_left_to_zmq() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         info = {"transport": "tcp", "ip": "127.0.0.1", "iopub_port": listener.getsockname()[1]}
-        subscriber = IOPubSocket(info, Codec(b"", SCHEME), lambda _: None, lambda: 0)
+        subscriber = IOPubSocket(info, Codec(b"", SCHEME), lambda _: None, lambda: 0, print)
         subscriber.to_poll()
         with listener.accept()[0] as old:
             old.sendall(b"\xff" + bytes(7) + b"\x01\x7f\x01\x02\x00\x00")  # ZMTP 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import nbformat
 import pytest
 import zmq
 
-from jupyter_agent_exec.kernels.inspection import PATIENCE
+from jupyter_agent_exec.kernels import inspection
+from jupyter_agent_exec.kernels.iopub import DROPPED
 from tests.kernels.kernel_server import AgentRun, kernel_server, text
 from tests.server_process import Gate, server_process
 
@@ -63,8 +65,16 @@ def test_what_a_kernel_tells_while_the_server_stands_still_comes_whole(
         assert came == LINES * LINE_BYTES
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr(inspection, "PATIENCE", 0.5)
+    return inspection.PATIENCE
+
+
 @pytest.mark.usefixtures("jp_environ")
-async def test_somebody_who_has_stopped_keeps_a_persons_kernel_waiting_only_once() -> None:
+async def test_somebody_who_has_stopped_keeps_a_persons_kernel_waiting_only_once(
+    patience: float,
+) -> None:
     async with kernel_server() as server:
         kernel_id = await server.start_kernel()
         kernel = await server.live.adopt(kernel_id)
@@ -78,5 +88,28 @@ async def test_somebody_who_has_stopped_keeps_a_persons_kernel_waiting_only_once
                 await AgentRun(1, "1").in_turn(kernel)
             ended = await AgentRun(2, PRINTS).in_turn(kernel)
         assert ended.status == "ok"
-        assert ended.finished_at - ended.started_at > timedelta(seconds=PATIENCE)
-        assert len(text(ended)) + ended.omitted.bytes == LINES * LINE_BYTES
+        assert ended.finished_at - ended.started_at > timedelta(seconds=patience)
+        is_whole = len(text(ended)) + ended.omitted.bytes == LINES * LINE_BYTES
+        assert is_whole != ended.omitted.unknown
+
+
+@pytest.mark.usefixtures("jp_environ", "patience")
+async def test_what_a_persons_kernel_dropped_for_us_is_said_to_be_missing() -> None:
+    async with kernel_server() as server:
+        kernel_id = await server.start_kernel()
+        person = await server.person(kernel_id)
+        kernel = await server.live.adopt(kernel_id)
+        await AgentRun(1, "1").in_turn(kernel)
+        run = AgentRun(2, PRINTS)
+        running = run.in_turn(kernel)
+        await run.begun
+        goes_on = threading.Event()
+        kernel.connection.channels.call(goes_on.wait)
+        await person.has_run("")
+        goes_on.set()
+        ended = await running
+        assert (ended.status, ended.reason) == ("ok", DROPPED)
+        assert ended.omitted.unknown
+        assert len(text(ended)) + ended.omitted.bytes < LINES * LINE_BYTES
+        again = await AgentRun(3, "print(3)").in_turn(kernel)
+        assert (again.status, again.reason, text(again)) == ("ok", None, "3\n")

@@ -12,6 +12,7 @@ import zmq
 from nbformat.v4 import new_code_cell, new_notebook
 
 from jupyter_agent_exec.kernels.channels import NotSent
+from jupyter_agent_exec.kernels.iopub import DROPPED
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.messages import Message
 from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
@@ -120,6 +121,24 @@ kernel.do_execute = odd
         assert (ended.status, text(ended), ended.outputs_complete) == ("error", "on\n", True)
         assert ended.reason == "The kernel's answer could not be read."
         assert text(await AgentRun(4, "print(4)").in_turn(kernel)) == "4\n"
+
+
+@pytest.mark.parametrize("encryption", ["disabled", "required"])
+async def test_messages_that_a_kernel_dropped_are_said_to_be_missing(encryption: str) -> None:
+    skips = """
+session, thread = kernel.session, kernel.iopub_thread
+message = session.msg("stream", {"name": "stdout", "text": "a"}, parent=kernel.get_parent("shell"))
+frames = session.serialize(message, ident=[b"topic", b"jupyter-agent-exec 1000000"])
+thread.schedule(lambda: type(thread.socket).send_multipart(thread.socket, frames))
+"""
+    config = {"KernelManager": {"transport_encryption": encryption}}
+    async with kernel_server(**config) as server:
+        kernel = await in_new_kernel(server)
+        ended = await AgentRun(2, skips).in_turn(kernel)
+        assert (ended.status, ended.reason, text(ended)) == ("ok", DROPPED, "a")
+        assert ended.omitted.unknown
+        again = await AgentRun(3, "print(3)").in_turn(kernel)
+        assert (again.status, again.reason, again.outputs_complete) == ("ok", None, True)
 
 
 async def test_the_end_of_the_thread_ends_the_kernels_life() -> None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
+
+NUMBER = b"jupyter-agent-exec "
 
 
 def keep_all(patience: float | None) -> None:
@@ -20,7 +23,10 @@ def keep_all(patience: float | None) -> None:
     ----------
     patience
         Seconds after which it drops messages again, because a listener has stopped reading, such as
-        a suspended console. None: wait without limit, if only we listen.
+        a suspended console. Then it drops them for each listener that is slow, so its messages are
+        numbered from the beginning: `NUMBER` and the number are the last frame before the
+        delimiter, where other clients expect the names of a topic. None: wait without limit, if
+        only we listen.
 
     ipykernel creates the socket, and has no option for its behaviour when it is full. No upstream
     issue is known.
@@ -36,13 +42,16 @@ def keep_all(patience: float | None) -> None:
             return
         send = socket.send_multipart
         socket.sndtimeo = int(patience * 1000)
+        numbers = count()
 
-        def send_patiently(*args: Any, **kwargs: object) -> Any:
+        def send_patiently(frames: Any, *args: Any, **kwargs: object) -> Any:
+            frames = list(frames)
+            frames.insert(frames.index(b"<IDS|MSG>"), NUMBER + b"%d" % next(numbers))
             try:
-                return send(*args, **kwargs)
+                return send(frames, *args, **kwargs)
             except Again:
                 socket.setsockopt(XPUB_NODROP, 0)
-                return send(*args, **kwargs)
+                return send(frames, *args, **kwargs)
 
         socket.send_multipart = send_patiently
 
