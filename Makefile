@@ -141,7 +141,8 @@ wire: .make/tools .make/node_modules ## generate the TypeScript types of request
 fuzz: .make/tools .make/lab ## test kernel messages, all routes and the seal of trials with many new examples; takes long; FUZZ_EXAMPLES sets how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis
 
-check: check-python check-lab ## check formatting, lints, types, layers, spelling
+check: ## check formatting, lints, types, layers, spelling
+	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) check-python check-lab
 
 check-python: .make/tools ## run ruff, mypy, import-linter, codespell, validate-pyproject
 	ruff check .
