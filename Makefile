@@ -66,7 +66,7 @@ NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise
 
 # Most of the set-up waits for downloads and disks: two steps run at a time.
 test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
-	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP)
+	$(MAKE) --no-print-directory --jobs $(TEST_WORKERS) $(TEST_SET_UP) .make/frameworks
 	$(MAKE) --no-print-directory test-python test-lab test-ui test-some-frameworks
 
 # After a process has crashed, xdist may wait for ever: the run ends then, and names its test. Where
@@ -116,8 +116,7 @@ test-versions: .make/ui-tests $(EARLIER:%=%/ours) ## test JupyterLab 4.2 to 4.5,
 		AGENT_EXEC_UI_JUPYTER_LAB="$(CURDIR)/.make/lab-$$version/bin/jupyter-lab" \
 		jlpm test versions.spec.ts --project plain || exit; done
 
-test-some-frameworks: .make/tools
-	nox --reuse-existing-virtualenvs --install-only --session $(FRAMEWORKS)
+test-some-frameworks: .make/frameworks
 	printf '%s\n' $(FRAMEWORKS) | xargs -n 1 -P $(TEST_WORKERS) nox --reuse-existing-virtualenvs --no-install --session
 
 test-frameworks: .make/tools ## test each adapter with the real framework, in an environment of its own
@@ -269,6 +268,10 @@ clean: ## remove everything that make has made, including the demo's output
 	$(PIP) download --quiet --no-deps --no-binary nbclient --dest $(@D) \
 		"$$(grep '^nbclient==' constraints.txt)"
 	tar --extract --gzip --file $(@D)/nbclient-*.tar.gz --directory $(@D) --strip-components 2 --wildcards '*/tests/files'
+	@touch $@
+
+.make/frameworks: .make/tools noxfile.py
+	nox --reuse-existing-virtualenvs --install-only --session $(FRAMEWORKS)
 	@touch $@
 
 # Enterprise Gateway needs older versions of Jupyter's packages than everything else here. On Python
