@@ -11,7 +11,7 @@ import * as React from 'react';
 import { readSource } from '../ui/sourcetext';
 import type { Lookalikes } from '../ui/sourcetext';
 import { CommandIDs } from '../tokens';
-import type { Execute, IAgentSession, IExecution, ILiveModel } from '../tokens';
+import type { Execute, IExecution, ILiveModel } from '../tokens';
 import { GUARD } from './approvalactions';
 import { brokenText, pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
@@ -133,7 +133,7 @@ function Sinks({ live, trans }: IProps): JSX.Element {
 }
 
 function Waiting(props: IProps): JSX.Element {
-  const { asking, proposing } = props.live;
+  const { asking, inputs, proposing } = props.live;
   const text = waitsText(props.live, props.trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
@@ -162,8 +162,37 @@ function Waiting(props: IProps): JSX.Element {
                 isGuarded={isGuarded}
               />
             ))}
+            {inputs.map(each => (
+              <Line
+                key={each.id}
+                {...props}
+                {...each}
+                text={
+                  firstLine(each.input?.prompt ?? '') || props.trans.__('Input')
+                }
+                title={[
+                  whoText(each, props.trans),
+                  plainName(each.input?.prompt ?? '')
+                ].join('\n')}
+                where={whereOf(each, props)}
+                label={props.trans.__('Answer')}
+                show={() => showAsking(each, props.execute)}
+              />
+            ))}
             {proposing.map(each => (
-              <Proposal key={each.id} {...props} session={each} />
+              <Line
+                key={each.id}
+                {...props}
+                {...each}
+                text={proposedText(each, props.trans)}
+                title={[
+                  whoText(each, props.trans),
+                  plainName(each.path ?? '')
+                ].join('\n')}
+                where={fileName(each.path ?? '')}
+                label={props.trans.__('Open')}
+                show={() => showProposed(each, props.execute)}
+              />
             ))}
           </ul>
         </>
@@ -202,15 +231,9 @@ function Item(
   props: IProps & { execution: IExecution; isGuarded: boolean }
 ): JSX.Element {
   const { execute, execution, isGuarded, live, trans } = props;
-  const { document, id, session_id, source_sha256 } = execution;
+  const { id, source_sha256 } = execution;
   const draft = live.draftOf(execution);
   const source = draft ?? execution.source;
-  const session = live.get(session_id)?.session;
-  const where = document
-    ? fileName(document.path)
-    : session
-      ? targetText(session, trans)
-      : '';
   const { also = [], edits_cell = false } = execution.approval ?? {};
   const isAlone = also.length === 0 && !edits_cell;
   const whole = isAlone ? wholeLine(source, execution.lookalikes) : null;
@@ -241,7 +264,7 @@ function Item(
             <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
           )}
         </span>
-        <Where {...execution} where={where} trans={trans} />
+        <Where {...execution} where={whereOf(execution, props)} trans={trans} />
       </button>
       {whole === null
         ? answer(trans.__('View code'), show)
@@ -251,33 +274,48 @@ function Item(
   );
 }
 
-/** The notebook for which an agent proposes changes. */
-function Proposal(props: IProps & { session: IAgentSession }): JSX.Element {
-  const { execute, session, trans } = props;
-  const open = () => showProposed(session, execute);
-  const what = `jp-agent-exec-proposing-${session.id}`;
+/** What waits, and is answered where it is shown. */
+function Line(
+  props: Pick<IExecution, 'agent' | 'id' | 'token'> & {
+    label: string;
+    show: () => void;
+    text: string;
+    title: string;
+    trans: TranslationBundle;
+    where: string;
+  }
+): JSX.Element {
+  const { id, label, show, text, title } = props;
+  const what = `jp-agent-exec-asking-${id}`;
   return (
     <li className="jp-AgentExecAsking-line">
       <button
         type="button"
         className="jp-AgentExecAsking-item"
-        title={[whoText(session, trans), plainName(session.path ?? '')].join(
-          '\n'
-        )}
-        onClick={open}
+        title={title}
+        onClick={show}
       >
         <span className="jp-AgentExecAsking-what">
-          <span id={what}>{proposedText(session, trans)}</span>
+          <span id={what}>{text}</span>
         </span>
-        <Where
-          {...session}
-          where={fileName(session.path ?? '')}
-          trans={trans}
-        />
+        <Where {...props} />
       </button>
-      {answers(what)(trans.__('Open'), open)}
+      {answers(what)(label, show)}
     </li>
   );
+}
+
+/** Where an execution is about to run, or runs. */
+function whereOf(
+  { document, session_id }: IExecution,
+  { live, trans }: IProps
+): string {
+  const session = live.get(session_id)?.session;
+  return document
+    ? fileName(document.path)
+    : session
+      ? targetText(session, trans)
+      : '';
 }
 
 /** Where it is about, and who it is from. */

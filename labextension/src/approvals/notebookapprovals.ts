@@ -1,18 +1,20 @@
-/** What needs approval, in the notebook where it would run. */
+/** What asks the user, in the notebook where it would run, or runs. */
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import { isProposed } from '../tokens';
+import type { Widget } from '@lumino/widgets';
+import { isProposed, isRunning } from '../tokens';
 import type { IExecution } from '../tokens';
 import { ApprovalView } from './approval';
+import { InputView } from './inputview';
 import { CellNeighbours } from '../ui/cellneighbours';
 import type { Place } from '../ui/cellneighbours';
 import { untrusted } from '../ui/untrusted';
 
 /**
  * Shows each execution that needs approval, or waits for its turn after that,
- * at its place in a notebook.
+ * at its place in a notebook, and below its cell what its code asks for.
  *
  * The server says where that is: a cell that merely says that it needs
  * approval, as a copy does, is not believed.
@@ -40,20 +42,51 @@ export class NotebookApprovals implements IDisposable {
     this._places.dispose();
   }
 
-  /** Bring what needs approval into view. */
+  /** Bring what asks into view. */
   async reveal(executionId: string): Promise<void> {
     const view = this._views.get(executionId);
     if (view) {
       await this._places.reveal(view);
+      view.activate();
     }
   }
 
   private _update(): void {
-    const { asking, now } = this._options.live;
+    const { asking, inputs, now } = this._options.live;
     asking.forEach(each => this._show(each));
     now?.pending
       .filter(each => isApproved(each) && !this._over.has(each.id))
       .forEach(each => this._show(each));
+    inputs.forEach(each => this._showInput(each));
+  }
+
+  private _showInput({ accepted_at, document, id }: IExecution): void {
+    const { live, trans } = this._options;
+    const cell = document?.cell_id;
+    const isHere = document?.path === this._panel.context.localPath;
+    if (!cell || !isHere || this._views.has(id)) {
+      return;
+    }
+    const model = {
+      changed: live.changed,
+      get execution() {
+        return live.pending(id) ?? { id, input: null };
+      }
+    };
+    const view = new InputView({ api: live.api, model, trans });
+    const endWithRun = () => {
+      const now = live.pending(id);
+      if (!now || !isRunning(now.status)) {
+        view.dispose();
+      }
+    };
+    this._views.set(id, view);
+    live.changed.connect(endWithRun);
+    view.disposed.connect(() => {
+      live.changed.disconnect(endWithRun);
+      this._views.delete(id);
+    });
+    this._places.add(view, { cell }, `${accepted_at} ${id}`);
   }
 
   /** Where an execution is shown here; null if it is not. */
@@ -94,7 +127,7 @@ export class NotebookApprovals implements IDisposable {
   private readonly _over = new Set<string>();
   private readonly _places: CellNeighbours;
   private readonly _rendermime: IRenderMimeRegistry;
-  private readonly _views = new Map<string, ApprovalView>();
+  private readonly _views = new Map<string, Widget>();
 }
 
 /** Whether it was approved, and is in no notebook before its turn has come. */

@@ -7,16 +7,16 @@ import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { ILiveModel, isProposed, TRANSLATION_DOMAIN } from '../tokens';
-import { askedText, proposingText } from '../atwork/atworkwording';
-import { showAsking, showProposed } from './showasking';
+import { ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
+import { askedText, inputText, proposingText } from '../atwork/atworkwording';
+import { askedIn, showAsking, showProposed } from './showasking';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;
 
 /** What waits for the user. */
 interface IWaiting {
-  /** Of the execution, or of the session that proposes changes. */
+  /** Of what is asked, or of the session that proposes changes. */
   id: string;
   sessionId: string;
   text: string;
@@ -29,7 +29,7 @@ interface IWaiting {
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:notifications',
   description:
-    'Notifies you when an agent’s code needs your approval, or it proposes changes.',
+    'Notifies you when an agent’s code needs your approval or input, or it proposes changes.',
   autoStart: true,
   requires: [ILiveModel],
   optional: [ISettingRegistry, ITranslator],
@@ -47,7 +47,14 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         id: execution.id,
         sessionId: execution.session_id,
         text: askedText(execution, trans),
-        path: isProposed(execution) ? (execution.document?.path ?? null) : null,
+        path: askedIn(execution),
+        show: () => showAsking(execution, execute)
+      })),
+      ...live.inputs.map(execution => ({
+        id: `${execution.id} ${execution.input?.asked_at}`,
+        sessionId: execution.session_id,
+        text: inputText(execution, trans),
+        path: askedIn(execution),
         show: () => showAsking(execution, execute)
       })),
       ...live.proposing.map(session => ({

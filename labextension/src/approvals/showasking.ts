@@ -2,12 +2,20 @@
 import { CommandIDs, isProposed } from '../tokens';
 import type { Execute, IAgentSession, IExecution } from '../tokens';
 
-/** Show it in the notebook where it would run, else in its session's document. */
+/** The notebook in which it is asked; null if only its session's document asks. */
+export function askedIn(execution: IExecution): string | null {
+  const { document, status } = execution;
+  const isAtCell = status === 'awaiting_input' && document?.cell_id;
+  return document && (isAtCell || isProposed(execution)) ? document.path : null;
+}
+
+/** Show what asks where it is asked. */
 export function showAsking(execution: IExecution, execute: Execute): void {
-  const { document, id: execution_id, session_id } = execution;
-  void (document && isProposed(execution)
-    ? execute(CommandIDs.goToProposal, { execution_id, path: document.path })
-    : execute(CommandIDs.openSession, { execution_id, session_id }));
+  const { id: execution_id, session_id } = execution;
+  const path = askedIn(execution);
+  void (path === null
+    ? execute(CommandIDs.openSession, { execution_id, session_id })
+    : execute(CommandIDs.goToProposal, { execution_id, path }));
 }
 
 /** Open the notebook for which a session proposes changes. */

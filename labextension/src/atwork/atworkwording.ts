@@ -94,6 +94,20 @@ export function askedText(
   );
 }
 
+/** That the code of an agent waits for input. */
+export function inputText(
+  { agent, input, seq, token }: IExecution,
+  trans: TranslationBundle
+): string {
+  return trans.__(
+    'Cell %1 of %2 (%3) needs input: %4',
+    seq,
+    nameOf(agent),
+    shortText(credentialWord(token, trans)),
+    firstLine(input?.prompt ?? '')
+  );
+}
+
 /** That an agent proposes changes of a notebook. */
 export function proposingText(
   session: IAgentSession,

@@ -110,6 +110,11 @@ export class LiveModel extends Observable {
     return this._now?.executions ?? [];
   }
 
+  /** What runs, and waits for input. */
+  get inputs(): readonly IExecution[] {
+    return (this._now?.pending ?? []).filter(each => each.input);
+  }
+
   /** An execution that asks; null if it does not. */
   asks(executionId: string): IExecution | null {
     return this.asking.find(({ id }) => id === executionId) ?? null;

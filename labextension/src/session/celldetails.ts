@@ -6,6 +6,7 @@ import { CommandIDs, isFinal, isProposed } from '../tokens';
 import type { IDocument, IExecution, IExecutionModel } from '../tokens';
 import { ApprovalSlot } from '../approvals/approvalslot';
 import { outcomeText } from '../approvals/approvalwording';
+import { InputView } from '../approvals/inputview';
 import { createChanges } from '../ui/changes';
 import { Details, Fold } from '../ui/details';
 import { element, linkButton } from '../ui/elements';
@@ -13,7 +14,6 @@ import { notWrittenText } from '../ui/notebookwording';
 import { SourceEditor } from '../ui/sourceeditor';
 import { commentText } from '../review/reviewwording';
 import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
-import { InputView } from './inputview';
 import type { ICellOptions } from './celloptions';
 
 type Options = ICellOptions;

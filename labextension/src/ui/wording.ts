@@ -93,9 +93,13 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
   }
 }
 
-/** What waits for a decision; empty if nothing does. */
+/** What waits for the user; empty if nothing does. */
 export function waitsText(
-  { asking, proposing }: Record<'asking' | 'proposing', readonly unknown[]>,
+  {
+    asking,
+    inputs,
+    proposing
+  }: Record<'asking' | 'inputs' | 'proposing', readonly unknown[]>,
   trans: TranslationBundle
 ): string {
   return [
@@ -105,6 +109,8 @@ export function waitsText(
         '%1 cells need approval',
         asking.length
       ),
+    inputs.length > 0 &&
+      trans._n('%1 cell needs input', '%1 cells need input', inputs.length),
     proposing.length > 0 &&
       trans._n('%1 proposal', '%1 proposals', proposing.length)
   ]

@@ -43,7 +43,19 @@ describe('AtWorkItem', () => {
     server.emit(4, { action: 'approvals' });
     await settle(1000);
     expect(button.textContent).toBe('1 proposal · 1 agent at work');
+    const input = { prompt: 'Name? ', password: false, asked_at: 'a' };
+    server.executions = [execution({ status: 'awaiting_input', input })];
+    server.emit(5, {
+      action: 'status',
+      execution_id: 'x',
+      status: 'awaiting_input'
+    });
+    await settle(1000);
+    expect(button.textContent).toBe(
+      '1 cell needs input · 1 proposal · 1 agent at work'
+    );
     server.sessions = [];
+    server.executions = [];
     void live.refresh();
     await settle(1000);
     expect(button.textContent).toBe('1 proposal');
@@ -51,10 +63,10 @@ describe('AtWorkItem', () => {
     expect(execute).toHaveBeenCalledWith(CommandIDs.openPanel);
     expect(item.isActive).toBe(true);
     server.approvals = { ...server.approvals, proposing: [] };
-    server.emit(5, { action: 'proposals', session_id: 's_2' });
+    server.emit(6, { action: 'proposals', session_id: 's_2' });
     await settle(1000);
     expect(item.isActive).toBe(false);
-    expect(changed).toHaveBeenCalledTimes(6);
+    expect(changed).toHaveBeenCalledTimes(7);
     live.dispose();
   });
 });

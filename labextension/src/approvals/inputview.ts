@@ -1,9 +1,10 @@
 /** What the code of an execution asks for while it runs, and a field for it. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { ApiError } from '../api/errors';
-import type { IAgentExecApi, IExecutionModel, IInput } from '../tokens';
+import type { IAgentExecApi, IExecution, IInput } from '../tokens';
 import { element } from '../ui/elements';
 import { describeError, plainName } from '../ui/wording';
 
@@ -22,6 +23,10 @@ export class InputView extends Widget {
     _options.model.changed.connect(this._onChanged, this);
     this._render(null);
     this._onChanged();
+  }
+
+  protected override onActivateRequest(): void {
+    this.node.querySelector('input')?.focus({ preventScroll: true });
   }
 
   private _onChanged(): void {
@@ -141,7 +146,10 @@ function plainPrompt(prompt: string): string {
 export namespace InputView {
   /** What it is made of. */
   export interface IOptions {
-    model: IExecutionModel;
+    model: {
+      readonly changed: ISignal<unknown, unknown>;
+      readonly execution: Pick<IExecution, 'id' | 'input'>;
+    };
     api: Pick<IAgentExecApi, 'giveInput'>;
     trans: TranslationBundle;
   }

@@ -3,7 +3,7 @@ import { Widget } from '@lumino/widgets';
 import { ApiError } from '../../api/errors';
 import { ExecutionModel } from '../../live/execution';
 import type { IInput } from '../../tokens';
-import { InputView } from '../../session/inputview';
+import { InputView } from '../../approvals/inputview';
 import { execution, FakeServer } from '../fakes';
 
 const trans = nullTranslator.load('');
