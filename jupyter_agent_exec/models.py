@@ -550,6 +550,17 @@ class Review(Answer, frozen=True, kw_only=True):
     at: str
 
 
+class Comment(Answer, frozen=True, kw_only=True):
+    """What a user wrote about an execution."""
+
+    execution_id: ExecutionId
+    seq: int
+    verdict: Verdict | None
+    comment: str
+    by: str
+    """Name of the user."""
+
+
 class Document(Answer, frozen=True, kw_only=True):
     """The state of an execution's cell in a notebook."""
 
@@ -740,6 +751,9 @@ class ExecutionFacts(Answer, frozen=True, kw_only=True):
     decided_edits: list[DecidedEdit] = field(default_factory=list)
     """What became of the session's proposed edits since its last answer; only in the answer to the
     request that runs the code."""
+    comments: list[Comment] = field(default_factory=list)
+    """What users wrote about the session's executions since its last answer; only in the answer to
+    the request that runs the code."""
     restored: bool = False
     """Whether code of an earlier kernel has run again in its kernel since the last answer; only in
     the answer to the request that runs the code."""

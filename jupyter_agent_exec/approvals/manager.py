@@ -268,6 +268,9 @@ class Reviews:
         await self._history.decide(record.session_id, [reviewed])
         record = await self._history.execution(id)
         session = await self._history.session(record.session_id)
+        live = self._history.open_session(session.id)
+        if live is not None:
+            live.reviewed(record)
         self._activity.publish(
             "execution",
             session.id,

@@ -13,6 +13,7 @@ from ..journal.notebook import cell
 from ..journal.outputs import kept_images
 from ..journal.query import ExecutionImage
 from ..models import (
+    Comment,
     DecidedEdit,
     Execution,
     Image,
@@ -151,7 +152,13 @@ def notes(record: ExecutionRecord) -> list[str]:
         notes.append("The code ignored the interrupt; restart the session's kernel to end it.")
     if record.restored:
         notes.append("Code of the earlier kernel ran again.")
-    return notes + edit_notes(record.decided_edits)
+    return notes + edit_notes(record.decided_edits) + [_about(each) for each in record.comments]
+
+
+def _about(told: Comment) -> str:
+    """Return a sentence about a user's comment."""
+    verdict = "" if told.verdict is None else f" ({told.verdict})"
+    return f"The user wrote about cell {told.seq}{verdict}: {told.comment}"
 
 
 _EDIT_NOTES: Final[dict[EditStatus, str]] = {

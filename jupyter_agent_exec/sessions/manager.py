@@ -308,6 +308,7 @@ class AgentSessions:
         return replace(
             record,
             decided_edits=live.take_decided_edits(),
+            comments=live.take_comments(),
             restored=restored,
             next_approval=live.gate.next_approval,
         )

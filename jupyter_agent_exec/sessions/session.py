@@ -28,6 +28,7 @@ from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
 from ..models import (
+    Comment,
     DecidedEdit,
     Execute,
     GiveInput,
@@ -119,6 +120,7 @@ class LiveSession(ExecutionObserver):
         """Whether code of an earlier kernel ran again in its kernel, unknown to its agent."""
         self.decided_edits: list[DecidedEdit] = []
         """What became of its proposed edits, as far as its agent does not know."""
+        self._comments: dict[ExecutionId, Comment] = {}
         self.is_unwanted = False
         """Whether the notebook that was created for it goes when it is closed."""
         self._outside = resources.observe(record)
@@ -201,6 +203,24 @@ class LiveSession(ExecutionObserver):
         """Return what became of its proposed edits since the last call."""
         decided, self.decided_edits = self.decided_edits, []
         return decided
+
+    def reviewed(self, record: ExecutionRecord) -> None:
+        """Keep a user's comment on an execution for its agent; the last one counts."""
+        self._comments.pop(record.id, None)
+        review = record.review
+        if review is not None and review.comment is not None:
+            self._comments[record.id] = Comment(
+                execution_id=record.id,
+                seq=record.seq,
+                verdict=review.verdict,
+                comment=review.comment,
+                by=review.by,
+            )
+
+    def take_comments(self) -> list[Comment]:
+        """Return what users wrote about its executions since the last call."""
+        comments, self._comments = self._comments, {}
+        return list(comments.values())
 
     def execution_record(self, execution: LiveExecution) -> ExecutionRecord:
         """Return the current state of an execution."""

@@ -65,6 +65,29 @@ async def test_the_last_word_counts_and_can_be_taken_back(
     assert all(entry["by"]["kind"] == "person" for entry in reviewed(session))
 
 
+async def test_an_agent_is_told_once_what_a_person_wrote(agent: Agent) -> None:
+    session = await agent.open()
+    first, second = [await agent.run(session, source) for source in ("1", "2")]
+    await review(agent, first, "flagged", comment="a draft")
+    await review(agent, first, "flagged", comment="Not so: use the median.")
+    await review(agent, second, "approved")
+    await review(agent, second, None, comment="taken back")
+    await review(agent, second, None)
+    told = await agent.run(session, "3")
+    assert told["comments"] == [
+        {
+            "execution_id": first["id"],
+            "seq": 1,
+            "verdict": "flagged",
+            "comment": "Not so: use the median.",
+            "by": told["comments"][0]["by"],
+        }
+    ]
+    assert "The user wrote about cell 1 (flagged): Not so: use the median." in told["text"]
+    assert (await agent.get(f"executions/{told['id']}")).json["comments"] == []
+    assert (await agent.run(session, "4"))["comments"] == []
+
+
 async def test_what_runs_cannot_be_reviewed_yet(
     agent: Agent, gate: Gate, reviewed: Callable[[Any], Any]
 ) -> None:

@@ -27,6 +27,7 @@ async function askComment(
   text.dir = 'auto';
   text.maxLength = 10_000;
   text.setAttribute('aria-label', trans.__('Comment'));
+  text.placeholder = trans.__('The agent reads it in its next answer.');
   const body = new Widget();
   body.addClass('jp-AgentExecCommentDialog');
   body.node.append(text);

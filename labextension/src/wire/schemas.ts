@@ -85,6 +85,14 @@ export type Schemas = {
     trace_id: string | null;
     tool_call_id: string | null;
   };
+  /** What a user wrote about an execution. */
+  Comment: {
+    execution_id: string;
+    seq: number;
+    verdict: ('approved' | 'flagged') | null;
+    comment: string;
+    by: string;
+  };
   /** What became of a proposed edit of one cell. */
   DecidedEdit: {
     id: string;
@@ -189,6 +197,7 @@ export type Schemas = {
     review: Schemas['Review'] | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];
+    comments: Schemas['Comment'][];
     restored: boolean;
     next_approval:
       | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
