@@ -49,6 +49,7 @@ export namespace CommandIDs {
   export const insertCells = 'agent-exec:insert-cells';
   export const copySource = 'agent-exec:copy-source';
   export const openText = 'agent-exec:open-text';
+  export const showDifference = 'agent-exec:show-difference';
 }
 
 /** Runs a command; what the widgets need of the application. */

@@ -1,6 +1,7 @@
 /** What a person thinks of agents' cells, and erases. */
 import { expect } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
+import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { leaveDialog, Panel, test as panelTest } from './panel';
 import { shown, test as notebookTest } from './trust';
@@ -120,6 +121,20 @@ notebookTest(
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await expect(cell.getByTitle(/Flagged by .*\s+Why so\?/)).toBeVisible();
     // The keyboard is at the badge, whose keys are its own.
+    await cell.locator('.jp-InputArea .cm-content').click();
+    await page.keyboard.press('End');
+    await page.keyboard.type('  # mine');
+    await expect(cell).toContainText('Differs from what ran');
+    await choose(page, cell, 'Compare with what ran');
+    const dialog = page.getByRole('dialog');
+    await expect(dialog.locator('.cm-deletedChunk')).toContainText('print(1)');
+    await expect(dialog.locator('.cm-changedLine')).toContainText('# mine');
+    await expectAccessible(page);
+    await page.screenshot({
+      path: notebookTest.info().outputPath('differs.png')
+    });
+    await page.keyboard.press('Escape');
+    await expect(dialog).toBeHidden();
     await page.evaluate(() =>
       window.jupyterapp.commands.execute('docmanager:save')
     );

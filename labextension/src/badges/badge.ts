@@ -60,10 +60,10 @@ export class Badge extends Widget {
     this.node.setAttribute('role', 'group');
     // Keys on its buttons are for them, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    const { id } = _cell.model;
+    const { id, sharedModel } = _cell.model;
     this._actions =
       _options.createActions?.(id) ??
-      new BadgeActions({ ..._options, cellId: id });
+      new BadgeActions({ ..._options, cellId: id, sharedModel });
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(this._createLine());
     layout.addWidget(this._actions);

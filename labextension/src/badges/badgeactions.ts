@@ -1,6 +1,7 @@
 /** What a person can do about an agent's cell in a notebook. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
+import { isEdited } from '../api/cellrecord';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ICellRecord } from '../tokens';
 import type { ICellReviews } from './badge';
@@ -57,8 +58,18 @@ export class BadgeActions extends Widget {
     const { reviews, trans } = this._options;
     const { execution_id = '', status = 'queued' } = this._record ?? {};
     const args = this._args();
+    const source = this._options.sharedModel.getSource();
+    const isChanged = this._record && isEdited(this._record, source);
     return [
       { command: CommandIDs.openText, args },
+      ...(isChanged
+        ? [
+            {
+              command: CommandIDs.showDifference,
+              args: { execution_id, source }
+            }
+          ]
+        : []),
       ...(isFinal(status)
         ? [null, ...reviewItems(execution_id, reviews.get(execution_id), trans)]
         : [{ command: CommandIDs.interrupt, args }])
@@ -88,6 +99,8 @@ export namespace BadgeActions {
   /** What they are made of. */
   export interface IOptions {
     cellId: string;
+    /** The cell's own. */
+    sharedModel: { getSource: () => string };
     trans: TranslationBundle;
     execute: Execute;
     openMenu: OpenMenu;

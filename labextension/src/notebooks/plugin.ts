@@ -11,6 +11,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Reviews } from '../review/reviews';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
+import { addShowDifference } from '../badges/difference';
 import { NotebookBadges } from '../badges/badges';
 import { Clock } from '../ui/clock';
 import { menuOpener } from '../ui/menu';
@@ -107,6 +108,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     notebooks.forEach(show);
     notebooks.widgetAdded.connect((_, panel) => show(panel));
     if (editors) {
+      addShowDifference(commands, editors, notebooks, live.api, options.trans);
       showInNotebooks(app, notebooks, {
         ...options,
         editors,

@@ -38,7 +38,7 @@ const ARGUMENTS = {
   reason: 'Reason that the agent can read',
   session_id:
     'ID of an agent session. Default: the one whose document is in front.',
-  source: 'Source to run instead',
+  source: 'Source to run, or to compare with, instead',
   source_sha256: 'SHA-256 hash of the source that the user has seen',
   verdict: {
     enum: ['approved', 'flagged', null],
