@@ -14,9 +14,12 @@ import enum
 import hashlib
 import hmac
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal, Union
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_type_hints
 
 from msgspec import Meta, Struct
 
@@ -32,13 +35,17 @@ from .models import (
     Limits,
     Omitted,
     Placement,
+    Review,
     Seal,
+    Session,
     SessionKernel,
     Shown,
     StepOf,
     Target,
     TokenRef,
+    marked,
 )
+from .text.counts import counted
 from .text.widgets import with_widget_texts
 from .types import (
     Access,
@@ -107,6 +114,9 @@ def timestamp(moment: datetime | None = None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+
+
 def digest_of(data: bytes) -> Digest:
     """Return the SHA-256 of `data` in hexadecimal."""
     return Digest(hashlib.sha256(data).hexdigest())
@@ -168,10 +178,36 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
 
 
 class JournalEntry(Entry, frozen=True, kw_only=True):
-    """Base of the entries of a session's journal."""
+    """Base of the entries of a session's journal.
+
+    A kind says here what the index, exports, `verify` and the live record take of it.
+    """
 
     is_event: ClassVar[bool] = True
     """Whether it is told as an event; others are shown in a cell, or with the session."""
+    follows_end: ClassVar[bool] = False
+    """Whether it may follow the session's end: a user's decision, or what became of a cell."""
+    leads_to: ClassVar[Status | None] = None
+    """The status that its execution has then; None if it stays as it was."""
+
+    @property
+    def kind(self) -> str:
+        """Its `type`."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def about(self) -> tuple[ExecutionId, ...]:
+        """The executions that it is about; none for an event of the session."""
+        return ()
+
+    @property
+    def event_text(self) -> str | None:
+        """The text of the event, unless a payload has it."""
+        return next((getattr(self, name) for name in marked(type(self), Mark.EVENT_TEXT)), None)
+
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Return the fields of a session that are others after it, by name."""
+        return {}
 
 
 class PlainEntry(JournalEntry, frozen=True, kw_only=True, tag=False):
@@ -182,11 +218,32 @@ class PlainEntry(JournalEntry, frozen=True, kw_only=True, tag=False):
     fields: Mapping[str, Any] = {}
     """All of them, by name."""
 
+    @property
+    def kind(self) -> str:
+        """Its `type`."""
+        return self.type
+
+    @property
+    def event_text(self) -> str | None:
+        """Its fields, without those that all kinds have."""
+        common = (*self.__struct_fields__, "by")
+        facts = {name: value for name, value in self.fields.items() if name not in common}
+        return ", ".join(
+            f"{name}: {value}"
+            for name, value in facts.items()
+            if isinstance(value, str | int | float) and not _DIGEST.fullmatch(str(value))
+        )
+
 
 class ExecutionEntry(JournalEntry, frozen=True, kw_only=True):
     """Base of the entries that add up to the record of one execution."""
 
     execution_id: ExecutionId
+
+    @property
+    def about(self) -> tuple[ExecutionId, ...]:
+        """The execution that it is about."""
+        return (self.execution_id,)
 
 
 class LedgerEntry(Entry, frozen=True, kw_only=True):
@@ -204,12 +261,17 @@ class Mark(enum.Enum):
     """It is the text of the event."""
     EVENT_PAYLOAD = enum.auto()
     """It names the text of the event."""
+    UNKEPT = enum.auto()
+    """It names something of which only the salt is kept."""
+    OF_FILE = enum.auto()
+    """It is the digest of a file, which is no part of the record."""
 
 
 class Accepted(ExecutionEntry, frozen=True, kw_only=True, tag="accepted"):
     """The server accepted an execution. The execution will reach a final status."""
 
     is_event = False
+    leads_to = "queued"
 
     seq: int
     source: Annotated[Digest, Mark.SOURCE]
@@ -218,7 +280,7 @@ class Accepted(ExecutionEntry, frozen=True, kw_only=True, tag="accepted"):
     max_output_bytes: int
     init: bool = False
     idempotency_key: str | None = None
-    body_sha256: Digest | None = None
+    body_sha256: Annotated[Digest | None, Mark.UNKEPT] = None
     """Commitment to the SHA-256 of the request that came with `idempotency_key`."""
     placement: Placement | Literal["end", "none"] | None = None
     """The place of its cell; null if the session's target is not a notebook."""
@@ -234,11 +296,16 @@ class Accepted(ExecutionEntry, frozen=True, kw_only=True, tag="accepted"):
     """Its position in a request with several steps. The first step's entry has the request's
     `idempotency_key`."""
 
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Count it."""
+        return {"executions": session.executions + 1}
+
 
 class Dispatched(ExecutionEntry, frozen=True, kw_only=True, tag="dispatched"):
     """The execution is about to be sent to the kernel. It is never sent again."""
 
     is_event = False
+    leads_to = "running"
 
     kernel: ExecutionKernel
 
@@ -284,6 +351,8 @@ class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
 class InputAsked(ExecutionEntry, frozen=True, kw_only=True, tag="input_asked"):
     """The code of an execution requests input, and waits for it."""
 
+    leads_to = "awaiting_input"
+
     prompt: Annotated[Digest, Mark.EVENT_PAYLOAD]
     """Text; a very long prompt is cut."""
     password: bool = False
@@ -291,6 +360,8 @@ class InputAsked(ExecutionEntry, frozen=True, kw_only=True, tag="input_asked"):
 
 class InputGiven(ExecutionEntry, frozen=True, kw_only=True, tag="input_given"):
     """A user or an agent answered an input request. Written before the kernel gets the answer."""
+
+    leads_to = "running"
 
     value: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
     """Text; null for a password, for which not even a digest is kept."""
@@ -326,6 +397,11 @@ class DisplayUpdated(JournalEntry, frozen=True, kw_only=True, tag="display_updat
     outputs: Digest
     """JSON array of one display_data output that holds the new data and metadata."""
     blobs: tuple[BlobRef, ...] = ()
+
+    @property
+    def about(self) -> tuple[ExecutionId, ...]:
+        """The executions whose outputs it replaces."""
+        return tuple(dict.fromkeys(target.execution_id for target in self.targets))
 
 
 class Interrupted(JournalEntry, frozen=True, kw_only=True, tag="interrupted"):
@@ -385,6 +461,10 @@ class KernelStarted(JournalEntry, frozen=True, kw_only=True, tag="kernel_started
     language_info: dict[str, Any] | None = None
     """The `language_info` of the kernel's `kernel_info_reply`."""
 
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Give the session its kernel."""
+        return {"kernel": self.kernel}
+
 
 class Environment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a kernel's code runs in, as far as the kernel told it."""
@@ -437,6 +517,13 @@ class KernelEnded(JournalEntry, frozen=True, kw_only=True, tag="kernel_ended"):
     message: Annotated[str, Mark.EVENT_TEXT]
     """A sentence that says how it ended."""
 
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Take the kernel away, unless the session has another."""
+        kernel = session.kernel
+        if kernel is None or (kernel.id, kernel.incarnation) != (self.kernel_id, self.incarnation):
+            return {}
+        return {"kernel": None}
+
 
 class Recovered(JournalEntry, frozen=True, kw_only=True, tag="recovered"):
     """The server that wrote this journal died, and another server continued the journal."""
@@ -453,11 +540,17 @@ class Closed(JournalEntry, frozen=True, kw_only=True, tag="closed"):
     """Whether the empty notebook that was created for the session was deleted again, because its
     first execution was refused."""
 
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Close the session."""
+        end = {"status": "closed", "close_reason": self.reason, "closed_at": self.at}
+        return {**end, "kernel": None}
+
 
 class ApprovalAsked(ExecutionEntry, frozen=True, kw_only=True, tag="approval_asked"):
     """An execution waits for a user's approval. If its kernel changes, another entry follows."""
 
     is_event = False
+    leads_to = "awaiting_approval"
 
     source: Annotated[Digest, Mark.SOURCE]
     kernel_id: str | None
@@ -473,6 +566,8 @@ class ApprovalAsked(ExecutionEntry, frozen=True, kw_only=True, tag="approval_ask
 
 class Approved(ExecutionEntry, frozen=True, kw_only=True, tag="approved"):
     """A user approved an execution."""
+
+    leads_to = "queued"
 
     source: Annotated[Digest, Mark.SOURCE]
     """The source to run. It differs from the agent's source if the user edited it."""
@@ -514,9 +609,13 @@ class AgentsResumed(JournalEntry, frozen=True, kw_only=True, tag="agents_resumed
 class OutputsAccepted(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_accepted"):
     """A user accepted an execution's outputs: the notebook gets the originals."""
 
+    follows_end = True
+
 
 class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
     """A user reviewed an execution."""
+
+    follows_end = True
 
     execution_id: ExecutionId | None
     """Null in the records of version 0.1, for a review of a whole session."""
@@ -524,6 +623,23 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
     comment: Annotated[str | None, Mark.FREE_TEXT] = None
     up_to: int = 0
     """The last execution that a review of a whole session was about."""
+
+    @property
+    def about(self) -> tuple[ExecutionId, ...]:
+        """The execution, unless it is a review of a whole session."""
+        return () if self.execution_id is None else (self.execution_id,)
+
+    @property
+    def event_text(self) -> str | None:
+        """The verdict and the comment."""
+        return ": ".join(part for part in (self.verdict, self.comment) if part)
+
+    @property
+    def review(self) -> Review | None:
+        """The review; None if it withdraws one."""
+        if self.verdict is None and not self.comment:
+            return None
+        return Review(verdict=self.verdict, comment=self.comment, by=self.by.named, at=self.at)
 
 
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):
@@ -535,14 +651,26 @@ class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_cre
 class NotebookMoved(JournalEntry, frozen=True, kw_only=True, tag="notebook_moved"):
     """The session's notebook was moved or renamed."""
 
+    follows_end = True
+
     path: str
     before: str
+
+    @property
+    def event_text(self) -> str | None:
+        """Where it was, and where it is."""
+        return f"{self.before} → {self.path}"
+
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Follow the notebook."""
+        return {"path": self.path}
 
 
 class CellWritten(ExecutionEntry, frozen=True, kw_only=True, tag="cell_written"):
     """The new state of an execution's cell in the notebook."""
 
     is_event = False
+    follows_end = True
 
     document: Document
 
@@ -610,6 +738,10 @@ class EditsProposed(JournalEntry, frozen=True, kw_only=True, tag="edits_proposed
     open: int
     """How many of the session's proposed edits are open now."""
 
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Count the open edits."""
+        return {"proposed": self.open}
+
 
 class EditsDeciding(JournalEntry, frozen=True, kw_only=True, tag="edits_deciding"):
     """A user's decision about proposed edits is about to change the notebook.
@@ -619,6 +751,7 @@ class EditsDeciding(JournalEntry, frozen=True, kw_only=True, tag="edits_deciding
     """
 
     is_event = False
+    follows_end = True
 
     path: str
     ids: tuple[ProposedEditId, ...]
@@ -636,6 +769,8 @@ class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided"):
     """A user decided about proposed edits, or an execution replaced one."""
 
+    follows_end = True
+
     path: str
     decisions: tuple[EditDecision, ...]
     open: int
@@ -647,6 +782,16 @@ class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided")
     after: Annotated[Digest | None, Mark.SOURCE] = None
     """JSON as in `notebook_edited`."""
 
+    @property
+    def event_text(self) -> str | None:
+        """How many edits were kept, rejected, obsolete and open again."""
+        counts = Counter(decision.status for decision in self.decisions)
+        return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+    def changes(self, session: Session) -> dict[str, Any]:
+        """Count the open edits."""
+        return {"proposed": self.open}
+
 
 class FileUploaded(JournalEntry, frozen=True, kw_only=True, tag="file_uploaded"):
     """The agent uploaded a file to the session's folder. Written just before the file appears."""
@@ -654,7 +799,7 @@ class FileUploaded(JournalEntry, frozen=True, kw_only=True, tag="file_uploaded")
     path: Annotated[str, Mark.EVENT_TEXT]
     """Relative to the session's folder, separated by slashes."""
     bytes: int
-    sha256: Digest
+    sha256: Annotated[Digest, Mark.OF_FILE]
     replaced: bool = False
     """Whether it replaced a file at that path."""
 
@@ -665,7 +810,7 @@ class FileDeleted(JournalEntry, frozen=True, kw_only=True, tag="file_deleted"):
     path: Annotated[str, Mark.EVENT_TEXT]
     bytes: int | None = None
     """Null for a folder."""
-    sha256: Digest | None = None
+    sha256: Annotated[Digest | None, Mark.OF_FILE] = None
     """Digest of the file's content; null for a folder, and for a file too large to digest."""
 
 
@@ -697,6 +842,8 @@ class RestoreEnded(JournalEntry, frozen=True, kw_only=True, tag="restore_ended")
 class Erased(JournalEntry, frozen=True, kw_only=True, tag="erased"):
     """A user erased payloads of earlier entries, with their salts."""
 
+    follows_end = True
+
     entries: tuple[tuple[int, int], ...]
     """The first and last numbers of runs of entries whose payloads are gone."""
     executions: int
@@ -704,6 +851,11 @@ class Erased(JournalEntry, frozen=True, kw_only=True, tag="erased"):
     payloads: int
     bytes: int
     reason: str | None = None
+
+    @property
+    def event_text(self) -> str | None:
+        """How many payloads, and why."""
+        return ": ".join(part for part in (counted(self.payloads, "payload"), self.reason) if part)
 
 
 class KeptImage(Struct, frozen=True, kw_only=True):
@@ -904,3 +1056,14 @@ KINDS: Final[Mapping[str, type[Entry]]] = {
     str(kind.__struct_config__.tag): kind for kind in _kinds(Entry)
 }
 """All kinds of entries, by their `type`."""
+
+
+@cache
+def payload_fields(kind: type[JournalEntry]) -> tuple[str, ...]:
+    """Return the fields of a kind of entry that name payloads."""
+    others = (*marked(kind, Mark.UNKEPT), *marked(kind, Mark.OF_FILE))
+    return tuple(
+        name
+        for name, hint in get_type_hints(kind).items()
+        if Digest in (hint, *get_args(hint)) and name not in others
+    )

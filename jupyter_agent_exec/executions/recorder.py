@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
-from ..journal.fold import after_finished, executions_of
+from ..journal.fold import after_finished
 from ..kernels.displays import DisplayUpdate
 from ..kernels.execute_request import ExecuteOutcome
 from ..kernels.outputs import Late
@@ -28,6 +28,7 @@ from ..records import (
     Entry,
     ExecutionRecord,
     Finished,
+    JournalEntry,
     LateOutput,
     Payload,
     PersonRan,
@@ -300,9 +301,9 @@ class Recorder:
             self._executions.on_loop(self._executions.finished, execution, final)
         self._notify_late([entry for entry in entries if isinstance(entry, DisplayUpdated)])
 
-    def _notify_late(self, entries: Sequence[Entry]) -> None:
+    def _notify_late(self, entries: Sequence[JournalEntry]) -> None:
         """Notify which executions' outputs changed, also by display updates of later ones."""
-        changed = (id for entry in entries for id in executions_of(entry))
+        changed = (id for entry in entries for id in entry.about)
         for execution_id in dict.fromkeys(changed):
             self._executions.on_loop(self._executions.late, execution_id)
 
@@ -336,9 +337,9 @@ class Recorder:
 
     def _display_entries(
         self, execution_id: ExecutionId, updates: Sequence[DisplayUpdate]
-    ) -> tuple[list[Entry], list[Payload]]:
+    ) -> tuple[list[JournalEntry], list[Payload]]:
         """Return entries and payloads for updates to displays of the session's executions."""
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         payloads: list[Payload] = []
         for update in updates:
             targets = tuple(t for t in update.targets if t.execution_id in self.own)

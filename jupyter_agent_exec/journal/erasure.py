@@ -37,7 +37,6 @@ from ..storage.shared_file import LOCK_TIMEOUT
 from ..types import Digest, ExecutionId, SessionId
 from . import chain
 from .blobs import BlobStore
-from .fold import executions_of
 from .journal import Grown, Journal, amending
 from .lines import Line, lines
 
@@ -104,7 +103,7 @@ def find(session: Path, wanted: Erase) -> Erasable | None:
         opened=opened,
         is_closed=is_closed,
         entries=[n for n, _, _ in named],
-        executions={id for _, line, _ in named for id in executions_of(line.entry)},
+        executions={id for _, line, _ in named for id in line.entry.about},
         payloads=len(sizes),
         bytes=sum(sizes.values()),
         facts=facts,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..models import (
@@ -20,7 +19,6 @@ from ..models import (
     Input,
     NotebookTarget,
     Omitted,
-    Review,
     Session,
     Value,
     derive,
@@ -30,28 +28,18 @@ from ..records import (
     ApprovalAsked,
     Approved,
     CellWritten,
-    Closed,
     Dispatched,
-    DisplayUpdated,
-    EditsDecided,
-    EditsProposed,
     Entry,
-    ExecutionEntry,
     ExecutionRecord,
     Finished,
     InputAsked,
-    InputGiven,
-    JournalEntry,
-    KernelEnded,
-    KernelStarted,
-    NotebookMoved,
     Opened,
     OutputsAccepted,
     Rejected,
     Reviewed,
     current_mode,
 )
-from ..types import Digest, ExecutionId, Status
+from ..types import Digest, Status
 from .lines import Line
 from .outputs import Outputs, ReadBlob
 
@@ -70,50 +58,18 @@ E = TypeVar("E", bound=Entry)
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class SessionState(Struct, frozen=True, kw_only=True):
-    """The state of a session after its entries so far."""
+def session_after(session: Session | None, line: Line) -> Session | None:
+    """Return a session after one more line; None as long as it has not been opened.
 
-    session: Session
-    """The session without the counts of its executions, `asking` and `unreviewed`."""
-    last_seq: int = 0
-    """The `seq` of the last execution that was accepted."""
-
-
-def session_after(state: SessionState | None, line: Line) -> SessionState | None:
-    """Return a session's state after one more line; None as long as it has not been opened."""
+    It has no counts that the index knows: `asking` and `unreviewed`.
+    """
     entry = line.entry
     head = Chain(head=line.hash, length=entry.n + 1)
     if isinstance(entry, Opened):
-        return SessionState(session=opened(entry, head))
-    if state is None:
+        return opened(entry, head)
+    if session is None:
         return None
-    record = replace(state.session, last_activity_at=entry.at, chain=head)
-    if isinstance(entry, Accepted):
-        record = replace(record, executions=record.executions + 1)
-        return replace(state, session=record, last_seq=entry.seq)
-    return replace(state, session=_session_after(record, entry))
-
-
-def _session_after(record: Session, entry: JournalEntry) -> Session:
-    if isinstance(entry, KernelStarted):
-        return replace(record, kernel=entry.kernel)
-    if isinstance(entry, KernelEnded) and record.kernel is not None:
-        ended = (entry.kernel_id, entry.incarnation)
-        if ended == (record.kernel.id, record.kernel.incarnation):
-            return replace(record, kernel=None)
-    elif isinstance(entry, NotebookMoved):
-        return replace(record, path=entry.path)
-    elif isinstance(entry, (EditsProposed, EditsDecided)):
-        return replace(record, proposed=entry.open)
-    elif isinstance(entry, Closed):
-        return replace(
-            record,
-            status="closed",
-            close_reason=entry.reason,
-            closed_at=entry.at,
-            kernel=None,
-        )
-    return record
+    return replace(session, last_activity_at=entry.at, chain=head, **entry.changes(session))
 
 
 def opened(entry: Opened, head: Chain) -> Session:
@@ -136,32 +92,8 @@ def opened(entry: Opened, head: Chain) -> Session:
     )
 
 
-def executions_of(entry: Entry) -> tuple[ExecutionId, ...]:
-    """Return the executions that an entry is about; none for an event of the session."""
-    if isinstance(entry, DisplayUpdated):
-        return tuple(dict.fromkeys(target.execution_id for target in entry.targets))
-    if isinstance(entry, (ExecutionEntry, Reviewed)) and entry.execution_id is not None:
-        return (entry.execution_id,)
-    return ()
-
-
-def status_after(status: Status, entry: JournalEntry) -> Status:
-    """Return an execution's status after its next entry."""
-    if isinstance(entry, (Accepted, Approved)):
-        return "queued"
-    if isinstance(entry, ApprovalAsked):
-        return "awaiting_approval"
-    if isinstance(entry, (Dispatched, InputGiven)):
-        return "running"
-    if isinstance(entry, InputAsked):
-        return "awaiting_input"
-    if isinstance(entry, Finished):
-        return entry.status
-    return status
-
-
 def execution_record(
-    state: SessionState, lines: Sequence[Line], read_blob: ReadBlob, *, brief: bool = False
+    session: Session, lines: Sequence[Line], read_blob: ReadBlob, *, brief: bool = False
 ) -> ExecutionRecord | None:
     """Return the record of an execution, made from its lines; None without its `accepted`.
 
@@ -169,8 +101,8 @@ def execution_record(
 
     Parameters
     ----------
-    state
-        The state of its session.
+    session
+        Its session.
     lines
         All lines of the execution, in order.
     read_blob
@@ -183,21 +115,19 @@ def execution_record(
     if accepted is None:
         return None
     status: Status = "queued"
-    approval, cell = ApprovalHistory(), CellHistory()
     for line in lines:
-        status = status_after(status, line.entry)
-        approval.add(line.entry)
-        cell.add(line.entry)
+        entry = line.entry
+        status = entry.status if isinstance(entry, Finished) else entry.leads_to or status
     dispatched, finished = last.of(Dispatched), last.of(Finished)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
     record = unfinished(
         accepted,
-        state.session,
+        session,
         status=status,
-        source=folded.text(approval.source or accepted.source),
+        source=folded.text(last.source),
         kernel=dispatched.kernel if dispatched else None,
         started_at=dispatched.at if dispatched else None,
-        chain=state.session.chain,
+        chain=session.chain,
     )
     if finished is not None:
         record = after_finished(record, finished)
@@ -213,10 +143,10 @@ def execution_record(
         redacted=folded.redacted,
         widget_texts={} if brief or finished is None else _widget_texts(finished, folded),
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
-        document=cell.document(),
+        document=_document(last),
         input=_input(status, last.of(InputAsked), folded),
-        approval=approval.state(folded.text),
-        review=None if reviewed is None else review_of(reviewed),
+        approval=_approval(last, folded.text),
+        review=None if reviewed is None else reviewed.review,
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,
@@ -279,6 +209,22 @@ class _LastEntries:
     def of(self, kind: type[E]) -> E | None:
         return self._entries.get(kind)
 
+    @property
+    def decision(self) -> Approved | Rejected | None:
+        """The decision about the last request for approval; None if there is none yet."""
+        asked = self.of(ApprovalAsked)
+        for decided in (self.of(Approved), self.of(Rejected)):
+            if asked is not None and decided is not None and decided.n > asked.n:
+                return decided
+        return None
+
+    @property
+    def source(self) -> Digest:
+        """The source that runs, or that ran."""
+        decided = self.decision
+        entry = decided if isinstance(decided, Approved) else self.of(ApprovalAsked)
+        return (entry or self._entries[Accepted]).source
+
 
 def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
     """Return the input that the code waits for; None if there is none."""
@@ -317,90 +263,42 @@ ReadText = Callable[[Digest], str]
 """Returns a payload's text; empty if it is gone."""
 
 
-def review_of(entry: Reviewed) -> Review | None:
-    """Return the review of an entry; None if the entry withdraws a review."""
-    if entry.verdict is None and not entry.comment:
+def _approval(last: _LastEntries, read: ReadText) -> Approval | None:
+    """Return the state of the approval; None if none was needed."""
+    asked, decided, accepted = last.of(ApprovalAsked), last.decision, last.of(Accepted)
+    if asked is None or accepted is None:
         return None
-    return Review(
-        verdict=entry.verdict,
-        comment=entry.comment,
-        by=entry.by.named,
-        at=entry.at,
+    requested = read(accepted.source) if isinstance(decided, Approved) else None
+    return Approval(
+        status=_approval_status(decided, last.of(Finished)),
+        asked_at=asked.at,
+        expires_at=asked.expires_at,
+        kernel_id=asked.kernel_id,
+        incarnation=asked.incarnation,
+        before=None if asked.before is None else read(asked.before),
+        edits_cell=asked.edits_cell,
+        decided_at=None if decided is None else decided.at,
+        decided_by=None if decided is None else decided.by.named,
+        reason=decided.reason if isinstance(decided, Rejected) else None,
+        asked_source=None if requested == read(last.source) else requested,
+        also=[AlsoApproved(execution_id=id, source=None) for id in asked.also],
+        preview=None if decided is None else decided.preview,
     )
 
 
-class ApprovalHistory:
-    """The approval of an execution, entry by entry."""
-
-    def __init__(self) -> None:
-        self._accepted: Accepted | None = None
-        self._asked: ApprovalAsked | None = None
-        self._decided: Approved | Rejected | None = None
-        self._ended: Status | None = None
-        self.source: Digest | None = None
-        """The source that runs, or that ran."""
-
-    def add(self, entry: Entry) -> None:
-        """Add the next entry of the execution."""
-        if isinstance(entry, Accepted):
-            self._accepted, self.source = entry, entry.source
-        elif isinstance(entry, ApprovalAsked):
-            self._asked, self._decided, self.source = entry, None, entry.source
-        elif isinstance(entry, (Approved, Rejected)):
-            self._decided = entry
-            if isinstance(entry, Approved):
-                self.source = entry.source
-        elif isinstance(entry, Finished):
-            self._ended = entry.status
-
-    def state(self, read: ReadText) -> Approval | None:
-        """Return the state of the approval; None if none was needed."""
-        asked, decided = self._asked, self._decided
-        if asked is None or self._accepted is None:
-            return None
-        asked_source = read(self._accepted.source) if isinstance(decided, Approved) else None
-        if self.source is None or asked_source == read(self.source):
-            asked_source = None
-        return Approval(
-            status=self._status(),
-            asked_at=asked.at,
-            expires_at=asked.expires_at,
-            kernel_id=asked.kernel_id,
-            incarnation=asked.incarnation,
-            before=None if asked.before is None else read(asked.before),
-            edits_cell=asked.edits_cell,
-            decided_at=None if decided is None else decided.at,
-            decided_by=None if decided is None else decided.by.named,
-            reason=decided.reason if isinstance(decided, Rejected) else None,
-            asked_source=asked_source,
-            also=[AlsoApproved(execution_id=id, source=None) for id in asked.also],
-            preview=None if decided is None else decided.preview,
-        )
-
-    def _status(self) -> Literal["asked", "approved", "rejected", "expired", "withdrawn"]:
-        if self._decided is not None:
-            return "approved" if isinstance(self._decided, Approved) else "rejected"
-        if self._ended is None:
-            return "asked"
-        return "expired" if self._ended == "rejected" else "withdrawn"  # by nobody
+def _approval_status(
+    decided: Approved | Rejected | None, finished: Finished | None
+) -> Literal["asked", "approved", "rejected", "expired", "withdrawn"]:
+    if decided is not None:
+        return "approved" if isinstance(decided, Approved) else "rejected"
+    if finished is None:
+        return "asked"
+    return "expired" if finished.status == "rejected" else "withdrawn"  # by nobody
 
 
-class CellHistory:
-    """The cell of an execution in its notebook, entry by entry."""
-
-    def __init__(self) -> None:
-        self._written: Document | None = None
-        self._accepted = False
-
-    def add(self, entry: Entry) -> None:
-        """Add the next entry of the execution."""
-        if isinstance(entry, CellWritten):
-            self._written = entry.document
-        elif isinstance(entry, OutputsAccepted):
-            self._accepted = True
-
-    def document(self) -> Document | None:
-        """Return what the notebook shows of it; None if it has no cell."""
-        if self._written is None or not self._accepted:
-            return self._written
-        return replace(self._written, outputs="accepted")
+def _document(last: _LastEntries) -> Document | None:
+    """Return what the notebook shows of an execution; None if it has no cell."""
+    written = last.of(CellWritten)
+    if written is None or last.of(OutputsAccepted) is None:
+        return None if written is None else written.document
+    return replace(written.document, outputs="accepted")

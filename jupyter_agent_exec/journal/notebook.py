@@ -29,7 +29,7 @@ from ..text.widgets import STATE
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
 from .environments import Environments
-from .fold import SessionState, execution_record, executions_of, session_after
+from .fold import execution_record, session_after
 from .heads import cell_digest, metadata_digest
 from .lines import Line, Range, lines, lines_at
 
@@ -258,7 +258,7 @@ def journal_notebook(
     OSError
         If the journal cannot be read.
     """
-    state: SessionState | None = None
+    session: Session | None = None
     started: KernelStarted | None = None
     places: dict[ExecutionId, list[Range]] = {}
     events: list[dict[str, JSON]] = []
@@ -266,21 +266,20 @@ def journal_notebook(
     for line in lines(path):
         if length is not None and line.entry.n >= length:
             break
-        state = session_after(state, line)
+        session = session_after(session, line)
         environments.add(line)
         widgets.add(line, blobs)
         if isinstance(line.entry, KernelStarted):
             started = line.entry
-        told_of = executions_of(line.entry)
-        for execution_id in told_of:
+        for execution_id in line.entry.about:
             places.setdefault(execution_id, []).append(line.at)
-        if not told_of:
+        if not line.entry.about:
             events.append(_event(line, blobs))
-    if state is None:
+    if session is None:
         return
     export = Export(
-        session=state.session,
-        executions=_executions(path, state, places, blobs),
+        session=session,
+        executions=_executions(path, session, places, blobs),
         events=events,
         environments=environments.told,
         widgets=widgets,
@@ -358,13 +357,13 @@ _encode = json.JSONEncoder(
 
 def _executions(
     path: Path,
-    state: SessionState,
+    session: Session,
     places: Mapping[ExecutionId, Sequence[Range]],
     blobs: BlobStore,
 ) -> Iterator[ExecutionRecord]:
     with path.open("rb") as file:
         for ranges in places.values():
-            record = execution_record(state, lines_at(file.fileno(), ranges), blobs.find)
+            record = execution_record(session, lines_at(file.fileno(), ranges), blobs.find)
             if record is not None:
                 yield record
 

@@ -27,7 +27,6 @@ from ..models import (
 )
 from ..records import KeptImage
 from ..types import ExecutionId, SessionId, SessionStatus, TokenId
-from .fold import SessionState
 from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
 from .tables import indexed, parse_ranges
@@ -281,7 +280,7 @@ _EVENT: Final = ("n", "type", "at", "by", "by_kind", "after_seq", "execution_id"
 class Page(NamedTuple):
     """Some of a session's executions, in order."""
 
-    state: SessionState
+    session: Session
     places: list[list[Range]]
     """For each execution, where its lines are in the journal."""
     images: dict[ExecutionId, tuple[KeptImage, ...]]
@@ -289,18 +288,18 @@ class Page(NamedTuple):
     """The `seq` of the session's last execution."""
 
 
-def state(connection: sqlite3.Connection, session_id: SessionId) -> SessionState:
-    """Return the state of a session: the sum of its entries.
+def outline(connection: sqlite3.Connection, session_id: SessionId) -> Session:
+    """Return a session as its entries add up to, without the counts that `session` adds.
 
     Raises
     ------
     SessionNotFound
         If no session has this id.
     """
-    _, last = indexed(connection, session_id)
-    if last is None:
+    _, session, _ = indexed(connection, session_id)
+    if session is None:
         raise SessionNotFound("There is no such session.", session_id=session_id)
-    return last
+    return session
 
 
 def place_of_execution(
@@ -439,7 +438,7 @@ def executions(
         "SELECT max(seq) FROM executions WHERE session_id = ?", (session_id,)
     ).fetchone()
     return Page(
-        state=state(connection, session_id),
+        session=outline(connection, session_id),
         places=[parse_ranges(ranges) for _, ranges, _ in rows],
         images=_images(connection, session_id, [seq for seq, _, images in rows if images]),
         last_seq=last or 0,
@@ -458,7 +457,7 @@ def events(
     SessionNotFound
         If no session has this id.
     """
-    state(connection, session_id)
+    outline(connection, session_id)
     rows = connection.execute(
         f"SELECT {', '.join(_EVENT)} FROM events WHERE session_id = ? AND n > ?"  # noqa: S608
         " ORDER BY n LIMIT ?",

@@ -32,7 +32,7 @@ from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query
 from .blobs import BlobStore
 from .environments import requirements
-from .fold import SessionState, execution_record
+from .fold import execution_record
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .journal import signatures_of
@@ -160,12 +160,12 @@ class HistoryReader:
         """
         checked = check_execution_id(execution_id)
 
-        def find(connection: sqlite3.Connection) -> tuple[SessionState, list[Range]]:
+        def find(connection: sqlite3.Connection) -> tuple[Session, list[Range]]:
             session_id, ranges = query.place_of_execution(connection, checked)
-            return query.state(connection, session_id), ranges
+            return query.outline(connection, session_id), ranges
 
-        state, ranges = self._index.ask(find)
-        records = self._records(state, [ranges])
+        session, ranges = self._index.ask(find)
+        records = self._records(session, [ranges])
         if not records:
             raise ExecutionNotFound("There is no such execution.", execution_id=checked)
         outputs = HeldOutputs(records[0].outputs).in_one_copy(checked, self._held)
@@ -197,7 +197,7 @@ class HistoryReader:
         checked = check_session_id(session_id)
         page = self._index.ask(lambda connection: query.executions(connection, checked, wanted))
         brief = wanted.outputs == "brief"
-        records = self._records(page.state, page.places, brief=brief)
+        records = self._records(page.session, page.places, brief=brief)
         if brief:
             records = [
                 replace(record, brief=replace(record.brief, images=page.images.get(record.id, ())))
@@ -417,11 +417,12 @@ class HistoryReader:
         return found[:limit], place_of(found[limit - 1]) if more else None
 
     def _records(
-        self, state: SessionState, places: Sequence[Sequence[Range]], *, brief: bool = False
+        self, session: Session, places: Sequence[Sequence[Range]], *, brief: bool = False
     ) -> list[ExecutionRecord]:
-        id, find = state.session.id, self._blobs(state.session.id).find
+        id, find = session.id, self._blobs(session.id).find
         records = [
-            execution_record(state, self._lines(id, ranges), find, brief=brief) for ranges in places
+            execution_record(session, self._lines(id, ranges), find, brief=brief)
+            for ranges in places
         ]
         return [record for record in records if record is not None]
 

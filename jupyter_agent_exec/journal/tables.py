@@ -27,7 +27,7 @@ from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
 from .events import event_of
-from .fold import SessionState, execution_record, executions_of, review_of, session_after
+from .fold import execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
@@ -136,10 +136,10 @@ def take_in(
         size = path.stat().st_size
     except FileNotFoundError:
         size = 0
-    start, state = indexed(connection, session_id)
+    start, session, last_seq = indexed(connection, session_id)
     if size < start:
         forget(connection, session_id)
-        start, state = 0, None
+        start, session, last_seq = 0, None, 0
     if until is not None:
         size = min(size, until)
     if size <= start:
@@ -149,22 +149,24 @@ def take_in(
     end = start
     for line, end in lines_and_ends(path, start, size):
         if line is not None:
-            state = session_after(state, line)
-            for execution_id in executions_of(line.entry):
+            session = session_after(session, line)
+            if isinstance(line.entry, Accepted):
+                last_seq = line.entry.seq
+            for execution_id in line.entry.about:
                 ranges.setdefault(execution_id, []).append(line)
-            if state is not None:
-                _put_event(connection, state, line, store)
+            if session is not None:
+                _put_event(connection, session, last_seq, line, store)
         if end - start >= CHUNK_BYTES:
             break
     else:
         size = end  # what follows is the beginning of a line that is being written
     if end == start:
         return None
-    if state is not None:
+    if session is not None:
         with path.open("rb") as file:
             for execution_id, new in ranges.items():
-                _put_execution(connection, state, execution_id, new, file.fileno(), store)
-    _put_session(connection, session_id, state, end)
+                _put_execution(connection, session, execution_id, new, file.fileno(), store)
+    _put_session(connection, session_id, session, last_seq, end)
     return size if end < size else None
 
 
@@ -197,30 +199,31 @@ def vacuum(connection: sqlite3.Connection) -> None:
 
 def indexed(
     connection: sqlite3.Connection, session_id: SessionId
-) -> tuple[int, SessionState | None]:
-    """Return how many bytes of a session's journal are indexed, and the session's state."""
+) -> tuple[int, Session | None, int]:
+    """Return how many bytes of a session's journal are indexed, the session, and its last `seq`."""
     row = connection.execute(
         "SELECT size, record, last_seq FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
-        return 0, None
+        return 0, None, 0
     size, record, last_seq = row
-    if record is None:
-        return size, None
-    session = msgspec.json.decode(record, type=Session)
-    return size, SessionState(session=session, last_seq=last_seq)
+    session = None if record is None else msgspec.json.decode(record, type=Session)
+    return size, session, last_seq
 
 
 def _put_session(
-    connection: sqlite3.Connection, session_id: SessionId, state: SessionState | None, size: int
+    connection: sqlite3.Connection,
+    session_id: SessionId,
+    session: Session | None,
+    last_seq: int,
+    size: int,
 ) -> None:
     columns: tuple[str | bytes | int | None, ...]
     columns = (None, None, None, None, None, 0, None, 0)
-    if state is not None:
-        session = state.session
+    if session is not None:
         columns = (
             session.agent.name, target_kind(session), session.status, session.opened_at,
-            None if session.token is None else session.token.id, state.last_seq,
+            None if session.token is None else session.token.id, last_seq,
             msgspec.json.encode(session), session.proposed,
         )  # fmt: skip
     connection.execute(
@@ -231,16 +234,16 @@ def _put_session(
 
 
 def _put_event(
-    connection: sqlite3.Connection, state: SessionState, line: Line, store: BlobStore
+    connection: sqlite3.Connection, session: Session, last_seq: int, line: Line, store: BlobStore
 ) -> None:
-    event = event_of(line, state.last_seq, store)
+    event = event_of(line, last_seq, store)
     if event is not None:
         connection.execute(
             "INSERT OR REPLACE INTO events VALUES"
             " (:session, :n, :type, :at, :by, :by_kind, :after_seq, :execution_id, :text)",
             {
                 **asdict(event),
-                "session": state.session.id,
+                "session": session.id,
                 "text": event.text and _plain(event.text),
             },
         )
@@ -248,7 +251,7 @@ def _put_event(
 
 def _put_execution(
     connection: sqlite3.Connection,
-    state: SessionState,
+    session: Session,
     execution_id: ExecutionId,
     new: Sequence[Line],
     journal_fd: int,
@@ -260,7 +263,7 @@ def _put_execution(
     all_lines = list(new)
     if row is not None:
         all_lines = [*lines_at(journal_fd, parse_ranges(row[1])), *new]
-    record = execution_record(state, all_lines, _searchable(store, all_lines))
+    record = execution_record(session, all_lines, _searchable(store, all_lines))
     if record is None:
         return
     if row is None:
@@ -272,7 +275,6 @@ def _put_execution(
         connection.execute("DELETE FROM images WHERE number = ?", (number,))
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
     review = _verdict(all_lines)
-    session = state.session
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.execute(
         "INSERT INTO executions"
@@ -352,7 +354,7 @@ def target_kind(session: Session) -> str:
 def _verdict(all_lines: Sequence[Line]) -> str | None:
     """Return the last verdict on an execution; `comment` for a comment alone."""
     said = [line.entry for line in all_lines if isinstance(line.entry, Reviewed)]
-    review = review_of(said[-1]) if said else None
+    review = said[-1].review if said else None
     return None if review is None else review.verdict or "comment"
 
 

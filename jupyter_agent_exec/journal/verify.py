@@ -1,8 +1,8 @@
 """Check whether a history is as it was written. The check is independent of the writer.
 
-It imports only the standard library, `chain`, which defines a line, and the name of a file from
-`heads`. It only reads, and a live server may keep writing meanwhile. Whatever the files contain, it
-ends with a report.
+It shares with the writer only definitions: of a line (`chain`), of what each kind of entry names
+(`records`), and the name of a file (`heads`). It only reads, and a live server may keep writing
+meanwhile. Whatever the files contain, it ends with a report.
 
 A ledger is compared with the file beside it that holds its head, with the journals, with the tokens
 and with the policy that people set. So a ledger that was cut at a line is detected. Two things
@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..models import marked
+from ..records import KINDS, JournalEntry, Mark, payload_fields
 from ..text.counts import counted
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
 from .heads import chain_name, signatures_path
@@ -442,10 +444,7 @@ def _named_payloads(entry: dict[str, Any]) -> list[str]:
     ValueError
         If one of them cannot be a name.
     """
-    kind = entry.get("type")
-    fields: tuple[str, ...] = ()
-    if isinstance(kind, str):
-        fields = (*_PAYLOAD_FIELDS.get(kind, ()), *_FIELDS_OF_0_1.get(kind, ()))
+    fields = (*payload_fields(_kind(entry)), *_FIELDS_OF_0_1.get(str(entry.get("type")), ()))
     names = [entry[name] for name in fields if entry.get(name) is not None]
     blobs = entry.get("blobs", [])
     if not isinstance(blobs, list):
@@ -457,25 +456,6 @@ def _named_payloads(entry: dict[str, Any]) -> list[str]:
     return names
 
 
-_PAYLOAD_FIELDS = {
-    "opened": ("init_source",),
-    "environment_found": ("environment",),
-    "packages_changed": ("packages",),
-    "accepted": ("source", "values"),
-    "approval_asked": ("source", "before"),
-    "approved": ("source", "preview"),
-    "rejected": ("preview",),
-    "input_asked": ("prompt",),
-    "input_given": ("value",),
-    "finished": ("outputs", "text", "variables", "values", "widgets"),
-    "late_output": ("outputs",),
-    "display_updated": ("outputs",),
-    "person_ran": ("source", "outputs"),
-    "notebook_edit_asked": ("edits",),
-    "notebook_edited": ("before", "after"),
-    "edits_proposed": ("edits", "before", "after"),
-    "edits_decided": ("before", "after"),
-}
 _FIELDS_OF_0_1 = {
     "cell_discarded": ("cell",),
     "cell_rerun": ("differences",),
@@ -484,25 +464,20 @@ _FIELDS_OF_0_1 = {
     "person_ran": ("expressions",),
     "restore_ended": ("variables",),
 }
-"""Those that only 0.1 wrote."""
+"""Fields that name payloads, of those that only 0.1 wrote."""
 
 
-_UNKEPT_FIELDS = {"accepted": "body_sha256"}
-"""Fields that name something of which only the salt is kept."""
+_AMENDMENTS_OF_0_1 = ("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored")
 
 
-_AMENDMENTS = (
-    "outputs_accepted",
-    "cell_written",
-    "edits_deciding",
-    "edits_decided",
-    "erased",
-    "notebook_moved",
-    "reviewed",
-    *("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored"),  # of 0.1
-)
-"""Entries that may follow a session's end: a person's decisions, and what happened to its cells and
-to its notebook."""
+def _kind(entry: dict[str, Any]) -> type[JournalEntry]:
+    """Return the kind of a journal's entry; their base for one that is not known."""
+    kind = KINDS.get(str(entry.get("type")), JournalEntry)
+    return kind if issubclass(kind, JournalEntry) else JournalEntry
+
+
+def _may_follow_end(entry: dict[str, Any]) -> bool:
+    return _kind(entry).follows_end or entry.get("type") in _AMENDMENTS_OF_0_1
 
 
 def _compare_session(
@@ -541,7 +516,7 @@ def _compare_session(
         if entry.get("type") == "erased":
             said = ends.get(End(head=checked.hashes[n], length=n + 1), [])
             report.let_go.append(LetGo(path=path, n=n, said=said))
-    if any(entry.get("type") not in _AMENDMENTS for entry in entries[end.length :]):
+    if not all(map(_may_follow_end, entries[end.length :])):
         report.add(Outcome.ALTERED, path, end.length, "It continues after its end in the ledger.")
     elif len(entries) > end.length:
         message = f"It continues after entry {end.length - 1}, which is not in any ledger."
@@ -880,7 +855,8 @@ def _check_payloads(
         return
     if line.payloads.keys() - set(named):
         report.add(Outcome.ALTERED, path, n, f"Entry {n} has a payload that it does not name.")
-    if line.salts.keys() - {*named, line.entry.get(_unkept_field(line.entry))}:
+    unkept = [line.entry.get(field) for field in marked(_kind(line.entry), Mark.UNKEPT)]
+    if not all(name in named or name in unkept for name in line.salts):
         report.add(Outcome.ALTERED, path, n, f"Entry {n} has a salt that it does not name.")
     for name in named:
         text = line.payloads.get(name)
@@ -900,11 +876,6 @@ def _check_payloads(
         if not _is_named(name, chunks, line.salts.get(name)):
             place = path if text is not None else blob
             report.add(Outcome.ALTERED, place, n, f"A payload of entry {n} was altered: {name}.")
-
-
-def _unkept_field(entry: dict[str, Any]) -> str:
-    kind = entry.get("type")
-    return _UNKEPT_FIELDS.get(kind, "") if isinstance(kind, str) else ""
 
 
 def _is_named(name: str, chunks: Iterable[bytes], salt: str | None) -> bool:

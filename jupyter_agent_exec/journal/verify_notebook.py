@@ -1,7 +1,7 @@
 """Check whether an exported notebook agrees with its journal: export it again, and compare.
 
-The journal's chain and payloads are checked by `verify`, which shares only the definition of a line
-with the writer.
+The journal's chain and payloads are checked by `verify`, which shares only definitions with the
+writer.
 """
 
 from __future__ import annotations
