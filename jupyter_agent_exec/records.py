@@ -22,9 +22,12 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_type_hints
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from .models import (
     Agent,
+    AlsoApproved,
+    Approval,
     Caps,
     Chain,
     Claim,
@@ -43,6 +46,7 @@ from .models import (
     StepOf,
     Target,
     TokenRef,
+    derive,
     marked,
 )
 from .text.counts import counted
@@ -563,24 +567,50 @@ class ApprovalAsked(ExecutionEntry, frozen=True, kw_only=True, tag="approval_ask
     also: tuple[ExecutionId, ...] = ()
     """What else the approval lets run: the rest of a restore."""
 
+    def approval(self, before: str | None, also: list[AlsoApproved]) -> Approval:
+        """Return the state of the approval, with the texts that this names."""
+        return derive(Approval, self, status="asked", asked_at=self.at, before=before, also=also)
 
-class Approved(ExecutionEntry, frozen=True, kw_only=True, tag="approved"):
+
+class Decision(ExecutionEntry, frozen=True, kw_only=True):
+    """Base of a user's decisions about an execution that waits for approval."""
+
+    preview: Digest | None = None
+    """What the user could see of a trial of the agent's source."""
+
+    def _decided(self, approval: Approval, status: Literal["approved", "rejected"]) -> Approval:
+        by, preview = self.by.named, self.preview
+        return replace(approval, status=status, decided_at=self.at, decided_by=by, preview=preview)
+
+
+class Approved(Decision, frozen=True, kw_only=True, tag="approved"):
     """A user approved an execution."""
 
     leads_to = "queued"
 
     source: Annotated[Digest, Mark.SOURCE]
     """The source to run. It differs from the agent's source if the user edited it."""
-    preview: Digest | None = None
-    """What the user could see of a trial of the agent's source."""
+
+    def decide(self, approval: Approval, requested: str, approved: str) -> Approval:
+        """Return the approval after it.
+
+        Parameters
+        ----------
+        requested, approved
+            The source of the agent's request, and the one to run.
+        """
+        asked_source = None if requested == approved else requested
+        return replace(self._decided(approval, "approved"), asked_source=asked_source)
 
 
-class Rejected(ExecutionEntry, frozen=True, kw_only=True, tag="rejected"):
+class Rejected(Decision, frozen=True, kw_only=True, tag="rejected"):
     """A user rejected an execution."""
 
     reason: Annotated[str | None, Mark.FREE_TEXT, Mark.EVENT_TEXT]
-    preview: Digest | None = None
-    """What the user could see of a trial of the source."""
+
+    def decide(self, approval: Approval) -> Approval:
+        """Return the approval after it."""
+        return replace(self._decided(approval, "rejected"), reason=self.reason)
 
 
 class GrantGiven(JournalEntry, frozen=True, kw_only=True, tag="grant_given"):

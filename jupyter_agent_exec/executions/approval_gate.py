@@ -358,7 +358,7 @@ class ApprovalGate:
             )
             execution.decision = entry  # written together with the execution's end
             self._init_is_rejected |= execution.spec.init
-            execution.become(execution.state.refused(entry.at, by.named, reason, preview))
+            execution.become(execution.state.refused(entry))
 
     async def withdraw(self, by: By) -> None:
         """End the grant of the session's agent. What it has not sent yet asks again.
@@ -409,6 +409,7 @@ class ApprovalGate:
         revised = execution.spec.before
         before = None if revised is None else Payload.of(revised.encode())
         source = Payload.of(execution.source.encode())
+        also = list(self._also_approved(execution))
         entry = ApprovalAsked(
             at=timestamp(now),
             by=execution.spec.by,
@@ -419,20 +420,10 @@ class ApprovalGate:
             expires_at=timestamp(now + timedelta(seconds=timeout)),
             before=None if before is None else before.digest,
             edits_cell=execution.edits_cell,
-            also=tuple(each.id for each in self._also_approved(execution)),
+            also=tuple(each.id for each in also),
         )
-        approval = Approval(
-            status="asked",
-            asked_at=entry.at,
-            expires_at=entry.expires_at,
-            kernel_id=entry.kernel_id,
-            incarnation=entry.incarnation,
-            before=revised,
-            edits_cell=execution.edits_cell,
-            also=[
-                AlsoApproved(execution_id=each.id, source=each.source)
-                for each in self._also_approved(execution)
-            ],
+        approval = entry.approval(
+            revised, [AlsoApproved(execution_id=each.id, source=each.source) for each in also]
         )
         execution.become(execution.state.asked(approval))
         execution.decided = self._loop.create_future()
@@ -479,26 +470,20 @@ class ApprovalGate:
         self, approved: Sequence[tuple[LiveExecution, str]], by: By, *more: Entry
     ) -> None:
         """Record executions as approved, each with its approved source, and let them run."""
-        at, entries, payloads, given = timestamp(), list(more), [], []
+        at, payloads, given = timestamp(), [], []
         for execution, source in approved:
             payload = Payload.of(source.encode())
             tried = execution.preview if source == execution.source else None
             shown = shown_payload(tried)
             preview = shown[0].digest if shown else None
             payloads += [payload, *shown]
-            entries.append(
-                Approved(
-                    at=at,
-                    by=by,
-                    execution_id=execution.id,
-                    source=payload.digest,
-                    preview=preview,
-                )
+            entry = Approved(
+                at=at, by=by, execution_id=execution.id, source=payload.digest, preview=preview
             )
-            given.append((execution, source, preview))
-        await self._recorder.write_all(entries, payloads)
-        for execution, source, preview in given:
-            execution.become(execution.state.approved(source, at, by.named, preview))
+            given.append((execution, source, entry))
+        await self._recorder.write_all([*more, *(entry for _, _, entry in given)], payloads)
+        for execution, source, entry in given:
+            execution.become(execution.state.approved(source, entry))
             self._executions.approval_changed(execution)
 
     def _expired(self, execution: LiveExecution, approval: Approval) -> None:

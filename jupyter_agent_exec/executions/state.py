@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from ..kernels.execute_request import ExecuteOutcome
 from ..models import Approval, Input
-from ..types import Digest, Status, is_made_up
+from ..records import Approved, Rejected
+from ..types import Status, is_made_up
 
 Phase: TypeAlias = Literal["waiting", "dispatching", "sent", "begun", "finished"]
 """The phase of an execution.
@@ -96,20 +97,13 @@ class LiveState(Struct, frozen=True, kw_only=True):
             approval = replace(approval, status="withdrawn")
         return replace(self, approval=approval, status="awaiting_approval")
 
-    def approved(self, source: str, at: str, by: str, preview: Digest | None = None) -> LiveState:
+    def approved(self, source: str, entry: Approved) -> LiveState:
         """Let it run: a user approved it, with a source that may differ from the request's."""
         if not self.is_asked:
             return self  # it was withdrawn meanwhile
         assert self.approval is not None
         requested = self.requested_source or self.source
-        approval = replace(
-            self.approval,
-            status="approved",
-            decided_at=at,
-            decided_by=by,
-            asked_source=None if requested == source else requested,
-            preview=preview,
-        )
+        approval = entry.decide(self.approval, requested, source)
         return replace(
             self,
             source=source,
@@ -119,25 +113,18 @@ class LiveState(Struct, frozen=True, kw_only=True):
             requested_source=requested,
         )
 
-    def refused(
-        self, at: str, by: str, reason: str | None, preview: Digest | None = None
-    ) -> LiveState:
+    def refused(self, entry: Rejected) -> LiveState:
         """End it: a user rejected it."""
         if not self.is_asked:
             return self
         assert self.approval is not None
-        approval = replace(
-            self.approval,
-            status="rejected",
-            decided_at=at,
-            decided_by=by,
-            reason=reason,
-            preview=preview,
-        )
-        words = f"says: {reason}" if reason else "gave no reason; ask before you try it again."
-        who = "the user" if is_made_up(by) else by
+        words = "gave no reason; ask before you try it again."
+        if entry.reason:
+            words = f"says: {entry.reason}"
+        who = "the user" if is_made_up(entry.by.named) else entry.by.named
         why = f"It was not run: {who} rejected it and {words}"
-        return replace(self, approval=approval).withdrawn(Ending("rejected", why))
+        rejected = replace(self, approval=entry.decide(self.approval))
+        return rejected.withdrawn(Ending("rejected", why))
 
     def expired(self, asked: Approval, timeout: float) -> LiveState:
         """End it: nobody decided in time, unless that was about an earlier request."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -145,7 +145,7 @@ def execution_record(
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
         document=_document(last),
         input=_input(status, last.of(InputAsked), folded),
-        approval=_approval(last, folded.text),
+        approval=_approval(accepted, last, folded.text),
         review=None if reviewed is None else reviewed.review,
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
@@ -259,41 +259,23 @@ def _widget_texts(finished: Finished, folded: Outputs) -> dict[str, str]:
     return texts
 
 
-ReadText = Callable[[Digest], str]
-"""Returns a payload's text; empty if it is gone."""
-
-
-def _approval(last: _LastEntries, read: ReadText) -> Approval | None:
+def _approval(
+    accepted: Accepted, last: _LastEntries, read: Callable[[Digest], str]
+) -> Approval | None:
     """Return the state of the approval; None if none was needed."""
-    asked, decided, accepted = last.of(ApprovalAsked), last.decision, last.of(Accepted)
-    if asked is None or accepted is None:
+    asked, decided, finished = last.of(ApprovalAsked), last.decision, last.of(Finished)
+    if asked is None:
         return None
-    requested = read(accepted.source) if isinstance(decided, Approved) else None
-    return Approval(
-        status=_approval_status(decided, last.of(Finished)),
-        asked_at=asked.at,
-        expires_at=asked.expires_at,
-        kernel_id=asked.kernel_id,
-        incarnation=asked.incarnation,
-        before=None if asked.before is None else read(asked.before),
-        edits_cell=asked.edits_cell,
-        decided_at=None if decided is None else decided.at,
-        decided_by=None if decided is None else decided.by.named,
-        reason=decided.reason if isinstance(decided, Rejected) else None,
-        asked_source=None if requested == read(last.source) else requested,
-        also=[AlsoApproved(execution_id=id, source=None) for id in asked.also],
-        preview=None if decided is None else decided.preview,
-    )
-
-
-def _approval_status(
-    decided: Approved | Rejected | None, finished: Finished | None
-) -> Literal["asked", "approved", "rejected", "expired", "withdrawn"]:
+    also = [AlsoApproved(execution_id=id, source=None) for id in asked.also]
+    approval = asked.approval(None if asked.before is None else read(asked.before), also)
+    if isinstance(decided, Approved):
+        return decided.decide(approval, read(accepted.source), read(decided.source))
     if decided is not None:
-        return "approved" if isinstance(decided, Approved) else "rejected"
+        return decided.decide(approval)
     if finished is None:
-        return "asked"
-    return "expired" if finished.status == "rejected" else "withdrawn"  # by nobody
+        return approval
+    # Nobody decided.
+    return replace(approval, status="expired" if finished.status == "rejected" else "withdrawn")
 
 
 def _document(last: _LastEntries) -> Document | None:

@@ -22,17 +22,26 @@ from jupyter_agent_exec.executions.state import (
 )
 from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.models import Approval, ExecutionError, Input
+from jupyter_agent_exec.records import Approved, By, Rejected
+from jupyter_agent_exec.types import Digest, ExecutionId
 
 AT = "2026-11-21T09:00:00.000Z"
 STOPPED = Ending("interrupted", "Interrupted by ada.")
 APPROVAL = Approval(
     status="asked", asked_at=AT, expires_at=AT, kernel_id="k", incarnation=2, before=None
 )
+ID = ExecutionId("x_01M8HJB3AMTZE7YD2H3VDB3A43")
+ADA = By(kind="person", username="ada")
+APPROVED = Approved(at=AT, by=ADA, execution_id=ID, source=Digest("0" * 64))
 WAITING = LiveState(source="1")
 DISPATCHING = replace(WAITING, phase="dispatching")
 RUNNING = DISPATCHING.sent(starts=True)
 BEHIND_A_CELL = DISPATCHING.sent(starts=False)
 ASKED = WAITING.asked(APPROVAL)
+
+
+def rejected(reason: str | None) -> Rejected:
+    return Rejected(at=AT, by=ADA, execution_id=ID, reason=reason)
 
 
 def test_in_its_own_kernel_it_runs_once_it_is_sent():
@@ -72,14 +81,14 @@ def test_what_is_on_its_way_to_the_kernel_cannot_be_withdrawn(state: LiveState):
 
 def test_approval_binds_the_source_and_the_kernels_incarnation():
     assert ASKED.status == "awaiting_approval"
-    state = ASKED.approved("2", AT, "ada")
+    state = ASKED.approved("2", APPROVED)
     assert (state.status, state.source, state.approved_incarnation) == ("queued", "2", 2)
     assert state.approval is not None
     assert (state.approval.status, state.approval.asked_source) == ("approved", "1")
 
 
 def test_approval_again_with_the_first_source_names_no_other():
-    state = ASKED.approved("2", AT, "ada").asked(APPROVAL).approved("1", AT, "ada")
+    state = ASKED.approved("2", APPROVED).asked(APPROVAL).approved("1", APPROVED)
     assert state.approval is not None
     assert (state.source, state.approval.asked_source) == ("1", None)
 
@@ -88,7 +97,7 @@ def test_approval_again_with_the_first_source_names_no_other():
     ("reason", "told"), [("no", "rejected it and says: no"), (None, "gave no reason")]
 )
 def test_a_refusal_ends_it_with_the_users_reason(reason: str | None, told: str):
-    state = ASKED.refused(AT, "ada", reason)
+    state = ASKED.refused(rejected(reason))
     assert state.is_withdrawn
     assert state.ending is not None
     assert state.ending.status == "rejected"
@@ -109,8 +118,8 @@ def test_only_the_question_that_is_asked_now_expires():
 @pytest.mark.parametrize(
     "decided",
     [
-        methodcaller("approved", "1", AT, "ada"),
-        methodcaller("refused", AT, "ada", "no"),
+        methodcaller("approved", "1", APPROVED),
+        methodcaller("refused", rejected("no")),
         methodcaller("expired", APPROVAL, 10),
     ],
 )
