@@ -177,7 +177,7 @@ class Index:
         for session_id in sessions:
             tables.forget(connection, session_id)
         connection.execute("COMMIT")
-        self._index_chunks_of(connection, sessions)
+        self._index_sessions(connection, dict.fromkeys(sessions))
 
     def _set_ready(self) -> None:
         self.progress = None
@@ -258,14 +258,6 @@ class Index:
         rest = {each: self._chunk(connection, each, ends[each]) for each in sorted(ends)}
         connection.execute("COMMIT")
         return rest
-
-    def _index_chunks_of(
-        self, connection: sqlite3.Connection, sessions: Iterable[SessionId]
-    ) -> None:
-        left: dict[SessionId, int | None] = dict.fromkeys(sessions)
-        while left:
-            rest = self._index_chunks(connection, left)
-            left = {session: end for session, end in rest.items() if end is not None}
 
     def _chunk(
         self, connection: sqlite3.Connection, session_id: SessionId, until: int | None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..errors import ExecutionNotFound, InvalidRequest, SessionNotFound
 from ..models import (
     EventsQuery,
+    ExecutionReference,
     ExecutionsQuery,
     JournalEvent,
     SearchHit,
@@ -33,33 +34,17 @@ from .tables import indexed, parse_ranges
 
 _MAX_QUERY: Final = 1000
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_HIT: Final = (
-    "execution_id",
-    "session_id",
-    "seq",
-    "status",
-    "agent",
-    "title",
-    "accepted_at",
-    "images",
-    "source",
-    "snippet",
-)
-_IMAGE: Final = ("output", "mimetype", "width", "height", "bytes", "sha256")
+_REFERENCE: Final = "e.id AS execution_id, e.session_id, e.seq, e.agent, e.title, e.accepted_at"
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
 _TERM: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _INDEX: Final = re.compile("[0-9]{1,9}")
+_decode_image: Final = msgspec.json.Decoder(KeptImage).decode
+_decode_event: Final = msgspec.json.Decoder(JournalEvent).decode
 
 
-class ExecutionImage(NamedTuple):
+class ExecutionImage(ExecutionReference, frozen=True, kw_only=True):
     """An image, and its execution."""
 
-    execution_id: ExecutionId
-    session_id: SessionId
-    seq: int
-    agent: str
-    title: str | None
-    accepted_at: str
     image: KeptImage
 
 
@@ -191,12 +176,12 @@ def find(
         before = "(SELECT number FROM executions WHERE id = ?)"
         wanted.add(f"e.number < coalesce({before}, 0)", check_execution_id(query.after))
     sql = (
-        "SELECT e.id, e.session_id, e.seq, e.status, e.agent, e.title, e.accepted_at, e.images,"  # noqa: S608
-        f" e.source, {snippet} FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
+        f"SELECT {_REFERENCE}, e.status, e.images, e.source, {snippet} AS snippet"  # noqa: S608
+        f" FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
         f" ORDER BY {order} DESC LIMIT ?"
     )
-    rows = connection.execute(sql, (*wanted.values, query.limit + 1)).fetchall()
-    return [SearchHit(**dict(zip(_HIT, row, strict=True))) for row in rows]
+    rows = connection.execute(sql, (*wanted.values, query.limit + 1))
+    return [SearchHit(**row) for row in _named(rows)]
 
 
 def find_images(
@@ -217,16 +202,18 @@ def find_images(
         condition = f"({column} {beyond} {start} OR {column} = {start} AND i.output > ?)"
         wanted.add(condition, execution_id, execution_id, output)
     sql = (
-        "SELECT e.id, e.session_id, e.seq, e.agent, e.title, e.accepted_at,"  # noqa: S608
-        " i.output, i.mimetype, i.width, i.height, i.bytes, i.digest"
-        f" FROM {origin} CROSS JOIN images i ON i.number = e.number"
+        f"SELECT {_REFERENCE}, i.image FROM {origin}"  # noqa: S608
+        " CROSS JOIN images i ON i.number = e.number"
         f" WHERE {' AND '.join(wanted.where)} ORDER BY {column} {direction}, i.output LIMIT ?"
     )
     rows = connection.execute(sql, (*wanted.values, query.limit + 1))
-    return [
-        ExecutionImage._make((*row[:6], KeptImage(**dict(zip(_IMAGE, row[6:], strict=True)))))
-        for row in rows
-    ]
+    return [ExecutionImage(**{**row, "image": _decode_image(row["image"])}) for row in _named(rows)]
+
+
+def _named(rows: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
+    """Return rows with the names of their columns."""
+    names = [column[0] for column in rows.description]
+    return (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def place_of_image(pictured: ExecutionImage) -> str:
@@ -274,7 +261,6 @@ _COUNTED: Final = (
     f"SELECT s.record, (SELECT count(*) {_UNREVIEWED}), (SELECT count(*) FROM executions e"  # noqa: S608
     " WHERE e.session_id = s.id AND e.status = 'awaiting_approval') FROM sessions s"
 )
-_EVENT: Final = ("n", "type", "at", "by", "by_kind", "after_seq", "execution_id", "text")
 
 
 class Page(NamedTuple):
@@ -459,11 +445,10 @@ def events(
     """
     outline(connection, session_id)
     rows = connection.execute(
-        f"SELECT {', '.join(_EVENT)} FROM events WHERE session_id = ? AND n > ?"  # noqa: S608
-        " ORDER BY n LIMIT ?",
+        "SELECT event FROM events WHERE session_id = ? AND n > ? ORDER BY n LIMIT ?",
         (session_id, -1 if query.after is None else query.after, query.limit + 1),
     )
-    return [JournalEvent(**dict(zip(_EVENT, row, strict=True))) for row in rows]
+    return [_decode_event(event) for (event,) in rows]
 
 
 def _images(
@@ -473,13 +458,11 @@ def _images(
     if not seqs:
         return {}
     rows = connection.execute(
-        "SELECT e.id, i.output, i.mimetype, i.width, i.height, i.bytes, i.digest"
-        " FROM executions e CROSS JOIN images i ON i.number = e.number"
+        "SELECT e.id, i.image FROM executions e CROSS JOIN images i ON i.number = e.number"
         " WHERE e.session_id = ? AND e.seq BETWEEN ? AND ? ORDER BY e.seq, i.output",
         (session_id, seqs[0], seqs[-1]),
     )
     images: dict[ExecutionId, tuple[KeptImage, ...]] = {}
-    for id, *image in rows:
-        kept = KeptImage(**dict(zip(_IMAGE, image, strict=True)))
-        images[id] = (*images.get(id, ()), kept)
+    for id, image in rows:
+        images[id] = (*images.get(id, ()), _decode_image(image))
     return images

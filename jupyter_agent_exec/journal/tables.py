@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from ..models import Session
 from ..records import (
@@ -31,7 +31,7 @@ from .fold import execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
-SCHEMA_VERSION: Final = 9
+SCHEMA_VERSION: Final = 10
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -65,12 +65,10 @@ CREATE INDEX executions_with_images ON executions (number) WHERE images > 0;
 CREATE INDEX executions_unreviewed ON executions (session_id, seq) WHERE unreviewed;
 CREATE INDEX executions_asking ON executions (session_id) WHERE status = 'awaiting_approval';
 CREATE TABLE images (
-    number INTEGER, output INTEGER, digest TEXT NOT NULL, mimetype TEXT NOT NULL,
-    width INTEGER, height INTEGER, bytes INTEGER NOT NULL,
+    number INTEGER, output INTEGER, image BLOB NOT NULL,
     PRIMARY KEY (number, output)) WITHOUT ROWID;
 CREATE TABLE events (
-    session_id TEXT, n INTEGER, type TEXT NOT NULL, at TEXT NOT NULL, by TEXT,
-    by_kind TEXT NOT NULL, after_seq INTEGER NOT NULL, execution_id TEXT, text TEXT,
+    session_id TEXT, n INTEGER, event BLOB NOT NULL,
     PRIMARY KEY (session_id, n)) WITHOUT ROWID;
 CREATE TABLE blobs (
     digest TEXT, session_id TEXT, mimetype TEXT NOT NULL, bytes INTEGER NOT NULL,
@@ -238,14 +236,10 @@ def _put_event(
 ) -> None:
     event = event_of(line, last_seq, store)
     if event is not None:
+        event = replace(event, text=event.text and _plain(event.text))
         connection.execute(
-            "INSERT OR REPLACE INTO events VALUES"
-            " (:session, :n, :type, :at, :by, :by_kind, :after_seq, :execution_id, :text)",
-            {
-                **asdict(event),
-                "session": session.id,
-                "text": event.text and _plain(event.text),
-            },
+            "INSERT OR REPLACE INTO events VALUES (?, ?, ?)",
+            (session.id, event.n, msgspec.json.encode(event)),
         )
 
 
@@ -300,8 +294,11 @@ def _put_images(
     connection: sqlite3.Connection, number: int, record: ExecutionRecord, store: BlobStore
 ) -> None:
     connection.executemany(
-        "INSERT INTO images VALUES (:number, :output, :sha256, :mimetype, :width, :height, :bytes)",
-        [{"number": number, **asdict(image)} for image in pictures_of(record.blobs, store)],
+        "INSERT INTO images VALUES (?, ?, ?)",
+        [
+            (number, image.output, msgspec.json.encode(image))
+            for image in pictures_of(record.blobs, store)
+        ],
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ..journal.notebook import cell
 from ..journal.outputs import kept_images
@@ -16,6 +16,7 @@ from ..models import (
     Comment,
     DecidedEdit,
     Execution,
+    ExecutionReference,
     Image,
     Input,
     Lookalikes,
@@ -212,8 +213,8 @@ def _image(image: KeptImage, base_url: str) -> Image:
 
 def recorded_image(pictured: ExecutionImage, base_url: str) -> RecordedImage:
     """Answer with an image of the history."""
-    execution = pictured._asdict()
-    image = execution.pop("image")
+    image, execution = pictured.image, asdict(derive(ExecutionReference, pictured))
+    assert image.sha256 is not None  # it is in the history
     return derive(RecordedImage, image, **execution, url=blob_url(image.sha256, base_url))
 
 

@@ -5,9 +5,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from msgspec.structs import astuple
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
-from jupyter_agent_exec.models import EventsQuery, SearchQuery
+from jupyter_agent_exec.models import EventsQuery, ExecutionReference, SearchQuery, derive
 from jupyter_agent_exec.records import OutputRef
 from tests.journal.recorded import (
     AT,
@@ -48,7 +49,8 @@ def test_an_image_is_told_with_its_size_and_whence_it_came(history, session):
     execution_id = run(session, 3, "plot()", [stream("x"), plot()])
     ((pictured,), after) = history.images(SearchQuery())
     assert after is None
-    assert pictured[:6] == (execution_id, session.session_id, 3, "analyst", "Sales", AT)
+    execution = derive(ExecutionReference, pictured)
+    assert astuple(execution) == (execution_id, session.session_id, 3, "analyst", "Sales", AT)
     image = pictured.image
     assert (image.output, image.mimetype, image.width, image.height) == (1, "image/png", 2, 3)
     path, mimetype, size = history.blob(image.sha256)
