@@ -76,21 +76,22 @@ def format_line(
 
 
 def next_line(
-    previous: str, entry: Mapping[str, Any], texts: Mapping[Any, str], salts: Mapping[Any, str]
+    previous: str, entry: bytes, texts: Mapping[Any, str], salts: Mapping[Any, str]
 ) -> tuple[str, bytes]:
     """Return an entry's hash and its line, after the line hashed `previous`.
 
     Parameters
     ----------
+    entry
+        Its canonical bytes.
     texts, salts
         Payloads, and salts of these and of others, by name. The line gets those that its entry
         names.
     """
-    data = canonical(entry)
-    line_hash = link(previous, data)
-    named = {name: salt for name, salt in salts.items() if name.encode("ascii") in data}
+    line_hash = link(previous, entry)
+    named = {name: salt for name, salt in salts.items() if name.encode("ascii") in entry}
     on_line = {name: texts[name] for name in named if name in texts}
-    return line_hash, format_line(line_hash, data, on_line, named)
+    return line_hash, format_line(line_hash, entry, on_line, named)
 
 
 def parse_line(line: bytes) -> ParsedLine:

@@ -28,7 +28,9 @@ def forge(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
     last = chain.parse_line(path.read_bytes().splitlines()[-1])
     n = last.entry["n"] + 1
     whole = {"at": last.entry["at"], "by": {"kind": "server"}, **entry}
-    head, line = chain.next_line(last.hash, {**whole, "n": n, "format": chain.FORMAT}, {}, {})
+    head, line = chain.next_line(
+        last.hash, chain.canonical({**whole, "n": n, "format": chain.FORMAT}), {}, {}
+    )
     with path.open("ab") as file:
         file.write(line)
     if path.with_suffix(".head").exists():
@@ -66,7 +68,9 @@ def write_anew(folder: Path, change: Callable[[dict[str, Any]], object] = by_som
                 rewrite(folder / "sessions" / entry["session_id"] / "journal.jsonl")
             for name in {"chain", "ledger"} & entry.keys():
                 entry[name]["head"] = anew[entry[name]["head"]]
-            previous, text = chain.next_line(previous, entry, line.payloads, line.salts)
+            previous, text = chain.next_line(
+                previous, chain.canonical(entry), line.payloads, line.salts
+            )
             anew[line.hash] = previous
             lines.append(text)
         path.write_bytes(b"".join(lines))

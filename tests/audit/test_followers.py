@@ -236,7 +236,9 @@ def test_a_write_that_failed_and_was_taken_back_is_not_sent(history, folder, far
     until(lambda: up_to_date(history))
     path = journal_of(folder, session.session_id)
     whole = path.stat().st_size
-    line = chain.next_line(chain.GENESIS, {"n": 9, "at": AT, "type": "reviewed"}, {}, {})[1]
+    line = chain.next_line(
+        chain.GENESIS, chain.canonical({"n": 9, "at": AT, "type": "reviewed"}), {}, {}
+    )[1]
     with path.open("ab") as file:  # as it is between a write and its sync
         file.write(line)
     history.copies.rescan()
@@ -269,7 +271,9 @@ def test_stopping_ends_the_thread_while_the_far_side_is_gone(folder):
     (sink,) = sinks(folder)
     folder.mkdir()
     ledger = folder / "ledger-0000000000000000.jsonl"
-    ledger.write_bytes(chain.next_line(chain.GENESIS, {"n": 0, "at": AT, "type": "x"}, {}, {})[1])
+    ledger.write_bytes(
+        chain.next_line(chain.GENESIS, chain.canonical({"n": 0, "at": AT, "type": "x"}), {}, {})[1]
+    )
     followers = Followers(folder, [Halting(sink.settings)], dict, lambda: None, LOG)
     followers.start()
     until(lambda: followers.status()[0].error)
