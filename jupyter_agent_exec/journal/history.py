@@ -342,7 +342,9 @@ class History(HistoryReader):
         """Whether there are rules by which closed sessions go."""
         return bool(self._retention)
 
-    def retain(self, wanted: Retain, by: By, may_go_on: Callable[[], bool]) -> Retention:
+    def retain(
+        self, wanted: Retain, by: By, may_go_on: Callable[[], bool] = lambda: True
+    ) -> Retention:
         """Remove the sessions that the rules let go, or tell which would; durable on return.
 
         What sinks have of them is erased before, so a session waits until all sinks know.

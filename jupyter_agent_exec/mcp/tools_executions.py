@@ -334,10 +334,9 @@ async def search_executions(call: Call, asked: SearchArguments) -> Answered:
     if asked.session_id is not None:
         await call.reach_session("history:read", asked.session_id)
     query = derive(SearchQuery, asked, q=asked.query, limit=MATCHES)
+    history, only = call.managers.sessions.history, call.managers.access.only(call.caller)
     try:
-        found = await call.managers.sessions.history.search(
-            query, only=call.managers.access.only(call.caller)
-        )
+        found = await history.read(history.recorded.search, query, token=only)
     except InvalidRequest as error:
         if error.detail.get("field") == "q":
             error.detail["field"] = "query"

@@ -63,7 +63,7 @@ class ExecutionsHandler(SessionsBase):
     async def get(self, session_id: str, query: ExecutionsQuery) -> None:
         """List a session's executions in order."""
         at_most_one(query, "after", "before")
-        records, next_after = await self.manager.history.executions(session_id, query)
+        records, next_after = await self.history.executions(session_id, query)
         await self.answer_large(
             records,
             lambda executions: ExecutionList(executions=executions, next_after=next_after),
@@ -127,7 +127,7 @@ class StreamHandler(SessionsBase):
     async def _follow(self, execution_id: str, *, inert: bool) -> None:
         resumed = "Last-Event-ID" in self.request.headers
         live = self.manager.watching(execution_id)
-        record = None if live else await self.manager.history.finished(execution_id)
+        record = None if live else await self.history.finished(execution_id)
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
@@ -159,7 +159,7 @@ class TextHandler(SessionsBase):
     @requires("history:read", query=TextQuery, answers={200: Text})
     async def get(self, execution_id: str, query: TextQuery) -> None:
         """Read a range of an execution's text, or with `match` the lines that contain a text."""
-        self.answer(await self.manager.history.text(self.caller, execution_id, query))
+        self.answer(await self.history.text(self.caller, execution_id, query))
 
 
 class StepsHandler(SessionsBase):

@@ -41,6 +41,7 @@ from . import answers
 from .kernel_inspection import KernelInspection
 from .manager import AgentSessions
 from .restores import Restores
+from .session_history import SessionHistory
 
 LARGE_BYTES = 1 << 18
 """An answer with outputs of at least this size is encoded in a thread and sent in pieces."""
@@ -52,6 +53,11 @@ class SessionsBase(AgentExecHandler):
     """Base of the handlers below."""
 
     manager: AgentSessions
+
+    @property
+    def history(self) -> SessionHistory:
+        """The sessions and executions, open or ended."""
+        return self.manager.history
 
     @property
     def idempotency_key(self) -> str | None:
@@ -125,7 +131,7 @@ class SessionsHandler(SessionsBase):
     )
     async def get(self, query: SessionsQuery) -> None:
         """List sessions: the open ones first, then the closed, each the newest first."""
-        self.answer(await self.manager.history.sessions(query, only=self.access.only(self.caller)))
+        self.answer(await self.history.sessions(query, only=self.access.only(self.caller)))
 
     @web.authenticated
     @requires(
@@ -151,7 +157,7 @@ class SessionHandler(SessionsBase):
     @requires("history:read", answers={200: Session})
     async def get(self, session_id: str) -> None:
         """Look at a session."""
-        self.answer(await self.manager.history.session(session_id))
+        self.answer(await self.history.session(session_id))
 
 
 class CloseHandler(SessionsBase):
@@ -226,7 +232,7 @@ class GuideHandler(SessionsBase):
     @requires("history:read", answers={200: Guide})
     async def get(self, session_id: str) -> None:
         """Read the guide for language models."""
-        session = await self.manager.history.session(session_id)
+        session = await self.history.session(session_id)
         text = guide(session, default_timeout=self.default_timeout)
         self.answer(Guide(session_id=session.id, text=text))
 

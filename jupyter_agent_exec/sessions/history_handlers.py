@@ -34,7 +34,7 @@ class NotebookHandler(SessionsBase):
     @requires("history:read", query=ExportQuery, answers={200: "application/x-ipynb+json"})
     async def get(self, session_id: str, query: ExportQuery) -> None:
         """Export a session as a notebook."""
-        pieces = await self.manager.history.notebook(session_id, clean=query.clean)
+        pieces = await self.history.notebook(session_id, clean=query.clean)
         self.set_header("Content-Type", "application/x-ipynb+json")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
         await self.send_pieces(_in_chunks(pieces))
@@ -47,7 +47,7 @@ class RequirementsHandler(SessionsBase):
     @requires("history:read", answers={200: "text/plain"})
     async def get(self, session_id: str) -> None:
         """Read what was installed where a session's code ran, as a requirements.txt."""
-        text = await self.manager.history.requirements(session_id)
+        text = await self.history.requirements(session_id)
         self.set_header("Content-Type", "text/plain; charset=UTF-8")
         self.write(text)
 
@@ -59,7 +59,7 @@ class JournalHandler(SessionsBase):
     @requires("history:read", answers={200: "application/jsonl"})
     async def get(self, session_id: str) -> None:
         """Read a session's journal as it is on disk."""
-        path = await self.manager.history.journal(session_id)
+        path = await self.history.read(self.history.recorded.journal_path, session_id)
         self.set_header("Content-Type", "application/jsonl")
         self.set_header("Content-Disposition", f'attachment; filename="{session_id}.jsonl"')
         with path.open("rb") as file:
@@ -73,7 +73,7 @@ class BlobHandler(SessionsBase):
     @requires("history:read", answers={200: "*/*"})
     async def get(self, digest: str) -> None:
         """Read a payload. Its content is untrusted."""
-        path, mimetype, size = await self.manager.history.blob(digest)
+        path, mimetype, size = await self.history.read(self.history.recorded.blob, digest)
         self.set_header("Content-Type", mimetype)
         self.set_header("Content-Length", str(size))
         self.set_header("Content-Disposition", f'attachment; filename="{digest[:16]}"')
@@ -96,7 +96,8 @@ class SearchHandler(SessionsBase):
     async def get(self, query: SearchQuery) -> None:
         """Search sources, text outputs and errors of all executions."""
         only = self.access.only(self.caller)
-        self.answer(await self.manager.history.search(query, only=only))
+        search = self.history.recorded.search
+        self.answer(await self.history.read(search, query, token=only))
 
 
 class ErasuresHandler(SessionsBase):
@@ -108,7 +109,8 @@ class ErasuresHandler(SessionsBase):
         """Erase payloads of closed sessions from the record, or tell what would go."""
         if not body.dry_run:
             self.check_unlocked()
-        self.answer(await self.manager.history.erase(body, self.caller))
+        erase = self.history.recorded.erase
+        self.answer(await self.history.read(erase, body, self.caller.by()))
 
 
 class RetentionHandler(SessionsBase):
@@ -120,7 +122,8 @@ class RetentionHandler(SessionsBase):
         """Remove the sessions that the rules of retention let go, or tell which would go."""
         if not body.dry_run:
             self.check_unlocked()
-        self.answer(await self.manager.history.retain(body, self.caller.by()))
+        retain = self.history.recorded.retain
+        self.answer(await self.history.read(retain, body, self.caller.by()))
 
 
 class AcceptedBreaksHandler(SessionsBase):
@@ -130,7 +133,8 @@ class AcceptedBreaksHandler(SessionsBase):
     @requires("decide", body=AcceptBreak, answers={200: ServerStatus})
     async def post(self, body: AcceptBreak) -> None:
         """Sign the record on, although it does not continue what was signed."""
-        await self.manager.history.accept_break(body, self.caller.by())
+        accept = self.history.recorded.signatures.accept
+        await self.history.read(accept, body, self.caller.by())
         self.answer(await self.manager.status(with_sinks=True))
 
 
@@ -141,7 +145,7 @@ class EventsHandler(SessionsBase):
     @requires("history:read", query=EventsQuery, answers={200: JournalEventList})
     async def get(self, session_id: str, query: EventsQuery) -> None:
         """List the entries of a session that are no part of an execution's cell, in order."""
-        self.answer(await self.manager.history.events(session_id, query))
+        self.answer(await self.history.events(session_id, query))
 
 
 class ImagesHandler(SessionsBase):
@@ -156,9 +160,10 @@ class ImagesHandler(SessionsBase):
     )
     async def get(self, query: SearchQuery) -> None:
         """List images of executions: of one session in order, else the newest first."""
-        page = await self.manager.history.images(query, only=self.access.only(self.caller))
-        images = [recorded_image(pictured, self.public_path) for pictured in page.images]
-        self.answer(ImageList(images=images, next_after=page.next_after))
+        images = self.history.recorded.images
+        page = await self.history.read(images, query, token=self.access.only(self.caller))
+        shown = [recorded_image(pictured, self.public_path) for pictured in page.images]
+        self.answer(ImageList(images=shown, next_after=page.next_after))
 
 
 def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:

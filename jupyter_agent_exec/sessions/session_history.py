@@ -12,8 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -30,31 +29,25 @@ from ..errors import (
 from ..executions.execution import LiveExecution, until_finished
 from ..journal.history import History
 from ..journal.outputs import brief
-from ..journal.reader import ImagePage
 from ..models import (
-    AcceptBreak,
-    Erase,
-    Erasure,
     EventsQuery,
     ExecutionsQuery,
     JournalEventList,
     Retain,
-    Retention,
-    SearchQuery,
-    SearchResults,
     Session,
     SessionList,
     SessionsQuery,
     Text,
     TextQuery,
 )
-from ..records import SERVER, By, Entry, ExecutionRecord, Payload
+from ..records import SERVER, Entry, ExecutionRecord, Payload
 from ..tasks import Tasks, start_apart
 from ..text.model_text import transcript
 from ..text.text_ranges import read_range
 from ..types import FINAL_STATUSES, Digest, ExecutionId, SessionId, TokenId
 from .session import CLOSE_REASONS, LiveSession
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 RETENTION_INTERVAL: Final = 3600.0
@@ -80,7 +73,8 @@ class SessionHistory:
     """
 
     def __init__(self, history: History, *, disk: Executor, log: logging.Logger) -> None:
-        self._history = history
+        self.recorded = history
+        """The history on disk; its methods block."""
         self.open: dict[SessionId, LiveSession] = {}
         """The sessions that are open on this server."""
         self._disk = disk
@@ -96,7 +90,7 @@ class SessionHistory:
     def start(self) -> None:
         """Begin to load the history; reads wait until it is loaded. Idempotent."""
         if self._started is None:
-            self._started = start_apart(self.in_thread(self._history.start), "take up history")
+            self._started = start_apart(self.in_thread(self.recorded.start), "take up history")
             self._settling = self._tasks.start(
                 self._settle_regularly(), "settle what dead servers left"
             )
@@ -122,22 +116,23 @@ class SessionHistory:
         if self._started is not None:
             await self._started
         await self.long_reads.stop()
-        await self.in_thread(self._history.stop)
+        await self.in_thread(self.recorded.stop)
 
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run something that blocks on the disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._disk, call)
+    async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something that blocks on the disk."""
+        bound = partial(call, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._disk, bound)
 
-    async def read(self, call: Callable[[], T]) -> T:
-        """Run something that reads the history, once the history is loaded."""
+    async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something that reads or changes the history, once the history is loaded."""
         await self.started()
-        return await self.in_thread(call)
+        return await self.in_thread(call, *args, **kwargs)
 
     async def _read_settled(self, call: Callable[[], T], is_orphan: Callable[[T], bool]) -> T:
         """Read from the history; if a dead server left it open, end it and read again."""
         result = await self.read(call)
         if is_orphan(result):
-            await self.in_thread(self._history.settle)
+            await self.in_thread(self.recorded.settle)
             result = await self.read(call)
         return result
 
@@ -147,15 +142,15 @@ class SessionHistory:
         For work for which nobody waits and that is not tried again; requests are refused instead.
         """
         await self.started()
-        await asyncio.wrap_future(self._history.until_ready())
+        await asyncio.wrap_future(self.recorded.until_ready())
 
     async def _settle_regularly(self) -> None:
         """End the sessions of dead servers, even if nobody requests them, and apply retention."""
         retain_at = 0.0
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
-            await self.read(self._history.settle)
-            if self._history.retains and time.monotonic() >= retain_at:
+            await self.read(self.recorded.settle)
+            if self.recorded.retains and time.monotonic() >= retain_at:
                 retain_at = time.monotonic() + await self._retain_when_quiet()
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -172,7 +167,7 @@ class SessionHistory:
 
     async def recorded_session(self, id: str) -> Session:
         """Return a session as recorded; if a dead server left it open, end it first."""
-        return await self._read_settled(partial(self._history.session, id), self.is_elsewhere)
+        return await self._read_settled(partial(self.recorded.session, id), self.is_elsewhere)
 
     def open_session(self, id: str) -> LiveSession | None:
         """Return a session that is open on this server; None if it is not."""
@@ -181,9 +176,7 @@ class SessionHistory:
     async def outline(self, id: str) -> Session:
         """Return a session, without reviews if it is open; SessionNotFound if there is none."""
         live = self.open_session(id)
-        return (
-            await self.read(partial(self._history.session, id)) if live is None else live.record()
-        )
+        return await self.read(self.recorded.session, id) if live is None else live.record()
 
     async def sessions(self, query: SessionsQuery, *, only: TokenId | None = None) -> SessionList:
         """Return sessions, the open ones first.
@@ -194,7 +187,7 @@ class SessionHistory:
             The agent token with which they were opened; None for all.
         """
         page = await self._read_settled(
-            partial(self._history.sessions, query, token=only),
+            partial(self.recorded.sessions, query, token=only),
             lambda page: any(self.is_elsewhere(record) for record in page.sessions),
         )
         return replace(page, sessions=[self._as_it_stands(record) for record in page.sessions])
@@ -217,7 +210,7 @@ class SessionHistory:
 
     async def elsewhere(self, id: SessionId) -> SessionElsewhere:
         """Return the error for a session that is not open here, with its server's address."""
-        owner = await self.in_thread(partial(self._history.owner, id))
+        owner = await self.in_thread(self.recorded.owner, id)
         server: dict[str, object] = {"alive": owner is not None and owner.is_alive}
         if owner is not None:
             server |= {"address": owner.address, "host": owner.host, "pid": owner.pid}
@@ -316,7 +309,7 @@ class SessionHistory:
     ) -> tuple[list[ExecutionRecord], int | None]:
         """Return a session's executions in order, and where the next page begins."""
         records, next_after = await self._read_settled(
-            partial(self._history.executions, id, query),
+            partial(self.recorded.executions, id, query),
             lambda page: any(map(self._is_orphan, page[0])),
         )
         live = self.open_session(id)
@@ -344,17 +337,17 @@ class SessionHistory:
         running = self.watching(execution_id)
         if running is not None:
             return running[0].id
-        return await self.read(partial(self._history.session_of, execution_id))
+        return await self.read(self.recorded.session_of, execution_id)
 
     async def find_by_key(
         self, id: SessionId, key: str, body: Digest
     ) -> tuple[ExecutionId, bool] | None:
         """Return the execution that has an idempotency key, and whether the body was the same."""
-        return await self.read(partial(self._history.find_by_key, id, key, body))
+        return await self.read(self.recorded.find_by_key, id, key, body)
 
     async def _recorded_execution(self, id: str) -> ExecutionRecord:
         """Return an execution as recorded; if a dead server left it open, end it first."""
-        return await self._read_settled(partial(self._history.execution, id), self._is_orphan)
+        return await self._read_settled(partial(self.recorded.execution, id), self._is_orphan)
 
     def _is_orphan(self, record: ExecutionRecord) -> bool:
         """Return whether an execution is open, but not on this server."""
@@ -374,43 +367,24 @@ class SessionHistory:
         record = await self.execution(id)
         return await self.long_reads.read(caller, partial(self._text, record, query))
 
-    async def search(self, query: SearchQuery, *, only: TokenId | None = None) -> SearchResults:
-        """Return executions that match, the newest first; `only` as for `sessions`."""
-        return await self.read(partial(self._history.search, query, token=only))
-
-    async def images(self, query: SearchQuery, *, only: TokenId | None = None) -> ImagePage:
-        """Return images: those of one session in order, otherwise the newest first.
-
-        `only` as for `sessions`.
-        """
-        return await self.read(partial(self._history.images, query, token=only))
-
     async def events(self, id: str, query: EventsQuery) -> JournalEventList:
         """Return the entries between a session's executions; SessionNotFound if there is none."""
-        events, next_after = await self.read(partial(self._history.events, id, query))
+        events, next_after = await self.read(self.recorded.events, id, query)
         return JournalEventList(events=events, next_after=next_after)
-
-    async def blob(self, digest: str) -> tuple[Path, str, int]:
-        """Return a large payload's file, MIME type and size; BlobNotFound if there is none."""
-        return await self.read(partial(self._history.blob, digest))
 
     async def has_blob(self, digest: str, token_id: TokenId) -> bool:
         """Return whether a token's sessions have a payload; BlobNotFound if no session has it."""
-        return await self.read(partial(self._history.has_blob, digest, token_id))
-
-    async def journal(self, id: str) -> Path:
-        """Return a session's journal; SessionNotFound if there is none."""
-        return await self.read(partial(self._history.journal_path, id))
+        return await self.read(self.recorded.has_blob, digest, token_id)
 
     async def notebook(self, id: str, *, clean: bool = False) -> Iterator[str]:
         """Return a session as the text of a notebook, in pieces; reading a piece blocks."""
         await self._environment_told(id)
-        return await self.read(partial(self._history.notebook, id, clean=clean))
+        return await self.read(self.recorded.notebook, id, clean=clean)
 
     async def requirements(self, id: str) -> str:
         """Return what a session's kernel had installed at last, as a `requirements.txt`."""
         await self._environment_told(id)
-        return await self.read(partial(self._history.requirements, id))
+        return await self.read(self.recorded.requirements, id)
 
     async def _environment_told(self, id: str) -> None:
         live = self.open_session(id)
@@ -422,7 +396,7 @@ class SessionHistory:
         if record.text is None:
             file = io.BytesIO(transcript(record.read_outputs).encode())
             return read_range(file, *asked)
-        path, _, _ = self._history.blob(record.text)
+        path, _, _ = self.recorded.blob(record.text)
         with path.open("rb") as kept:
             return read_range(kept, *asked, record.omitted_text_bytes)
 
@@ -432,19 +406,7 @@ class SessionHistory:
         self, id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
     ) -> None:
         """Record a user's decision about a session; raise HistoryUnavailable if that fails."""
-        await self.in_thread(partial(self._history.decide, id, entries, payloads))
-
-    async def erase(self, wanted: Erase, caller: Caller) -> Erasure:
-        """Erase payloads from closed sessions; errors as for `History.erase`."""
-        return await self.read(partial(self._history.erase, wanted, caller.by()))
-
-    async def retain(self, wanted: Retain, by: By) -> Retention:
-        """Remove what the rules let go; errors as for `History.retain`."""
-        return await self.read(partial(self._history.retain, wanted, by, lambda: True))
-
-    async def accept_break(self, wanted: AcceptBreak, by: By) -> None:
-        """Accept a break of the record; errors as for `Signatures.accept`."""
-        await self.read(partial(self._history.signatures.accept, wanted, by))
+        await self.in_thread(self.recorded.decide, id, entries, payloads)
 
     def _is_quiet(self) -> bool:
         return not self._stopping and not any(each.unfinished for each in list(self.open.values()))
@@ -453,9 +415,8 @@ class SessionHistory:
         """Remove what the rules let go, if no code runs; return the seconds until the next time."""
         if not self._is_quiet():
             return SETTLE_INTERVAL
-        retain = partial(self._history.retain, Retain(), SERVER, self._is_quiet)
         try:
-            retention = await self.read(retain)
+            retention = await self.read(self.recorded.retain, Retain(), SERVER, self._is_quiet)
         except (AgentExecError, OSError) as error:
             self._log.warning("Retention is not complete: %s", error)
             return RETENTION_INTERVAL

@@ -235,9 +235,9 @@ async def test_an_image_comes_as_image_content_with_the_url_of_the_original(benc
     assert described["shown"] is True
     original = f"Original: GET {described['url']}"
     assert f"[image 1 is below, scaled down from 4000×2400. {original}]" in text.text
-    path, mimetype, size_bytes = await bench.managers.sessions.history.blob(
-        described["url"].removeprefix("/api/agent-exec/blobs/")
-    )
+    history = bench.managers.sessions.history
+    digest = described["url"].removeprefix("/api/agent-exec/blobs/")
+    path, mimetype, size_bytes = await history.read(history.recorded.blob, digest)
     assert (path.stat().st_size, mimetype) == (size_bytes, "image/png")
     assert "iVBOR" not in text.text + str(told)
 
