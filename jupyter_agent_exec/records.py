@@ -351,6 +351,23 @@ class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
     seal: Seal | None = None
     """What sealed the copy of the kernel in which a trial ran."""
 
+    @classmethod
+    def without_run(
+        cls, at: str, id: ExecutionId, status: Status, reason: str, started_at: str | None
+    ) -> Finished:
+        """Return the end of an execution that did not run, or is `lost`: nothing is known of it."""
+        is_lost = status == "lost"
+        return cls(
+            at=at,
+            by=SERVER,
+            execution_id=id,
+            status=status,
+            reason=reason,
+            started_at=started_at if is_lost else None,
+            outputs_complete=not is_lost,
+            omitted=Omitted(unknown=is_lost),
+        )
+
 
 class InputAsked(ExecutionEntry, frozen=True, kw_only=True, tag="input_asked"):
     """The code of an execution requests input, and waits for it."""

@@ -20,7 +20,7 @@ from ..kernels.execute_request import ExecuteOutcome
 from ..kernels.outputs import Late
 from ..kernels.person_executions import PersonExecution
 from ..kernels.widget_models import WidgetStates
-from ..models import Omitted, Value
+from ..models import Value
 from ..records import (
     SERVER,
     By,
@@ -118,19 +118,11 @@ class Recorder:
     ) -> tuple[Finished, list[Payload], ExecutionRecord]:
         assert execution.state.ending is not None
         status, reason = execution.state.ending
-        is_lost = status == "lost"
-        because = "It is not known how it ended." if is_lost else "It was not run."
+        because = "It is not known how it ended." if status == "lost" else "It was not run."
         values = _not_evaluated(execution, because)
         payloads = [] if values is None else [Payload.of(msgspec.json.encode(values))]
-        entry = Finished(
-            at=timestamp(),
-            by=SERVER,
-            execution_id=execution.id,
-            status=status,
-            reason=reason,
-            started_at=execution.started_at if is_lost else None,
-            outputs_complete=not is_lost,
-            omitted=Omitted(unknown=is_lost),
+        entry = replace(
+            Finished.without_run(timestamp(), execution.id, status, reason, execution.started_at),
             redacted=execution.shown_source[1],
             interrupt_ignored=execution.state.interrupt_ignored,
             values=payloads[0].digest if payloads else None,

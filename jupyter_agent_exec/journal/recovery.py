@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import HistoryUnavailable
-from ..models import Chain, Omitted
+from ..models import Chain
 from ..records import (
     SERVER,
     Accepted,
@@ -224,15 +224,8 @@ def _final_entries(entries: list[JournalEntry], at: str) -> list[Entry]:
         elif isinstance(entry, Finished):
             open_since.pop(entry.execution_id, None)
     return [
-        Finished(
-            at=at,
-            by=SERVER,
-            execution_id=execution_id,
-            status="cancelled" if started_at is None else "lost",
-            reason=_CANCELLED if started_at is None else _LOST,
-            started_at=started_at,
-            outputs_complete=started_at is None,
-            omitted=Omitted(unknown=started_at is not None),
-        )
-        for execution_id, started_at in open_since.items()
+        Finished.without_run(at, id, "cancelled", _CANCELLED, None)
+        if started_at is None
+        else Finished.without_run(at, id, "lost", _LOST, started_at)
+        for id, started_at in open_since.items()
     ]

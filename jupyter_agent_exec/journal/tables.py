@@ -21,7 +21,6 @@ from ..records import (
     BlobRef,
     ExecutionRecord,
     Finished,
-    Reviewed,
 )
 from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
@@ -268,7 +267,7 @@ def _put_execution(
         connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
         connection.execute("DELETE FROM images WHERE number = ?", (number,))
     accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
-    review = _verdict(all_lines)
+    review = None if record.review is None else record.review.verdict or "comment"
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.execute(
         "INSERT INTO executions"
@@ -346,13 +345,6 @@ def _images(record: ExecutionRecord) -> int:
 def target_kind(session: Session) -> str:
     """Return the kind of a session's target."""
     return str(session.target.__struct_config__.tag)
-
-
-def _verdict(all_lines: Sequence[Line]) -> str | None:
-    """Return the last verdict on an execution; `comment` for a comment alone."""
-    said = [line.entry for line in all_lines if isinstance(line.entry, Reviewed)]
-    review = said[-1].review if said else None
-    return None if review is None else review.verdict or "comment"
 
 
 def _has_run(record: ExecutionRecord) -> bool:
