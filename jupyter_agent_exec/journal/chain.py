@@ -1,7 +1,6 @@
 """Defines a line of a journal, to the byte: canonical bytes, hashes, formatting and parsing.
 
-This is the only definition that the writer and `verify` share. It uses only the standard library,
-reads no files, and does not interpret entries.
+The writer and `verify` share this definition. It reads no files, and does not interpret entries.
 
 A line is ``{"hash":"<64 hex>","entry":<canonical bytes>,"payloads":{"<name>":"<text>"},
 "salts":{"<name>":"<32 hex>"}}`` and a line feed; `payloads` and `salts` are left out when there are
@@ -23,6 +22,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 GENESIS: Final = "0" * 64
 """The previous hash of a journal's first line."""
 
@@ -32,6 +33,7 @@ FORMAT: Final = 2
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 ).encode
+_encode_texts = msgspec.json.Encoder(order="sorted").encode
 _decode_at = json.JSONDecoder().raw_decode
 _PREFIX = re.compile(r'\{"hash":"([0-9a-f]{64})","entry":')
 _PAYLOADS = ',"payloads":'
@@ -71,7 +73,7 @@ def format_line(
     line = b'{"hash":"%b","entry":%b' % (line_hash.encode("ascii"), entry)
     for name, texts in ((_PAYLOADS, payloads), (_SALTS, salts)):
         if texts:
-            line += f"{name}{_encode(texts)}".encode()
+            line += name.encode() + _encode_texts(texts)
     return line + b"}\n"
 
 

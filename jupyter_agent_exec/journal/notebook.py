@@ -40,6 +40,7 @@ Sign = Callable[[Mapping[str, JSON]], dict[str, JSON] | None]
 """Returns a statement with its signature; None if nothing can be signed now."""
 
 _CHUNK_CHARACTERS: Final = 1 << 16
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 _SESSION_FIELDS: Final = (
     "id", "agent", "title", "target", "path", "record_people", "approval", "username",
@@ -330,11 +331,9 @@ def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
 def dump(value: JSON) -> str:
     """Return compact, strict JSON: no NaN, no lone surrogates."""
     try:
-        text = _encode(value)
-        text.encode("utf-8")
-    except ValueError:
-        return _encode(strict(value))
-    return text
+        return _encode(value).decode()
+    except UnicodeEncodeError:
+        return _encode(strict(value)).decode()
 
 
 def strict(value: JSON) -> JSON:
@@ -348,11 +347,6 @@ def strict(value: JSON) -> JSON:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-_encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
 
 
 def _executions(
