@@ -200,6 +200,11 @@ class BlobStore:
         text = line.payloads.get(digest)
         return self.find(digest) if text is None else text.encode("utf-8")
 
+    def text(self, line: Line, digest: Digest | None) -> str | None:
+        """Return the text of a payload that a line names; None if it is gone, or there is none."""
+        data = None if digest is None else self.read(line, digest)
+        return None if data is None else data.decode("utf-8", "replace")
+
     def keep(self, payloads: Iterable[Payload]) -> list[Payload]:
         """Write large payloads to files, durable before this returns.
 

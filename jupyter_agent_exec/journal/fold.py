@@ -1,9 +1,12 @@
-"""The record of a session and of an execution, made from journal entries. Pure."""
+"""What journal entries add up to: sessions, executions, events, environments.
+
+It reads only payloads, and nothing else of the disk.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
@@ -17,32 +20,41 @@ from ..models import (
     Document,
     ExecutionKernel,
     Input,
+    JournalEvent,
     NotebookTarget,
     Omitted,
     Session,
     Value,
     derive,
+    marked,
 )
 from ..records import (
     Accepted,
     ApprovalAsked,
     Approved,
+    By,
     CellWritten,
     Dispatched,
     Entry,
+    EnvironmentFound,
     ExecutionRecord,
     Finished,
     InputAsked,
+    Mark,
     Opened,
     OutputsAccepted,
+    PackagesChanged,
     Rejected,
     Reviewed,
     current_mode,
 )
 from ..types import Digest, Status
+from .blobs import BlobStore
 from .lines import Line
 from .outputs import Outputs, ReadBlob
 
+MAX_CHARACTERS: Final = 500
+"""Maximum number of characters of an event's text."""
 _decode_values = msgspec.json.Decoder(dict[str, Value]).decode
 
 
@@ -284,3 +296,91 @@ def _document(last: _LastEntries) -> Document | None:
     if written is None or last.of(OutputsAccepted) is None:
         return None if written is None else written.document
     return replace(written.document, outputs="accepted")
+
+
+def event_of(line: Line, last_seq: int, store: BlobStore) -> JournalEvent | None:
+    """Return a line as an event; None if it is not an event.
+
+    Parameters
+    ----------
+    line
+        The line.
+    last_seq
+        The `seq` of the last execution that was accepted before the line; 0 if there is none.
+    store
+        The payloads of its session.
+    """
+    entry = line.entry
+    if not entry.is_event:
+        return None
+    said = entry.event_text
+    for name in marked(type(entry), Mark.EVENT_PAYLOAD):
+        said = store.text(line, getattr(entry, name))
+    return JournalEvent(
+        n=entry.n,
+        type=entry.kind,
+        at=entry.at,
+        by=_name_of(entry.by),
+        by_kind=entry.by.kind,
+        after_seq=last_seq,
+        execution_id=getattr(entry, "execution_id", None),
+        text=None if said is None else _one_line(said) or None,
+    )
+
+
+def _name_of(by: By) -> str | None:
+    name = by.display_name or by.username
+    if by.kind == "agent" and name is not None:
+        return f"an agent on behalf of {name}"  # the user did not act
+    return name
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_CHARACTERS].split())
+    return line if len(line) <= MAX_CHARACTERS else line[: MAX_CHARACTERS - 1] + "…"
+
+
+class Environments:
+    """The environments of a session's kernels, line by line."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self.told: list[dict[str, Any]] = []
+        """Each as in an export. An erased one has nothing but its `incarnation` and `changes`."""
+
+    def add(self, line: Line) -> None:
+        """Add the next line."""
+        entry = line.entry
+        if isinstance(entry, EnvironmentFound):
+            environment = json.loads(self._blobs.text(line, entry.environment) or "{}")
+            self.told.append({"incarnation": entry.incarnation, "changes": [], **environment})
+        elif isinstance(entry, PackagesChanged) and self.told:
+            text = self._blobs.text(line, entry.packages)
+            packages = None if text is None else text.split("\n")
+            change = {"execution_id": entry.execution_id, "packages": packages}
+            self.told[-1]["changes"].append(change)
+
+
+def requirements(journal: Iterable[Line], blobs: BlobStore) -> str:
+    """Return what was installed at last as a `requirements.txt`; comments say if it is not known.
+
+    Parameters
+    ----------
+    journal
+        All lines of the session.
+    """
+    environments = Environments(blobs)
+    for line in journal:
+        environments.add(line)
+    last = environments.told[-1] if environments.told else {}
+    reason = last.get("reason") or "The record does not say which packages there were."
+    if last.get("packages") is None:
+        return f"# {reason}\n"
+    installed = set(last["packages"])
+    for change in last["changes"]:
+        if change["packages"] is None:
+            return "# What was installed later was erased from the record.\n"
+        installed -= {line[1:] for line in change["packages"] if line[0] == "-"}
+        installed |= {line[1:] for line in change["packages"] if line[0] == "+"}
+    head = f"# {last['implementation']} {last['version']} on {last['platform']}"
+    return "\n".join([head, *sorted(installed), ""])

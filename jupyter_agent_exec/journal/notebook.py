@@ -28,8 +28,7 @@ from ..records import (
 from ..text.widgets import STATE
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
-from .environments import Environments
-from .fold import execution_record, session_after
+from .fold import Environments, execution_record, session_after
 from .heads import cell_digest, metadata_digest
 from .lines import Line, Range, lines, lines_at
 
@@ -323,8 +322,7 @@ def _event(line: Line, blobs: BlobStore) -> dict[str, JSON]:
     """Return an entry outside of executions, with the text of the code that a user ran."""
     event: dict[str, JSON] = {**json.loads(line.canonical), "hash": line.hash}
     if isinstance(line.entry, PersonRan):
-        source = blobs.read(line, line.entry.source) or b""
-        event["source_text"] = source.decode("utf-8", "replace")
+        event["source_text"] = blobs.text(line, line.entry.source) or ""
     return event
 
 

@@ -31,13 +31,12 @@ from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query
 from .blobs import BlobStore
-from .environments import requirements
-from .fold import execution_record
+from .fold import execution_record, requirements
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .journal import signatures_of
 from .ledger import sessions_below
-from .lines import Line, Range, lines_at
+from .lines import Line, Range, lines, lines_at
 from .notebook import (
     journal_notebook,
 )
@@ -360,7 +359,7 @@ class HistoryReader:
             If no session has this id.
         """
         path = self.journal_path(session_id)
-        return requirements(path, self._blobs(SessionId(session_id)))
+        return requirements(lines(path), self._blobs(SessionId(session_id)))
 
     def proposals(self, session_id: SessionId) -> list[RecordedProposal]:
         """Return a session's proposed edits, the oldest first, and what became of them.

@@ -25,8 +25,7 @@ from ..records import (
 from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
-from .events import event_of
-from .fold import execution_record, session_after
+from .fold import event_of, execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of
 
