@@ -154,10 +154,8 @@ class End:
 class _Listed:
     """What all ledgers of a history list."""
 
-    sessions: dict[str, End | None] = field(default_factory=dict)
-    """The last ends of sessions."""
     ends: dict[str, dict[End, list[At]]] = field(default_factory=dict)
-    """All ends of sessions, each with the entries that list it."""
+    """The ends of all sessions, each with the entries that list it; none for an open session."""
     hashes: set[str] = field(default_factory=lambda: {GENESIS})
     minted: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The entries that minted agent tokens, by token id."""
@@ -167,10 +165,13 @@ class _Listed:
     """The scopes that each token got after it was minted."""
     revoked: set[str] = field(default_factory=set)
     policies: list[dict[str, Any]] = field(default_factory=list)
-    removed: dict[str, str] = field(default_factory=dict)
-    """Who removed which session's journal, when and why, in a sentence."""
-    removals: dict[str, list[At]] = field(default_factory=dict)
-    """The entries that say so."""
+    removed: dict[str, tuple[str, list[At]]] = field(default_factory=dict)
+    """Who removed which session's journal, when and why, in a sentence, and the entries that say
+    so."""
+
+    def end(self, session_id: str) -> End | None:
+        """Return the last end of a session; None if there is none."""
+        return max(self.ends.get(session_id, ()), key=lambda end: end.length, default=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,7 +230,7 @@ def verify_history(
         progress(1)
     present = {chain_name(path) for path in on_disk}
     is_copy = not any(folder.glob("ledger-*.jsonl"))
-    for session_id in listed.sessions.keys() - present:
+    for session_id in listed.ends.keys() - present:
         own = folder / "sessions" / session_id / "journal.jsonl"
         path = folder / session_id if is_copy else own
         if session_id in listed.removed:
@@ -273,7 +274,7 @@ def verify_session(
         _add_removed(path, session_id, listed, report)
         return report
     if not path.is_file():
-        whose = "A ledger lists this session; its" if session_id in listed.sessions else "Its"
+        whose = "A ledger lists this session; its" if session_id in listed.ends else "Its"
         report.add(Outcome.MISSING, path, None, f"{whose} journal is not there.")
         return report
     checked = check_chain(path, report)
@@ -284,8 +285,9 @@ def verify_session(
 
 
 def _add_removed(path: Path, session_id: str, listed: _Listed, report: Report) -> None:
-    report.erased.append(f"{path}: {listed.removed[session_id]}")
-    report.let_go.append(LetGo(path=path, n=None, said=listed.removals[session_id]))
+    told, said = listed.removed[session_id]
+    report.erased.append(f"{path}: {told}")
+    report.let_go.append(LetGo(path=path, n=None, said=said))
 
 
 def verify_journal(path: Path, *, head: str | None = None) -> Report:
@@ -487,10 +489,10 @@ def _compare_session(
     entries = [line.entry for line in checked.lines]
     if entries and entries[0]:
         _compare_opened(path, entries[0], session_id, listed, report)
-    if entries and session_id not in listed.sessions:
+    if entries and session_id not in listed.ends:
         message = "No ledger lists this session."
         return [_Unsaid(session_id=session_id, path=path, length=0, message=message)]
-    end, ends = listed.sessions.get(session_id), listed.ends.get(session_id, {})
+    end, ends = listed.end(session_id), listed.ends.get(session_id, {})
     if end is None:
         closed = [n for n, entry in enumerate(entries, 1) if entry.get("type") == "closed"]
         message = "Its session was closed; no ledger says so."
@@ -549,7 +551,7 @@ def _look_again(folder: Path, unsaid: list[_Unsaid], patience: float, report: Re
     """Add what the ledgers still do not list: a live server writes them after the journals."""
     until = time.monotonic() + patience
     while unsaid:
-        now = _read_ledgers(folder, Report()).sessions
+        now = _read_ledgers(folder, Report())
         unsaid = [each for each in unsaid if not _is_said(each, now)]
         if time.monotonic() >= until:
             break
@@ -558,10 +560,10 @@ def _look_again(folder: Path, unsaid: list[_Unsaid], patience: float, report: Re
         report.add(Outcome.MISSING, each.path, each.length or None, each.message)
 
 
-def _is_said(unsaid: _Unsaid, sessions: dict[str, End | None]) -> bool:
+def _is_said(unsaid: _Unsaid, listed: _Listed) -> bool:
     """Return whether ledgers list now what they lacked."""
-    end = sessions.get(unsaid.session_id)
-    return unsaid.session_id in sessions and (end.length if end else 0) >= unsaid.length
+    end = listed.end(unsaid.session_id)
+    return unsaid.session_id in listed.ends and (end.length if end else 0) >= unsaid.length
 
 
 def _known_head(checked: Checked, path: Path, head: str | None, report: Report) -> None:
@@ -617,17 +619,15 @@ def _list_entry(entry: dict[str, Any], at: At, listed: _Listed) -> bool:
     if kind in ("session_opened", "session_closed", "session_amended", "session_removed"):
         if not isinstance(session_id, str) or not _SESSION.fullmatch(session_id):
             return False
-        listed_end = listed.sessions.setdefault(session_id, None)
+        ends = listed.ends.setdefault(session_id, {})
         if kind != "session_opened":
             end = end_in(entry.get("chain"))
             if end is None:
                 return False
-            if listed_end is None or listed_end.length < end.length:
-                listed.sessions[session_id] = end
-            listed.ends.setdefault(session_id, {}).setdefault(end, []).append(at)
+            ends.setdefault(end, []).append(at)
             if kind == "session_removed":
-                listed.removed[session_id] = _removal(entry, end)
-                listed.removals.setdefault(session_id, []).append(at)
+                _, said = listed.removed.get(session_id, ("", []))
+                listed.removed[session_id] = (_removal(entry, end), [*said, at])
     elif kind in ("token_minted", "token_renewed", "token_extended", "token_revoked"):
         if not isinstance(token_id, str):
             return False
