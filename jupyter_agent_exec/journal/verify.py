@@ -469,13 +469,13 @@ _FIELDS_OF_0_1 = {
 """Fields that name payloads, of those that only 0.1 wrote."""
 
 
+_KINDS = {name: kind for name, kind in KINDS.items() if issubclass(kind, JournalEntry)}
 _AMENDMENTS_OF_0_1 = ("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored")
 
 
 def _kind(entry: dict[str, Any]) -> type[JournalEntry]:
     """Return the kind of a journal's entry; their base for one that is not known."""
-    kind = KINDS.get(str(entry.get("type")), JournalEntry)
-    return kind if issubclass(kind, JournalEntry) else JournalEntry
+    return _KINDS.get(str(entry.get("type")), JournalEntry)
 
 
 def _may_follow_end(entry: dict[str, Any]) -> bool:
@@ -860,21 +860,19 @@ def _check_payloads(
         report.add(Outcome.ALTERED, path, n, f"Entry {n} has a salt that it does not name.")
     for name in named:
         text = line.payloads.get(name)
-        blob = (path if path.is_dir() else path.parent) / "blobs" / name
-        if text is None and name in checked:
-            continue
         chunks: Iterable[bytes]
         if text is not None:
-            chunks = [text.encode("utf-8", "surrogatepass")]
-        elif blob.is_file():
-            chunks = _chunks(blob)
-        else:
-            missing.append((n, name))
+            place, chunks = path, [text.encode("utf-8", "surrogatepass")]
+        elif name in checked:
             continue
-        if text is None:
+        else:
+            place = (path if path.is_dir() else path.parent) / "blobs" / name
+            if not place.is_file():
+                missing.append((n, name))
+                continue
             checked.add(name)
+            chunks = _chunks(place)
         if not _is_named(name, chunks, line.salts.get(name)):
-            place = path if text is not None else blob
             report.add(Outcome.ALTERED, place, n, f"A payload of entry {n} was altered: {name}.")
 
 
