@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,12 +10,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.journal import Journal
 from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import Outcome, verify_journal
+from jupyter_agent_exec.models import Claim
 from jupyter_agent_exec.records import Payload
 from tests.journal.recorded import accepted, dispatched, new_execution_id, plain_entries
 
@@ -45,6 +48,17 @@ def test_entries_are_chained_and_numbered(journal, path):
     assert [line.entry.n for line in read] == [0, 1, 2]
     assert outcome(path) is Outcome.WHOLE
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_bytes_of_an_entry_are_the_canonical_ones(journal, path):
+    entry, payload = accepted(new_execution_id(), 1, "print('é\u2028')\n")
+    odd = replace(entry, claim=Claim(purpose="é\u2028\x00\x7f"), idempotency_key="a\ud800b")
+    journal.append([entry, replace(odd, idempotency_key="ab"), odd], [payload])
+    read = list(lines(path))
+    assert [line.canonical for line in read] == [
+        chain.canonical(json.loads(line.canonical)) for line in read
+    ]
+    assert json.loads(read[2].canonical)["idempotency_key"] == "a?b"
 
 
 def test_a_payload_stands_on_the_line_that_names_it(journal, path):

@@ -97,6 +97,12 @@ def test_it_knows_the_payloads_of_each_kind_of_entry():
     assert known == digests - NO_PAYLOADS
 
 
+def test_only_decisions_and_what_becomes_of_cells_may_follow_a_sessions_end():
+    may = {kind.__struct_config__.tag for kind in get_args(JOURNAL_ENTRY) if kind.follows_end}
+    decisions = {"outputs_accepted", "edits_deciding", "edits_decided", "erased", "reviewed"}
+    assert may == decisions | {"cell_written", "notebook_moved"}
+
+
 def test_it_knows_the_payload_that_only_0_1_wrote_of_a_restore():
     entry = {"type": "restore_ended", "failed": None, "variables": "0" * 64}
     assert verify._named_payloads(entry) == ["0" * 64]
