@@ -127,7 +127,7 @@ class Recorder:
             interrupt_ignored=execution.state.interrupt_ignored,
             values=payloads[0].digest if payloads else None,
         )
-        record = replace(after_finished(execution.record([]), entry), values=values)
+        record = after_finished(execution.record([]), entry, values=values)
         return entry, payloads, record
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
@@ -176,8 +176,9 @@ class Recorder:
             widgets=None if widgets is None else widgets.digest,
             seal=ended.seal,
         )
-        record = replace(
-            after_finished(execution.record(ended.outputs), entry),
+        record = after_finished(
+            execution.record(ended.outputs),
+            entry,
             error=ended.error,
             values=values,
             changes=ended.variables,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
@@ -141,11 +142,10 @@ def execution_record(
         started_at=dispatched.at if dispatched else None,
         chain=session.chain,
     )
-    if finished is not None:
-        record = after_finished(record, finished)
     variables = None if finished is None else finished.variables
     reviewed = last.of(Reviewed)
-    return replace(
+    after = replace if finished is None else partial(after_finished, entry=finished)
+    return after(
         record,
         outputs=folded.outputs,
         blobs=tuple(folded.blobs),
@@ -205,11 +205,12 @@ def unfinished(
     )
 
 
-def after_finished(record: ExecutionRecord, entry: Finished) -> ExecutionRecord:
-    """Return a record after its execution has finished, without what is in payloads."""
-    facts: dict[str, Any] = {name: getattr(entry, name) for name in _OF_FINISHED}
-    facts["started_at"] = entry.started_at or record.started_at
-    return replace(record, **facts, finished_at=entry.at, input=None)
+def after_finished(record: ExecutionRecord, entry: Finished, **facts: Any) -> ExecutionRecord:
+    """Return a record after its execution has finished; `facts` are what is in payloads."""
+    own: dict[str, Any] = {name: getattr(entry, name) for name in _OF_FINISHED}
+    started_at = entry.started_at or record.started_at
+    own |= {"started_at": started_at, "finished_at": entry.at, "input": None}
+    return replace(record, **(own | facts))
 
 
 class _LastEntries:
@@ -225,8 +226,10 @@ class _LastEntries:
     def decision(self) -> Approved | Rejected | None:
         """The decision about the last request for approval; None if there is none yet."""
         asked = self.of(ApprovalAsked)
+        if asked is None:
+            return None
         for decided in (self.of(Approved), self.of(Rejected)):
-            if asked is not None and decided is not None and decided.n > asked.n:
+            if decided is not None and decided.n > asked.n:
                 return decided
         return None
 
