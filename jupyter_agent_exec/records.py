@@ -14,9 +14,7 @@ import enum
 import hashlib
 import hmac
 import os
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_type_hints
@@ -49,8 +47,6 @@ from .models import (
     derive,
     marked,
 )
-from .text.counts import counted
-from .text.widgets import with_widget_texts
 from .types import (
     Access,
     ApprovalMode,
@@ -945,11 +941,6 @@ class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     text, by the ids of their models."""
     brief: Brief | None = None
     """Null if complete outputs were requested."""
-
-    @property
-    def read_outputs(self) -> Sequence[Output]:
-        """The outputs as text shows them: a widget's text is what it showed at the end."""
-        return with_widget_texts(self.outputs, self.widget_texts)
 
 
 class LedgerOpened(LedgerEntry, frozen=True, kw_only=True, tag="ledger_opened"):

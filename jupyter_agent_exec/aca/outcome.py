@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from ..journal.outputs import read_outputs
 from ..models import Answer, Request, Seconds
 from ..records import ExecutionRecord
 from ..sessions.answers import notes
@@ -83,7 +84,7 @@ def outcome(
         Further notes besides those about the execution itself.
     """
     stdout, stderr, result = _Text(), _Text(), _Text()
-    for index, output in enumerate(record.read_outputs):
+    for index, output in enumerate(read_outputs(record)):
         kind = output["output_type"]
         on_stderr = kind == "error" or (kind == "stream" and output["name"] == "stderr")
         text = result if kind == "execute_result" else stderr if on_stderr else stdout

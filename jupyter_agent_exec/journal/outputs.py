@@ -24,6 +24,7 @@ from ..records import (
     LateOutput,
 )
 from ..text.model_text import images
+from ..text.widgets import with_widget_texts
 from ..types import IMAGE_TYPES, JSON, Digest, ExecutionId, Output
 from .blobs import BlobStore, unpack_outputs
 from .lines import Line
@@ -156,6 +157,11 @@ _CONTENT: Final[dict[str, Callable[[], Any]]] = {"text": str, "data": dict, "tra
 def is_image(ref: BlobRef) -> bool:
     """Whether a blob is an image that can be shown unchanged."""
     return ref.mimetype in IMAGE_TYPES and ref.mimetype == ref.at[-1]
+
+
+def read_outputs(record: ExecutionRecord) -> Sequence[Output]:
+    """Return the outputs as text shows them: a widget's text is what it showed at the end."""
+    return with_widget_texts(record.outputs, record.widget_texts)
 
 
 def brief(record: ExecutionRecord) -> ExecutionRecord:

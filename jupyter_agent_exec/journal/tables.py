@@ -27,7 +27,7 @@ from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
 from .fold import event_of, execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
-from .outputs import ReadBlob, pictures_of
+from .outputs import ReadBlob, pictures_of, read_outputs
 
 SCHEMA_VERSION: Final = 10
 CHUNK_BYTES: Final = 1 << 18
@@ -351,7 +351,7 @@ def _has_run(record: ExecutionRecord) -> bool:
 
 
 def _output_text(record: ExecutionRecord) -> str:
-    return _plain(transcript(record.read_outputs)[:_TEXT_CHARACTERS])
+    return _plain(transcript(read_outputs(record))[:_TEXT_CHARACTERS])
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from ..journal.notebook import cell
-from ..journal.outputs import kept_images
+from ..journal.outputs import kept_images, read_outputs
 from ..journal.query import ExecutionImage
 from ..models import (
     Comment,
@@ -118,7 +118,7 @@ def text(
     limit
         Maximum characters of the outputs' text.
     """
-    whole = transcript(without_library_frames(record.read_outputs))
+    whole = transcript(without_library_frames(read_outputs(record)))
     read = model_text(whole, limit=limit, read_on=read_on)
     said = notes(record)
     if not said:

@@ -28,7 +28,8 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution, until_finished
 from ..journal.history import History
-from ..journal.outputs import brief
+from ..journal.outputs import brief, read_outputs
+from ..journal.reader import ImagePage
 from ..models import (
     EventsQuery,
     ExecutionsQuery,
@@ -394,7 +395,7 @@ class SessionHistory:
     def _text(self, record: ExecutionRecord, query: TextQuery) -> Text:
         asked = query.offset, query.limit, query.match
         if record.text is None:
-            file = io.BytesIO(transcript(record.read_outputs).encode())
+            file = io.BytesIO(transcript(read_outputs(record)).encode())
             return read_range(file, *asked)
         path, _, _ = self.recorded.blob(record.text)
         with path.open("rb") as kept:

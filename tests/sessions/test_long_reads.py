@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -65,7 +65,8 @@ async def test_a_stopping_server_ends_reads_and_refuses_the_rest() -> None:
 async def test_texts_are_not_read_where_interrupts_and_ends_are_written() -> None:
     class Text:
         text = None
-        read_outputs = ({"output_type": "stream", "name": "stdout", "text": "one\ntwo\n"},)
+        outputs = ({"output_type": "stream", "name": "stdout", "text": "one\ntwo\n"},)
+        widget_texts: ClassVar[dict[str, str]] = {}
 
     class Histories(SessionHistory):
         async def execution(self, id: str) -> Any:
