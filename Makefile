@@ -26,6 +26,7 @@ LAB_SOURCES := labextension/tsconfig.json $(wildcard labextension/scripts/*) $(s
 	find labextension/src labextension/style labextension/schema -type f -not -path '*/__tests__/*')
 
 MCP_CLIENTS := $(addprefix tests/mcp/clients/,package.json yarn.lock .yarnrc.yml)
+AGENTS := $(addprefix tests/mcp/agents/,package.json yarn.lock .yarnrc.yml)
 HUB := $(addprefix tests/hub/,package.json yarn.lock .yarnrc.yml)
 
 # The minor versions of JupyterLab before the newest. All other tests use the newest.
@@ -36,7 +37,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev demo lab wire images docs test test-fast nightly audit test-python test-conformance test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
+.PHONY: help dev demo lab wire images docs test test-fast nightly audit test-python test-conformance test-clients test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -62,7 +63,7 @@ COMPARED := lagent autogen autogen02 pantheon
 TEST_SET_UP := .make/lab .make/ui-tests .make/mcp-clients .make/hub .make/bubblewrap .make/far-sides \
 	.make/nbdime .make/nbclient/done
 # What only the tests of `make nightly` need.
-NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise-gateway jupyter-ai mcp-1 mcp-early))
+NIGHTLY_SET_UP := $(TEST_SET_UP) $(addprefix .make/,$(addsuffix /done,enterprise-gateway mcp-1 mcp-early))
 
 # Most of the set-up waits for downloads and disks: two steps run at a time.
 test: .make/tools ## run all tests: Python, TypeScript, JupyterLab in a browser
@@ -78,7 +79,8 @@ test-python: $(TEST_SET_UP) ## test the Python package, with real servers and ke
 	python -m pytest $(PARALLEL) --durations 20
 
 nightly: $(NIGHTLY_SET_UP) ## run the long variants of tests, which `make test` leaves out
-	python -m pytest --durations 20 -m nightly
+	python -m pytest --durations 20 -m nightly $(CLIENT_TESTS:%=--ignore %)
+	$(MAKE) --no-print-directory test-clients
 
 audit: .make/tools .make/audit/done ## look for known vulnerabilities in the locked packages of Python and Node
 	.make/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
@@ -101,6 +103,13 @@ test-fast: .make/tools ## run the tests that start no server, kernel or browser
 
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
 	python -m pytest tests/mcp/test_conformance.py
+
+# They use the agents that people have, from npm and PyPI.
+CLIENT_TESTS := tests/chat tests/mcp/test_sign_in_clients.py
+
+test-clients: .make/lab .make/ui-tests .make/agents .make/jupyter-ai/done ## test Claude Code, Codex, Gemini CLI and Jupyter AI, with scripts for models; `make nightly` includes it
+	python -m pytest --durations 20 -m nightly $(CLIENT_TESTS)
+	browser="$$(scripts/browser)" && cd ui-tests && CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_AGENTS=1 jlpm test
 
 test-lab: .make/node_modules ## run the unit tests of the lab extension
 	cd labextension && jlpm test
@@ -182,7 +191,7 @@ lock: .make/tools ## update all Python packages to their newest versions, in con
 clean: ## remove everything that make has made, including the demo's output
 	rm -rf .make .nox .venv dist docs/_build demo-output jupyter_agent_exec/labextension jupyter_agent_exec/_version.py
 	rm -rf labextension/lib labextension/node_modules labextension/tsconfig.tsbuildinfo
-	rm -rf tests/mcp/clients/node_modules tests/hub/node_modules
+	rm -rf tests/mcp/agents/node_modules tests/mcp/clients/node_modules tests/hub/node_modules
 	rm -rf ui-tests/node_modules ui-tests/test-results ui-tests/playwright-report
 
 # -- set-up ----------------------------------------------------------------------------------------
@@ -231,6 +240,11 @@ clean: ## remove everything that make has made, including the demo's output
 
 .make/mcp-clients: .make/node .make/tools $(MCP_CLIENTS)
 	cd tests/mcp/clients && jlpm install --immutable
+	@touch $@
+
+# Claude Code's own script puts its program in place.
+.make/agents: .make/node .make/tools $(AGENTS)
+	cd tests/mcp/agents && jlpm install --immutable && node node_modules/@anthropic-ai/claude-code/install.cjs
 	@touch $@
 
 .make/hub: .make/node .make/tools $(HUB)

@@ -221,7 +221,9 @@ def test_versions_agree(wheel: Path, lab_extension: Path) -> None:
     assert __version__ in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("folder", ["labextension", "ui-tests", "tests/mcp/clients", "tests/hub"])
+@pytest.mark.parametrize(
+    "folder", ["labextension", "ui-tests", "tests/mcp/agents", "tests/mcp/clients", "tests/hub"]
+)
 @pytest.mark.parametrize("name", ["yarn.lock", ".yarnrc.yml"])
 def test_lock_files_name_no_place_to_download_from(folder: str, name: str) -> None:
     text = (ROOT / folder / name).read_text()

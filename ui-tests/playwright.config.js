@@ -7,6 +7,8 @@
  *   without it 2, where there are as many cores.
  * - AGENT_EXEC_UI_JUPYTER_LAB: the command that starts JupyterLab, of another
  *   version; then there is no server with collaboration.
+ * - AGENT_EXEC_UI_AGENTS: when set, only the tests with the agents that people
+ *   use run, which start servers of their own.
  * - UPDATE_SCREENSHOTS: when set, only the tests with pictures run, and write
  *   them to docs/images.
  */
@@ -63,11 +65,16 @@ function server(url, collaboration) {
   };
 }
 
+const AGENTS = /agents\.spec\.ts$/;
 const COLLABORATION_TESTS = /collab.*\.spec\.ts$/;
 // What is only there for the documentation, and what has a picture beside.
 const SCREENSHOTS = /(screenshots|recording)\.spec\.ts$/;
 const PICTURES =
   /(screenshots|recording|claims|firstminute|passphrase)\.spec\.ts$/;
+
+const ONLY = process.env.AGENT_EXEC_UI_AGENTS
+  ? { name: 'agents', testMatch: AGENTS }
+  : process.env.UPDATE_SCREENSHOTS && { name: 'pictures', testMatch: PICTURES };
 
 module.exports = {
   ...galata,
@@ -102,14 +109,8 @@ module.exports = {
       ]
     }
   },
-  projects: process.env.UPDATE_SCREENSHOTS
-    ? [
-        {
-          name: 'pictures',
-          testMatch: PICTURES,
-          use: { baseURL: OF_THIS_WORKER }
-        }
-      ]
+  projects: ONLY
+    ? [{ ...ONLY, use: { baseURL: OF_THIS_WORKER } }]
     : [
         {
           name: 'collaboration',
@@ -119,12 +120,14 @@ module.exports = {
         },
         {
           name: 'plain',
-          testIgnore: [COLLABORATION_TESTS, SCREENSHOTS],
+          testIgnore: [COLLABORATION_TESTS, SCREENSHOTS, AGENTS],
           use: { baseURL: OF_THIS_WORKER }
         }
       ],
-  webServer: [
-    ...PLAIN.map(url => server(url, 'off')),
-    ...(OTHER_LAB ? [] : [server(COLLABORATION, 'on')])
-  ]
+  webServer: process.env.AGENT_EXEC_UI_AGENTS
+    ? []
+    : [
+        ...PLAIN.map(url => server(url, 'off')),
+        ...(OTHER_LAB ? [] : [server(COLLABORATION, 'on')])
+      ]
 };

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from tests.mcp.mcp_clients import CLIENTS, NODE_MODULES, SECONDS, endpoint
 from tests.mcp.person_in_browser import signed_in
 from tests.mcp.signing_in import SigningIn
 from tests.real_server import PROJECT, TOKEN, RealServer, real_server
+
+AGENTS = Path(__file__).with_name("agents") / "node_modules" / ".bin"
 
 
 @pytest.fixture(scope="module", params=["/", "/user/ada%40example.org/a%20b/"])
@@ -113,13 +114,14 @@ def test_the_command_connects_a_client_that_signs_in(
     any_server: RealServer, browsing: dict[str, str], tmp_path: Path, client: str, works: str
 ) -> None:
     program = client.partition("-")[0]
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
+    if not (AGENTS / program).exists():
+        pytest.skip(f"there is no {program}: make .make/agents")
+    browsing["PATH"] = f"{AGENTS}{os.pathsep}{browsing['PATH']}"
     (tmp_path / ".codex").mkdir()
     cli = Cli(any_server.environ, tmp_path)
     code, shown = at_terminal(cli, "connect", client, "--yes", **browsing)
     assert code == 0, shown
-    listed = [program, "mcp", "list"]
+    listed = [str(AGENTS / program), "mcp", "list"]
     done = subprocess.run(listed, env=browsing, capture_output=True, text=True, check=True)
     assert works in done.stdout
     assert cli("connect", client, "--remove", "--yes", **browsing).returncode == 0

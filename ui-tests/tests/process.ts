@@ -34,6 +34,14 @@ export class Process {
     return this._unread.shift() ?? this.errors;
   }
 
+  /** Wait until it has ended; its exit code. */
+  async ended(): Promise<number | null> {
+    if (this._process.exitCode === null && this._process.signalCode === null) {
+      await once(this._process, 'close');
+    }
+    return this._process.exitCode;
+  }
+
   type(line: string): void {
     this._process.stdin.write(`${line}\n`);
   }

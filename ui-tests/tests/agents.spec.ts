@@ -1,0 +1,191 @@
+/** Agents that people use, with a scripted model, in a notebook that is open in JupyterLab. */
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { expect, request as requests, test } from '@playwright/test';
+import { Question } from './approval';
+import { openLab } from './lab';
+import { codeCell, Files, OpenNotebook } from './notebook';
+import { OwnServer } from './ownserver';
+import { Process, PROJECT } from './process';
+
+const TOKEN = 'the-token-of-the-person';
+const PROGRAMS = join(PROJECT, 'tests/mcp/agents/node_modules/.bin');
+const PAGE = join(PROJECT, 'docs/how-to/clients.md');
+
+/** A client, as `connect` and the page about clients know it. */
+interface IClient {
+  name: string;
+  title: string;
+  /** What it calls itself. */
+  agent: string;
+  /** What tells it of the model, in its home. */
+  file?: string;
+  content?: (model: string) => string;
+  env?: (model: string) => NodeJS.ProcessEnv;
+  /** How it is started so that it does not ask itself, by what the page says. */
+  start: (once: string) => string;
+}
+
+const CLIENTS: IClient[] = [
+  {
+    name: 'claude-code',
+    title: 'Claude Code',
+    agent: 'claude-code',
+    env: model => ({
+      ANTHROPIC_API_KEY: 'none',
+      ANTHROPIC_BASE_URL: model,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1'
+    }),
+    start: once => `${once} -p 'Draw the sales'`
+  },
+  {
+    name: 'codex',
+    title: 'Codex',
+    agent: 'codex-mcp-client',
+    file: '.codex/config.toml',
+    content: model => `
+      model = "scripted"
+      model_provider = "scripted"
+      [model_providers.scripted]
+      name = "scripted"
+      base_url = "${model}/v1"
+      wire_api = "responses"`,
+    start: once => `${once} exec --skip-git-repo-check 'Draw the sales'`
+  },
+  {
+    name: 'gemini',
+    title: 'Gemini CLI',
+    agent: 'gemini-cli-mcp-client',
+    file: '.gemini/settings.json',
+    content: () =>
+      JSON.stringify({
+        security: { auth: { selectedType: 'gemini-api-key' } }
+      }),
+    env: model => ({
+      GEMINI_API_KEY: 'none',
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
+      GOOGLE_GEMINI_BASE_URL: model
+    }),
+    start: once =>
+      `sed -i 's/"jupyter": {/&${once},/' .gemini/settings.json && exec gemini -m gemini-2.5-flash -p 'Draw the sales'`
+  }
+];
+
+for (const client of CLIENTS) {
+  test(`${client.title} works in the open notebook, and heeds why it was rejected`, async ({
+    page
+  }) => {
+    const server = await OwnServer.prepare({ AGENT_EXEC_UI_TOKEN: TOKEN });
+    const home = join(server.folder, 'home');
+    const opened = join(home, 'opened');
+    await mkdir(join(home, 'bin'), { recursive: true });
+    for (const browser of ['browser', 'xdg-open']) {
+      await writeFile(
+        join(home, 'bin', browser),
+        `#!/bin/sh\nprintf %s "$1" > '${opened}.part'\nmv '${opened}.part' '${opened}'\n`
+      );
+      await chmod(join(home, 'bin', browser), 0o700);
+    }
+    await server.start();
+    const request = await requests.newContext({
+      extraHTTPHeaders: { Authorization: `token ${TOKEN}` }
+    });
+    await new Files(request, server.url).write('sales.ipynb', [
+      codeCell('mine', 'sales = 6')
+    ]);
+    await page.goto(`${server.url}/lab?token=${TOKEN}`);
+    await openLab(page, server.url, 'clients');
+    const notebook = await OpenNotebook.open(page, 'sales.ipynb');
+    await notebook.ready(request, server.url);
+    await notebook.connected();
+
+    const python = { ...process.env, PYTHONUNBUFFERED: '1' };
+    const model = new Process(
+      'python',
+      ['-m', 'tests.mcp.agents.scripted_model'],
+      python
+    );
+    const address = await model.line();
+    const env: NodeJS.ProcessEnv = {
+      ...process.env,
+      ...client.env?.(address),
+      BROWSER: join(home, 'bin', 'browser'),
+      HOME: home,
+      PATH: `${join(home, 'bin')}:${PROGRAMS}:${process.env.PATH}`
+    };
+    if (client.file && client.content) {
+      await mkdir(dirname(join(home, client.file)));
+      await writeFile(join(home, client.file), client.content(address));
+    }
+    const run = (line: string) =>
+      new Process('sh', ['-c', `cd && ${line}`], env);
+    const atTerminal = (line: string) =>
+      run(`exec script -qec "stty cols 99 rows 30; ${line}" /dev/null`);
+
+    let signing = atTerminal(
+      `jupyter agent-exec connect ${client.name} --yes --url ${server.url}`
+    );
+    if (client.name === 'gemini') {
+      expect(await signing.ended(), signing.output).toBe(0);
+      const then = /Then run: ([^\r\n]*')/.exec(signing.output);
+      signing = atTerminal(then?.[1] ?? '');
+      await expect.poll(() => signing.output).toContain('Do you want to');
+      signing.type('\r');
+    }
+    await expect(async () => {
+      await readFile(opened);
+    }, signing.output).toPass();
+    const consent = await page.context().newPage();
+    await consent.goto(await readFile(opened, 'utf-8'));
+    await expect(
+      consent.getByRole('checkbox', { name: /^Work in .*sales\.ipynb/ })
+    ).toBeChecked();
+    const answered = consent.waitForRequest(/code=/);
+    await consent.getByRole('button', { name: 'Give access' }).click();
+    await answered;
+    if (client.name === 'gemini') {
+      await expect.poll(() => signing.output).toContain('Successfully');
+      await signing.stop();
+    } else {
+      expect(await signing.ended(), signing.output).toBe(0);
+    }
+    await consent.close();
+
+    const row = new RegExp(`\\n\\| ${client.title} \\|.*\`([^\`]+)\` \\|\\n`);
+    const [, once] = row.exec(await readFile(PAGE, 'utf-8'))!;
+    const agent = run(`${client.start(once)} < /dev/null`);
+    const question = Question.in(page.locator('.jp-NotebookPanel:visible'));
+    const asks = async (colour: string) =>
+      expect
+        .poll(async () => (await question.lines()).at(-1))
+        .toBe(`Picture.new('RGB', (40, 30), '${colour}')`);
+    await asks('#ff0000');
+    await question.answer('Reject…');
+    await question.node
+      .getByRole('textbox', { name: /^Reason/ })
+      .fill('Not in red, in #2e8b57, please.');
+    await question.button('Reject').click();
+    await asks('#2e8b57');
+    await question.answer('Approve');
+    await expect(
+      page.locator('.jp-NotebookPanel:visible .jp-Cell img')
+    ).toHaveCount(1);
+    await agent.ended();
+    expect(agent.output, agent.errors).toContain('I see 40 x 30 in #2e8b57.');
+
+    const get = async (route: string) =>
+      (await request.get(`${server.url}/api/agent-exec/${route}`)).json();
+    const { sessions } = await get('sessions');
+    expect(sessions).toMatchObject([
+      { agent: { name: client.agent }, target: { path: 'sales.ipynb' } }
+    ]);
+    const { executions } = await get(`sessions/${sessions[0].id}/executions`);
+    expect(executions).toMatchObject([
+      { status: 'rejected' },
+      { status: 'ok', revises: executions[0].id }
+    ]);
+    await model.stop();
+    await request.dispose();
+    await server.remove();
+  });
+}
