@@ -152,7 +152,7 @@ async def _described(server: Server) -> _Described:
     path = f"{API}/.well-known/oauth-protected-resource"
     try:
         answered = await connection.send(Request("GET", path, read_timeout=PROBE_SECONDS))
-        return read(answered, msgspec.json.Decoder(_Described))
+        return read(answered, _Described)
     finally:
         await connection.close()
 

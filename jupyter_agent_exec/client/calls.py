@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-import msgspec
-
 from .. import models
 from ..types import FINAL_STATUSES
 from .connection import Connection
@@ -19,19 +17,15 @@ WAIT_SECONDS: Final = 30.0
 ANSWER_SECONDS: Final = 30.0
 """Additional seconds that the server may take to answer."""
 
-_execution = msgspec.json.Decoder(models.Execution)
-_session = msgspec.json.Decoder(models.Session)
-_cells = msgspec.json.Decoder(models.NotebookCells)
-
 
 async def get_session(connection: Connection, session_id: str) -> models.Session:
     """Return the current state of a session."""
-    return await connection.get(f"/sessions/{segment(session_id)}", _session)
+    return await connection.get(f"/sessions/{segment(session_id)}", models.Session)
 
 
 async def get_execution(connection: Connection, execution_id: str) -> models.Execution:
     """Return the current state of an execution."""
-    return await connection.get(f"/executions/{segment(execution_id)}", _execution)
+    return await connection.get(f"/executions/{segment(execution_id)}", models.Execution)
 
 
 async def give_input(
@@ -40,7 +34,7 @@ async def give_input(
     """Answer the input request of an execution."""
     path = f"/executions/{segment(execution_id)}/input"
     request = models.GiveInput(value=value, asked_at=asked_at)
-    return await connection.send_model("POST", path, request, _execution)
+    return await connection.send_model("POST", path, request, models.Execution)
 
 
 async def read_cells(
@@ -57,7 +51,7 @@ async def read_cells(
         text_limit=text_limit,
         proposed_by=proposed_by,
     )
-    return await connection.get(query, _cells)
+    return await connection.get(query, models.NotebookCells)
 
 
 def cells_path(path: str) -> str:
@@ -86,7 +80,7 @@ async def finished(
             wait=f"{WAIT_SECONDS:g}",
             asked_at=None if asked is None else asked.asked_at,
         )
-        current = await connection.get(path, _execution, WAIT_SECONDS + ANSWER_SECONDS)
+        current = await connection.get(path, models.Execution, WAIT_SECONDS + ANSWER_SECONDS)
     return current
 
 

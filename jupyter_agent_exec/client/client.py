@@ -8,7 +8,6 @@ from typing import Final
 from uuid import uuid4
 
 import httpx2
-import msgspec
 from msgspec.structs import replace
 
 from .. import models
@@ -34,24 +33,6 @@ OPENING_SECONDS: Final = 120.0
 
 SCOPES: Final = ("exec:scratch", "files")
 """Default scopes of a token: run code in scratch kernels, and use their files."""
-
-_status = msgspec.json.Decoder(models.ServerStatus)
-_session = msgspec.json.Decoder(models.Session)
-_sessions = msgspec.json.Decoder(models.SessionList)
-_execution = msgspec.json.Decoder(models.Execution)
-_hits = msgspec.json.Decoder(models.SearchResults)
-_text = msgspec.json.Decoder(models.Text)
-_notebooks = msgspec.json.Decoder(models.OpenNotebookList)
-_approvals = msgspec.json.Decoder(models.Approvals)
-_proposals = msgspec.json.Decoder(models.ProposalList)
-
-
-_unlocked = msgspec.json.Decoder(models.Unlocked)
-_minted = msgspec.json.Decoder(models.MintedToken)
-_token = msgspec.json.Decoder(models.Token)
-_erasure = msgspec.json.Decoder(models.Erasure)
-_retention = msgspec.json.Decoder(models.Retention)
-_tokens = msgspec.json.Decoder(models.TokenList)
 
 
 class AsyncAgentExecClient:
@@ -129,7 +110,7 @@ class AsyncAgentExecClient:
 
     async def status(self) -> models.ServerStatus:
         """Return the state of the extension."""
-        return await self._connection.get("/status", _status)
+        return await self._connection.get("/status", models.ServerStatus)
 
     async def open_session(
         self,
@@ -230,7 +211,7 @@ class AsyncAgentExecClient:
             allow_stdin=allow_stdin,
         )
         sending = json_request("POST", "/sessions", request, read_timeout=OPENING_SECONDS)
-        info = read(await self._connection.send_persistently(sending), _session)
+        info = read(await self._connection.send_persistently(sending), models.Session)
         return AsyncSession(self._connection, info)
 
     async def session(self, session_id: str) -> AsyncSession:
@@ -257,7 +238,7 @@ class AsyncAgentExecClient:
         seen: set[str] = set()
         pages = self._connection.pages(
             "/sessions",
-            _sessions,
+            models.SessionList,
             status=status,
             agent=agent,
             target=target,
@@ -315,7 +296,7 @@ class AsyncAgentExecClient:
 
     async def approvals(self) -> models.Approvals:
         """Return the waiting executions, the policy, and whether agents are paused."""
-        return await self._connection.get("/approvals", _approvals)
+        return await self._connection.get("/approvals", models.Approvals)
 
     async def proposals(self, path: str | None = None) -> list[models.Proposal]:
         """Return the proposed edits that are open: of one notebook, or of all.
@@ -326,7 +307,7 @@ class AsyncAgentExecClient:
             Contents path of the notebook; None for all.
         """
         query = with_query("/proposals", path=path)
-        return (await self._connection.get(query, _proposals)).proposals
+        return (await self._connection.get(query, models.ProposalList)).proposals
 
     async def approve(
         self,
@@ -359,7 +340,7 @@ class AsyncAgentExecClient:
         """
         request = models.Approve(source_sha256=Digest(source_sha256), source=source, grant=grant)
         path = f"/executions/{segment(execution_id)}/approve"
-        return Result(await self._connection.send_model("POST", path, request, _execution))
+        return Result(await self._connection.send_model("POST", path, request, models.Execution))
 
     async def reject(self, execution_id: str, reason: str | None = None) -> Result:
         """Reject a waiting execution, as a user. The agent gets the reason.
@@ -371,7 +352,7 @@ class AsyncAgentExecClient:
         """
         request = models.Reject(reason=reason)
         path = f"/executions/{segment(execution_id)}/reject"
-        return Result(await self._connection.send_model("POST", path, request, _execution))
+        return Result(await self._connection.send_model("POST", path, request, models.Execution))
 
     async def set_policy(
         self,
@@ -388,7 +369,9 @@ class AsyncAgentExecClient:
             kernel=kernel,
             edits=edits,
         )
-        return await self._connection.send_model("PUT", "/approvals/policy", policy, _approvals)
+        return await self._connection.send_model(
+            "PUT", "/approvals/policy", policy, models.Approvals
+        )
 
     async def unlock(self, passphrase: str) -> str:
         """Unlock decisions with the passphrase, on a server that requires one.
@@ -411,7 +394,7 @@ class AsyncAgentExecClient:
             The server has no passphrase.
         """
         request = models.Unlock(passphrase=passphrase)
-        unlocked = await self._connection.send_model("POST", "/unlock", request, _unlocked)
+        unlocked = await self._connection.send_model("POST", "/unlock", request, models.Unlocked)
         self._connection.show_unlock(unlocked.unlock)
         return unlocked.expires_at
 
@@ -425,7 +408,9 @@ class AsyncAgentExecClient:
 
     async def _set_pause(self, *, paused: bool) -> models.Approvals:
         request = models.SetPause(paused=paused)
-        return await self._connection.send_model("PUT", "/approvals/pause", request, _approvals)
+        return await self._connection.send_model(
+            "PUT", "/approvals/pause", request, models.Approvals
+        )
 
     async def review(
         self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
@@ -449,7 +434,7 @@ class AsyncAgentExecClient:
         """
         request = models.SetReview(verdict=verdict, comment=comment)
         path = f"/executions/{segment(execution_id)}/review"
-        return Result(await self._connection.send_model("PUT", path, request, _execution))
+        return Result(await self._connection.send_model("PUT", path, request, models.Execution))
 
     async def erase(
         self,
@@ -488,7 +473,7 @@ class AsyncAgentExecClient:
             reason=reason,
             dry_run=dry_run,
         )
-        return await self._connection.send_model("POST", "/erasures", request, _erasure)
+        return await self._connection.send_model("POST", "/erasures", request, models.Erasure)
 
     async def accept_break(self, name: str) -> models.ServerStatus:
         """Have the record signed on although it does not continue what was signed, as a user.
@@ -499,7 +484,9 @@ class AsyncAgentExecClient:
             The break's name, as `status` tells it.
         """
         request = models.AcceptBreak(name=name)
-        return await self._connection.send_model("POST", "/accepted-breaks", request, _status)
+        return await self._connection.send_model(
+            "POST", "/accepted-breaks", request, models.ServerStatus
+        )
 
     async def retain(self, *, dry_run: bool = False) -> models.Retention:
         """Remove what the server's rules of retention let go, as a user.
@@ -510,7 +497,7 @@ class AsyncAgentExecClient:
             Only tell what would go.
         """
         request = models.Retain(dry_run=dry_run)
-        return await self._connection.send_model("POST", "/retention", request, _retention)
+        return await self._connection.send_model("POST", "/retention", request, models.Retention)
 
     async def text(
         self,
@@ -535,11 +522,11 @@ class AsyncAgentExecClient:
         """
         path = f"/executions/{segment(execution_id)}/text"
         query = with_query(path, offset=offset, limit=limit, match=match)
-        return await self._connection.get(query, _text)
+        return await self._connection.get(query, models.Text)
 
     async def notebooks(self) -> list[models.OpenNotebook]:
         """List the notebooks that have a kernel, or are open in a tab or a live document."""
-        return (await self._connection.get("/notebooks", _notebooks)).notebooks
+        return (await self._connection.get("/notebooks", models.OpenNotebookList)).notebooks
 
     async def cells(
         self, path: str, *, outputs: bool = True, text_limit: int | None = None
@@ -604,7 +591,7 @@ class AsyncAgentExecClient:
                 has_image=has_image,
                 review=review,
             )
-            page = await self._connection.get(path, _hits)
+            page = await self._connection.get(path, models.SearchResults)
             for hit in page.hits[: None if limit is None else int(left)]:
                 yield hit
             left -= len(page.hits)
@@ -655,11 +642,11 @@ class AsyncAgentExecClient:
         )
         if expires_in is not None:
             request = replace(request, expires_in=expires_in)
-        return await self._connection.send_model("POST", "/tokens", request, _minted)
+        return await self._connection.send_model("POST", "/tokens", request, models.MintedToken)
 
     async def tokens(self) -> list[models.Token]:
         """List agent tokens without their secrets, newest first."""
-        return (await self._connection.get("/tokens", _tokens)).tokens
+        return (await self._connection.get("/tokens", models.TokenList)).tokens
 
     async def extend_token(self, token_id: str, scopes: Sequence[str]) -> models.Token:
         """Give a valid agent token more scopes. This needs a user's own credential.
@@ -673,7 +660,7 @@ class AsyncAgentExecClient:
         """
         request = models.ExtendToken(scopes=list(scopes))
         path = f"/tokens/{segment(token_id)}/scopes"
-        return await self._connection.send_model("POST", path, request, _token)
+        return await self._connection.send_model("POST", path, request, models.Token)
 
     async def revoke_token(self, token_id: str) -> models.Token:
         """Revoke a token: its sessions are closed, and running code is interrupted.
@@ -684,4 +671,4 @@ class AsyncAgentExecClient:
             There is no such token.
         """
         request = Request("DELETE", f"{API}/tokens/{segment(token_id)}")
-        return read(await self._connection.send(request), _token)
+        return read(await self._connection.send(request), models.Token)

@@ -68,7 +68,6 @@ connection that is idle for some minutes."""
 _PIECE_BYTES: Final = 1 << 18
 
 _encoder = msgspec.json.Encoder()
-_status = msgspec.json.Decoder(ServerStatus)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -201,7 +200,7 @@ class Connection(ABC):
         await self.use(server)
         request = Request("GET", f"{API}/status", read_timeout=PROBE_SECONDS)
         with suppress(Forbidden):  # the token is valid, but does not let its agent see this
-            read(await self.exchange(request), _status)
+            read(await self.exchange(request), ServerStatus)
 
     async def use(self, server: Server) -> None:
         """Send all later requests to this server."""
@@ -249,20 +248,18 @@ class Connection(ABC):
                 pause = backoff.after(error)
             await self.sleep(pause)
 
-    async def get(
-        self, path: str, decoder: msgspec.json.Decoder[M], read_timeout: float = 60.0
-    ) -> M:
+    async def get(self, path: str, model: type[M], read_timeout: float = 60.0) -> M:
         """GET `path` below `API`. The request may be repeated."""
         request = Request("GET", f"{API}{path}", read_timeout=read_timeout)
-        return read(await self.send_persistently(request), decoder)
+        return read(await self.send_persistently(request), model)
 
     async def pages(
-        self, path: str, decoder: msgspec.json.Decoder[Page], /, **query: str | float | None
+        self, path: str, model: type[Page], /, **query: str | float | None
     ) -> AsyncGenerator[Page, None]:
         """Yield the pages of a list below `API`."""
         after: str | int | None = None
         while True:
-            page = await self.get(with_query(path, after=after, **query), decoder)
+            page = await self.get(with_query(path, after=after, **query), model)
             yield page
             after = page.next_after
             if after is None:
@@ -273,10 +270,10 @@ class Connection(ABC):
         method: Literal["POST", "PUT", "PATCH"],
         path: str,
         body: RequestModel,
-        decoder: msgspec.json.Decoder[M],
+        model: type[M],
     ) -> M:
         """Send a model once, and return the server's answer."""
-        return read(await self.send(json_request(method, path, body)), decoder)
+        return read(await self.send(json_request(method, path, body)), model)
 
     async def act(self, path: str) -> None:
         """POST an empty JSON object to a route, once."""

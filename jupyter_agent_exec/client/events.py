@@ -44,10 +44,6 @@ class Finished(Struct, frozen=True):
 
 Event = Accepted | StatusChanged | OutputChanged | Finished
 
-_execution = msgspec.json.Decoder(Execution)
-_status_change = msgspec.json.Decoder(StatusChange)
-_output_change = msgspec.json.Decoder(OutputChange)
-
 
 async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Event, None]:
     """Yield the events of an execution from its acceptance to its end.
@@ -84,13 +80,13 @@ def _event(message: httpx2.ServerSentEvent) -> Event | None:
     try:
         match message.event:
             case "output":
-                return OutputChanged(_output_change.decode(message.data))
+                return OutputChanged(msgspec.json.decode(message.data, type=OutputChange))
             case "status":
-                return StatusChanged(_status_change.decode(message.data))
+                return StatusChanged(msgspec.json.decode(message.data, type=StatusChange))
             case "accepted":
-                return Accepted(Result(_execution.decode(message.data)))
+                return Accepted(Result(msgspec.json.decode(message.data, type=Execution)))
             case "finished":
-                return Finished(Result(_execution.decode(message.data)))
+                return Finished(Result(msgspec.json.decode(message.data, type=Execution)))
     except msgspec.DecodeError as error:
         raise UnexpectedAnswer(
             f"The stream brought a {message.event!r} event that is unknown here: {error}", 200

@@ -15,8 +15,6 @@ M = TypeVar("M")
 _GATEWAY_TROUBLE: Final = frozenset({502, 503, 504})
 """Statuses of a proxy that does not reach the server."""
 
-_problem_decoder = msgspec.json.Decoder(Problem)
-
 
 class Reply(msgspec.Struct, frozen=True):
     """A response of the server."""
@@ -38,7 +36,7 @@ def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:
 _BY_CODE: Final = _with_codes(AgentExecError)
 
 
-def read(reply: Reply, decoder: msgspec.json.Decoder[M]) -> M:
+def read(reply: Reply, model: type[M]) -> M:
     """Return the model in `reply`.
 
     Raises
@@ -52,7 +50,7 @@ def read(reply: Reply, decoder: msgspec.json.Decoder[M]) -> M:
     """
     check(reply)
     try:
-        return decoder.decode(reply.content)
+        return msgspec.json.decode(reply.content, type=model)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnexpectedAnswer(
             f"The server answered {reply.status} with something unknown here ({error}). Is its "
@@ -66,7 +64,7 @@ def check(reply: Reply) -> None:
     if 200 <= reply.status < 300:
         return
     try:
-        problem = _problem_decoder.decode(reply.content)
+        problem = msgspec.json.decode(reply.content, type=Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise _foreign(reply.status) from None
     raise refusal(problem)

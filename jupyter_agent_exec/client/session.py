@@ -18,7 +18,6 @@ from typing import Any, Final, Literal, TypeVar, Unpack, overload
 from urllib.parse import quote
 from uuid import uuid4
 
-import msgspec
 from msgspec.structs import replace
 
 from .. import models
@@ -56,22 +55,6 @@ T = TypeVar("T")
 
 FIRST_WAIT_SECONDS: Final = 5.0
 """How long the first request waits. After that, the client prints that a user must decide."""
-
-_execution = msgspec.json.Decoder(models.Execution)
-_steps = msgspec.json.Decoder(models.Steps)
-_executions = msgspec.json.Decoder(models.ExecutionList)
-_restoration = msgspec.json.Decoder(models.Restoration)
-_session = msgspec.json.Decoder(models.Session)
-_guide = msgspec.json.Decoder(models.Guide)
-_notebook: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
-_edited = msgspec.json.Decoder(models.NotebookEdited)
-_proposals = msgspec.json.Decoder(models.ProposalList)
-_variables = msgspec.json.Decoder(models.VariableList)
-_packages = msgspec.json.Decoder(models.PackageList)
-
-
-_files = msgspec.json.Decoder(models.SessionFileList)
-_file = msgspec.json.Decoder(models.SessionFile)
 
 
 class AsyncSession:
@@ -194,7 +177,7 @@ class AsyncSession:
         self, execute: models.Execute, key: str | None, wait: float
     ) -> models.Execution:
         request = replace(execute, wait=wait)
-        return await self._submit("executions", request, key, wait, _execution)
+        return await self._submit("executions", request, key, wait, models.Execution)
 
     async def _submit(
         self,
@@ -202,7 +185,7 @@ class AsyncSession:
         model: models.Request,
         key: str | None,
         wait: float,
-        answer: msgspec.json.Decoder[T],
+        answer: type[T],
     ) -> T:
         """Send code that never runs twice, and return the answer, which is held for `wait`."""
         request = json_request(
@@ -276,7 +259,7 @@ class AsyncSession:
         self, steps: models.RunSteps, key: str | None, wait: float
     ) -> list[models.Execution]:
         request = replace(steps, wait=wait)
-        return (await self._submit("steps", request, key, wait, _steps)).executions
+        return (await self._submit("steps", request, key, wait, models.Steps)).executions
 
     async def run_cell(
         self,
@@ -390,12 +373,12 @@ class AsyncSession:
             purpose=purpose,
         )
         path = cells_path(await self._notebook_path())
-        return await self._connection.send_model("PATCH", path, request, _edited)
+        return await self._connection.send_model("PATCH", path, request, models.NotebookEdited)
 
     async def proposals(self) -> list[models.Proposal]:
         """Return the edits that the session has proposed, and what became of each."""
         path = with_query("/proposals", session_id=self.id)
-        return (await self._connection.get(path, _proposals)).proposals
+        return (await self._connection.get(path, models.ProposalList)).proposals
 
     async def keep_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
         """Make proposed edits in the notebook, as a user; those that do not fit are obsolete.
@@ -435,7 +418,7 @@ class AsyncSession:
     ) -> list[models.Proposal]:
         request = models.DecideEdits(ids=None if ids is None else [ProposedEditId(i) for i in ids])
         path = f"{self._path}/proposals/{what}"
-        decided = await self._connection.send_model("POST", path, request, _proposals)
+        decided = await self._connection.send_model("POST", path, request, models.ProposalList)
         return decided.proposals
 
     async def _notebook_path(self) -> str:
@@ -467,7 +450,7 @@ class AsyncSession:
             The kernel is not a Python kernel.
         """
         path = with_query(f"{self._path}/variables", match=match, limit=limit)
-        return await self._connection.get(path, _variables)
+        return await self._connection.get(path, models.VariableList)
 
     async def packages(
         self, match: str | None = None, *, limit: int | None = None
@@ -477,18 +460,18 @@ class AsyncSession:
         Parameters and errors are those of `variables`.
         """
         path = with_query(f"{self._path}/packages", match=match, limit=limit)
-        return await self._connection.get(path, _packages)
+        return await self._connection.get(path, models.PackageList)
 
     async def executions(self) -> AsyncGenerator[Result, None]:
         """Yield the session's executions in order."""
-        async for page in self._connection.pages(f"{self._path}/executions", _executions):
+        async for page in self._connection.pages(f"{self._path}/executions", models.ExecutionList):
             for each in page.executions:
                 yield Result(each)
 
     async def withdraw_grant(self) -> models.Session:
         """Withdraw the agent's grant in the session's kernel, as a user."""
         request = Request("DELETE", f"{API}{self._path}/grant")
-        self.info = read(await self._connection.send(request), _session)
+        self.info = read(await self._connection.send(request), models.Session)
         return self.info
 
     async def interrupt(self, *, queued: bool = False) -> None:
@@ -501,7 +484,7 @@ class AsyncSession:
         """
         request = models.InterruptKernel(queued=queued)
         self.info = await self._connection.send_model(
-            "POST", f"{self._path}/interrupt", request, _session
+            "POST", f"{self._path}/interrupt", request, models.Session
         )
 
     async def restart(self) -> None:
@@ -526,7 +509,7 @@ class AsyncSession:
         It is Markdown for a system message. It explains how the kernel keeps its state, the meaning
         of each status and how to react, and whose kernel it is.
         """
-        return (await self._connection.get(f"{self._path}/guide", _guide)).text
+        return (await self._connection.get(f"{self._path}/guide", models.Guide)).text
 
     @overload
     async def export(self, path: None = None, *, clean: bool = False) -> dict[str, Any]: ...
@@ -557,7 +540,7 @@ class AsyncSession:
         if path is not None:
             pieces = self._connection.pieces(route)
             return await save(self._connection, pieces, Path(path), progress)
-        return read(Reply(200, await self._connection.content(route)), _notebook)
+        return read(Reply(200, await self._connection.content(route)), dict[str, Any])
 
     async def restore(
         self,
@@ -589,7 +572,7 @@ class AsyncSession:
         sent = json_request(
             "POST", f"{self._path}/restore", request, read_timeout=wait + ANSWER_SECONDS
         )
-        return read(await self._connection.send(sent), _restoration)
+        return read(await self._connection.send(sent), models.Restoration)
 
     async def requirements(self) -> str:
         """Return what was installed where the session's code ran last, as a `requirements.txt`.
@@ -647,7 +630,9 @@ class AsyncSession:
             Include the content of subfolders.
         """
         route, below = f"{self._path}/files", path or None
-        pages = self._connection.pages(route, _files, path=below, recursive=recursive or None)
+        pages = self._connection.pages(
+            route, models.SessionFileList, path=below, recursive=recursive or None
+        )
         async for page in pages:
             for each in page.files:
                 yield each
@@ -681,7 +666,7 @@ class AsyncSession:
         name, content = to_upload(source, name)
         headers = if_match(etag)
         request = Request("PUT", self._file_path(name), headers=headers, upload=content)
-        return read(await self._connection.send(request), _file)
+        return read(await self._connection.send(request), models.SessionFile)
 
     @overload
     async def download(self, name: str, to: None = None) -> bytes: ...
