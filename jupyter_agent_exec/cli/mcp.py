@@ -25,7 +25,7 @@ from typing import IO, Any, Final
 import httpx2
 
 from ..client.blocking import run
-from ..client.connection import AwaitingConnection, BlockingConnection, Request
+from ..client.connection import BlockingConnection, Connection, Request
 from ..client.errors import NoServerFound, ServerUnreachable
 from ..client.requests import API
 from ..client.servers import TOKEN_VARIABLE, Server
@@ -158,7 +158,7 @@ class Bridge:
     """
 
     def __init__(self, server: Server, out: IO[bytes], complain: Callable[[str], None]) -> None:
-        self._connection = AwaitingConnection(server.address, server.token)
+        self._connection = Connection(server.address, server.token)
         self._out = out
         self._complain = complain
         self._going: dict[asyncio.Task[None], str | int] = {}

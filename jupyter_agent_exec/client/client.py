@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from .. import models
 from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
 from .calls import finished, get_execution, get_session, give_input, read_cells
-from .connection import AwaitingConnection, Connection, Request, json_request
+from .connection import Connection, Request, json_request
 from .events import Event, follow
 from .replies import read
 from .requests import (
@@ -73,7 +73,7 @@ class AsyncAgentExecClient:
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self._connection: Connection = AwaitingConnection(url, token, transport)
+        self._connection = Connection(url, token, transport)
 
     @classmethod
     def over(cls, connection: Connection) -> AsyncAgentExecClient:

@@ -1,9 +1,9 @@
 """A client's connection to its server: the only part of the client that does I/O.
 
 `Connection` finds the server, sends requests, and repeats them when the connection breaks.
-`AwaitingConnection` awaits the network. `BlockingConnection` blocks instead: its coroutines never
-wait for an event loop, so that `blocking.run` can run them without one. This way, the client is
-written only once, with ``async`` and ``await``.
+It awaits the network. `BlockingConnection` blocks instead: its coroutines never wait for an event
+loop, so that `blocking.run` can run them without one. This way, the client is written only once,
+with ``async`` and ``await``.
 
 Both connections use httpx2's transports instead of its clients. Requests need no redirects and no
 settings from the environment, which would double the cost of a request. The connection keeps
@@ -14,7 +14,6 @@ token.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
@@ -133,13 +132,16 @@ class Backoff:
         return pause
 
 
-class Connection(ABC):
-    """Send requests to one server.
+class Connection:
+    """Send requests to one server. Tasks of one event loop may share it.
 
     Parameters
     ----------
     url, token
         The server; as for `AgentExecClient`.
+    transport
+        The transport that sends requests; closed with the connection. When None, a new one for the
+        server's address.
 
     Raises
     ------
@@ -147,8 +149,15 @@ class Connection(ABC):
         `url` is not a valid address of a Jupyter server.
     """
 
-    def __init__(self, url: str | None, token: str | None) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
         self._server = named(url, token)
+        self._given = transport
+        self._transport: httpx2.AsyncBaseTransport | None = None
         self._token = token
         self._address: _Address | None = None
         self.connected = False
@@ -316,14 +325,14 @@ class Connection(ABC):
             if not response.is_success:
                 check(await self._whole(response))
             etag = response.headers.get("ETag")
-            yield Download(response.status_code, etag, self._content(response))
+            yield Download(response.status_code, etag, response.aiter_bytes())
 
     async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
         """Yield the events of a stream. Raise as `download` does."""
         async with self.open(request) as response:
             if not response.is_success:
                 check(await self._whole(response))
-            async for event in self._events(response):
+            async for event in httpx2.EventSource(response, max_event_size=None):
                 yield event
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
@@ -348,8 +357,9 @@ class Connection(ABC):
     async def _answered(self, request: Request) -> httpx2.Response:
         assert self._address is not None
         sent = self._address.request(request)
+        assert self._transport is not None
         try:
-            response = await self._handle(sent)
+            response = await self._transport.handle_async_request(sent)
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
         response.request = sent
@@ -359,68 +369,15 @@ class Connection(ABC):
     async def _whole(self, response: httpx2.Response) -> Reply:
         assert self._address is not None
         try:
-            content = await self._read(response)
+            content = await response.aread()
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
         return Reply(response.status_code, content, response.headers.get("ETag"))
 
-    # -- I/O, which blocks or awaits ---------------------------------------------------------------
+    # -- I/O, which awaits -------------------------------------------------------------------------
 
-    @abstractmethod
     def _open_transport(self, options: dict[str, Any]) -> None:
         """Create the transport, unless the caller gave one."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the connections. A later request opens new ones."""
-
-    @abstractmethod
-    async def _handle(self, request: httpx2.Request) -> httpx2.Response: ...
-
-    @abstractmethod
-    async def _read(self, response: httpx2.Response) -> bytes: ...
-
-    @abstractmethod
-    def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]: ...
-
-    @abstractmethod
-    def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]: ...
-
-    @abstractmethod
-    async def _end(self, response: httpx2.Response) -> None: ...
-
-    @abstractmethod
-    async def sleep(self, seconds: float) -> None:
-        """Pause for some seconds."""
-
-    @abstractmethod
-    async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call a function that blocks for a long time, without blocking an event loop."""
-
-
-class AwaitingConnection(Connection):
-    """A connection that awaits. Tasks of one event loop may share it.
-
-    Parameters
-    ----------
-    url, token
-        As for `Connection`.
-    transport
-        The transport that sends requests; closed with the connection. When None, a new one for the
-        server's address.
-    """
-
-    def __init__(
-        self,
-        url: str | None,
-        token: str | None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        super().__init__(url, token)
-        self._given = transport
-        self._transport: httpx2.AsyncBaseTransport | None = None
-
-    def _open_transport(self, options: dict[str, Any]) -> None:
         self._transport = self._given or httpx2.AsyncHTTPTransport(**options)
 
     async def close(self) -> None:
@@ -429,19 +386,6 @@ class AwaitingConnection(Connection):
         self.connected = False
         if transport is not None:
             await transport.aclose()
-
-    async def _handle(self, request: httpx2.Request) -> httpx2.Response:
-        assert self._transport is not None
-        return await self._transport.handle_async_request(request)
-
-    async def _read(self, response: httpx2.Response) -> bytes:
-        return await response.aread()
-
-    def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        return response.aiter_bytes()
-
-    def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
-        return aiter(httpx2.EventSource(response, max_event_size=None))
 
     async def _end(self, response: httpx2.Response) -> None:
         with anyio.CancelScope(shield=True):
@@ -452,7 +396,7 @@ class AwaitingConnection(Connection):
         await anyio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call a function in another thread."""
+        """Call a function that blocks for a long time, without blocking an event loop."""
         return await anyio.to_thread.run_sync(function, *args)
 
 
@@ -464,43 +408,20 @@ class BlockingConnection(Connection):
     url, token
         As for `Connection`.
     transport
-        As for `AwaitingConnection`.
+        As for `Connection`.
     """
 
     def __init__(
         self, url: str | None, token: str | None, transport: httpx2.BaseTransport | None = None
     ) -> None:
-        super().__init__(url, token)
-        self._given = transport
-        self._transport: httpx2.BaseTransport | None = None
+        super().__init__(url, token, None if transport is None else _BlockingTransport(transport))
 
     def _open_transport(self, options: dict[str, Any]) -> None:
-        self._transport = self._given or httpx2.HTTPTransport(**options)
-
-    async def close(self) -> None:
-        """Close the connections. A later request opens new ones."""
-        transport, self._transport = self._transport, None
-        self.connected = False
-        if transport is not None:
-            transport.close()
-
-    async def _handle(self, request: httpx2.Request) -> httpx2.Response:
-        assert self._transport is not None
-        return self._transport.handle_request(request)
-
-    async def _read(self, response: httpx2.Response) -> bytes:
-        return response.read()
-
-    async def _content(self, response: httpx2.Response) -> AsyncIterator[bytes]:
-        for piece in response.iter_bytes():
-            yield piece
-
-    async def _events(self, response: httpx2.Response) -> AsyncIterator[httpx2.ServerSentEvent]:
-        for event in httpx2.EventSource(response, max_event_size=None):
-            yield event
+        made = self._given or _BlockingTransport(httpx2.HTTPTransport(**options))
+        self._transport = made
 
     async def _end(self, response: httpx2.Response) -> None:
-        response.close()
+        await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
         """Pause for some seconds."""
@@ -509,6 +430,34 @@ class BlockingConnection(Connection):
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """Call a function in this thread."""
         return function(*args)
+
+
+class _BlockingTransport(httpx2.AsyncBaseTransport):
+    """A transport that blocks where others await."""
+
+    def __init__(self, transport: httpx2.BaseTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = self._transport.handle_request(request)
+        assert isinstance(response.stream, httpx2.SyncByteStream)
+        response.stream = _BlockingStream(response.stream)
+        return response
+
+    async def aclose(self) -> None:
+        self._transport.close()
+
+
+class _BlockingStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._stream:
+            yield piece
+
+    async def aclose(self) -> None:
+        self._stream.close()
 
 
 class _Address:

@@ -193,21 +193,3 @@ class Script(Connection):
 
     async def in_thread(self, function: Any, *args: Any) -> Any:
         return function(*args)
-
-    def _open_transport(self, options: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    async def _handle(self, request: Any) -> Any:
-        raise NotImplementedError
-
-    async def _read(self, response: Any) -> Any:
-        raise NotImplementedError
-
-    def _content(self, response: Any) -> Any:
-        raise NotImplementedError
-
-    def _events(self, response: Any) -> Any:
-        raise NotImplementedError
-
-    async def _end(self, response: Any) -> None:
-        raise NotImplementedError
