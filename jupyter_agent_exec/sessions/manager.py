@@ -533,7 +533,10 @@ async def _named_source(live: LiveSession, revises: ExecutionId | None) -> str |
     except ExecutionNotFound:
         revised = None
     if revised is None or revised.session_id != live.id:
-        raise InvalidRequest("revises: the session has no such execution.", field="revises")
+        raise InvalidRequest(
+            "revises: the session has no such execution; name the session that has it.",
+            field="revises",
+        )
     return revised.source
 
 

@@ -238,6 +238,7 @@ async def test_only_an_execution_of_the_same_session_can_be_revised(agent: Agent
         )
         assert (answered.status, answered.json["code"]) == (400, "invalid_request")
         assert answered.json["detail"]["field"] == "revises"
+        assert "name the session that has it" in answered.json["message"]
     assert [entry["type"] for entry in await entries(agent, session)][-1] == "kernel_started"
 
 
