@@ -70,7 +70,7 @@ def connections(mcp_url: str) -> list[Connection]:
             "Gemini CLI",
             [["gemini", "mcp", "add", "--scope", "user", "--transport", "http", NAME, mcp_url]],
             ["gemini", "mcp", "remove", "--scope", "user", NAME],
-            f"Then run: gemini -i '/mcp auth {NAME}'",
+            f"Then start gemini, and type: /mcp auth {NAME}",
         ),
         _in_file("vscode", "VS Code", ".vscode/mcp.json", "servers", mcp_url),
         _in_file("cursor", "Cursor", "~/.cursor/mcp.json", "mcpServers", mcp_url),

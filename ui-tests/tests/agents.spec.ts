@@ -34,7 +34,9 @@ const CLIENTS: IClient[] = [
     env: model => ({
       ANTHROPIC_API_KEY: 'none',
       ANTHROPIC_BASE_URL: model,
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1'
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      // Its model gets the tools with the first request.
+      MCP_CONNECTION_NONBLOCKING: 'false'
     }),
     start: once => `${once} -p 'Draw the sales'`
   },
@@ -127,10 +129,16 @@ for (const client of CLIENTS) {
     );
     if (client.name === 'gemini') {
       expect(await signing.ended(), signing.output).toBe(0);
-      const then = /Then run: ([^\r\n]*')/.exec(signing.output);
-      signing = atTerminal(then?.[1] ?? '');
+      const then = /Then start gemini, and type: ([\w/ ]+)/.exec(
+        signing.output
+      );
+      signing = atTerminal('gemini');
+      await expect.poll(() => signing.output).toContain('Type your message');
+      signing.write(then?.[1] ?? '');
+      await expect.poll(() => signing.output).toContain(then?.[1]);
+      signing.write('\r');
       await expect.poll(() => signing.output).toContain('Do you want to');
-      signing.type('\r');
+      signing.write('\r');
     }
     await expect(async () => {
       await readFile(opened);

@@ -43,7 +43,11 @@ export class Process {
   }
 
   type(line: string): void {
-    this._process.stdin.write(`${line}\n`);
+    this.write(`${line}\n`);
+  }
+
+  write(keys: string): void {
+    this._process.stdin.write(keys);
   }
 
   async stop(): Promise<void> {

@@ -27,13 +27,16 @@ def read(asked: Any) -> Seen:
         for message in asked["messages"]
         if isinstance(message["content"], list)
         for block in message["content"]
-        if block["type"] == "tool_result" and not _loads(block["content"])
     ]
-    return Seen(tools, [_answered(block["content"]) for block in blocks])
-
-
-def _loads(content: Any) -> bool:
-    return isinstance(content, list) and content[0]["type"] == "tool_reference"
+    loads = {block["id"] for block in blocks if block.get("name") == LOADER}
+    return Seen(
+        tools,
+        [
+            _answered(block["content"])
+            for block in blocks
+            if block["type"] == "tool_result" and block["tool_use_id"] not in loads
+        ],
+    )
 
 
 def _answered(content: Any) -> Answered:

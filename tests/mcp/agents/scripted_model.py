@@ -21,6 +21,7 @@ from tests.mcp.agents.turns import Call, Seen
 
 APIS = (anthropic_messages, openai_responses, gemini_content)
 PATH = "sales.ipynb"
+USED = ("read_notebook", "execute", "get_execution")
 DRAW = "from PIL import Image as Picture\nPicture.new('RGB', (40, 30), '{colour}')"
 
 
@@ -29,7 +30,8 @@ def next_turn(seen: Seen) -> Call | str:
     if not seen.tools:
         return "A title"  # for which some clients ask besides
     if "execute" not in seen.tools:
-        return Call(seen.tools["ToolSearch"], {"query": "run code in a Jupyter notebook"})
+        names = ",".join(f"mcp__jupyter__{each}" for each in USED)
+        return Call(seen.tools["ToolSearch"], {"query": f"select:{names}"})
     if not seen.answers:
         return Call(seen.tools["read_notebook"], {"path": PATH})
     last = seen.answers[-1]
