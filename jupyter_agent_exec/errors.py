@@ -50,6 +50,7 @@
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
     ├── TrialUnavailable        trial_unavailable     this kernel cannot be copied for a trial
+    ├── UndoUnavailable         undo_unavailable      the kernel cannot be as it was before
     └── ServerStopping          server_stopping       the server is stopping
 
 Code that fails in a kernel raises none of these errors: its execution has the status ``error``.
@@ -369,6 +370,12 @@ class TrialUnavailable(AgentExecError):
     """The kernel cannot be copied for a trial; the message says why. Nothing was run."""
 
     code = "trial_unavailable"
+
+
+class UndoUnavailable(AgentExecError):
+    """The kernel cannot be as it was before an execution; the message says why."""
+
+    code = "undo_unavailable"
 
 
 class ServerStopping(AgentExecError):

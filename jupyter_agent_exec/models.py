@@ -427,7 +427,7 @@ class ExecutionKernel(Answer, frozen=True, kw_only=True):
     incarnation: int
     restarted: bool
     """Whether the kernel is a new one since the session's previous execution. If true, the earlier
-    variables are gone."""
+    variables are gone, or are those of an earlier time: see `reason`."""
     reason: RestartReason | None
 
 
@@ -746,6 +746,10 @@ class ExecutionFacts(Answer, frozen=True, kw_only=True):
     claim: Annotated[Claim | None, Shown.IN_CELL_IF_SET] = None
     """What the agent says about it."""
     review: Annotated[Review | None, Shown.IN_CELL] = None
+    undone_at: Annotated[str | None, Shown.IN_CELL_IF_SET] = None
+    """When a user made the kernel as it was before this execution; null if nobody did."""
+    undone_by: Annotated[str | None, Shown.IN_CELL_IF_SET] = None
+    """Name of that user."""
     changes: Annotated[Changes | None, Shown.IN_EXPORT_IF_SET] = None
     """Null in scratch kernels, except for trials, and if they are not known."""
     decided_edits: list[DecidedEdit] = field(default_factory=list)
@@ -1332,6 +1336,53 @@ class OpenNotebook(Answer, frozen=True, kw_only=True):
     """Whether a tab has changes that are not on disk; null if unknown."""
     session_ids: list[SessionId]
     """Open agent sessions whose target is the notebook."""
+
+
+class Checkpoint(Answer, frozen=True, kw_only=True):
+    """A sleeping copy of a kernel, as the kernel was before an execution."""
+
+    execution_id: ExecutionId
+    at: str
+    bytes: int
+    """Its share of memory, which grows with what the kernel changes."""
+    undoable: bool
+    """Whether the execution can be undone: the user has run nothing since."""
+
+
+class CheckpointList(Answer, frozen=True, kw_only=True):
+    """A kernel's checkpoints, oldest first."""
+
+    enabled: bool
+    """Whether one is made before each execution of an agent."""
+    available: bool
+    """Whether one could be made, as far as that is known."""
+    reason: str | None
+    """Why not, or why the last was not made, in a sentence."""
+    checkpoints: list[Checkpoint]
+
+
+class UndoneKernel(Answer, frozen=True, kw_only=True):
+    """A kernel that is as it was before an execution."""
+
+    id: str
+    name: str
+    execution_state: KernelState
+
+
+class Undo(Answer, frozen=True, kw_only=True):
+    """An execution, undone."""
+
+    kernel: UndoneKernel
+    taken_back: list[ExecutionId]
+    """This execution and those that ran after it, in order."""
+    not_undone: list[str]
+    """What did not come back, in sentences."""
+
+
+class SetCheckpoints(Request, frozen=True, kw_only=True):
+    """Keep checkpoints of a kernel, or no longer."""
+
+    enabled: bool
 
 
 class NotebookKernel(Answer, frozen=True, kw_only=True):

@@ -685,6 +685,13 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
         return Review(verdict=self.verdict, comment=self.comment, by=self.by.named, at=self.at)
 
 
+class Undone(ExecutionEntry, frozen=True, kw_only=True, tag="undone"):
+    """A user made the kernel as it was before an execution."""
+
+    first: ExecutionId
+    """The execution that the user asked to undo: this one, or an earlier one of the same kernel."""
+
+
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):
     """The server created an empty notebook, because there was none at the session's path."""
 

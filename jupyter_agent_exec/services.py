@@ -21,7 +21,7 @@ from .auth.routes import Route
 from .auth.token_store import TokenStore
 from .auth.tokens import Tokens
 from .auth.unlocks import Unlocks
-from .executions.live_executions import ServerResources
+from .executions.live_executions import Checkpoints, ServerResources
 from .executions.observer import ExecutionObserver
 from .executions.rules import Modes, Rules
 from .executions.shared_decisions import PauseEntry, SharedDecisions
@@ -115,6 +115,10 @@ class Leaf:
         root_dir
             The folder that the server serves.
         """
+        return None
+
+    def checkpoints(self) -> Checkpoints | None:
+        """Return what keeps checkpoints of kernels, if this can."""
         return None
 
     def attach(self, services: Services) -> dict[str, object]:
@@ -216,6 +220,7 @@ class Services:
         own: ServerKernels = serverapp.kernel_manager
         found = (leaf.kernels(own) for leaf in self._leaves)
         kernels = next((each for each in found if each is not None), own)
+        self.kernels = kernels
         starter = KernelStarter(serverapp.kernel_manager)
         root_dir = Path(serverapp.root_dir)
         isolations = (
@@ -231,7 +236,7 @@ class Services:
             redactor=self.history.redactor,
             log=self._log,
         )
-        self._live_kernels = LiveKernels(
+        self.live_kernels = LiveKernels(
             kernels,
             start_timeout=traits.kernel_start_timeout,
             people=traits.kept_of_people(),
@@ -241,7 +246,7 @@ class Services:
         self._contents = ServerContents(serverapp.contents_manager, kernels)
         self._jupyter_sessions = ServerSessions(serverapp.session_manager, starter, log=self._log)
         self._notebook_kernels = NotebookKernels(
-            self._live_kernels,
+            self.live_kernels,
             self._jupyter_sessions,
             self._contents,
             kernels,
@@ -323,13 +328,16 @@ class Services:
                 log=self._log,
                 read=self.history.execution,
                 observe=self._observers,
+                checkpoints=next(
+                    (each for leaf in self._leaves if (each := leaf.checkpoints())), None
+                ),
             ),
         )
         self.manager: AgentSessions = traits.session_manager_class(
             self._sessions,
             self.history,
             self._scratch_kernels,
-            self._live_kernels,
+            self.live_kernels,
             factory,
             self.settings,
             self.tokens,

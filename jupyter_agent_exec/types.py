@@ -61,11 +61,12 @@ KernelState: TypeAlias = Literal["starting", "idle", "busy", "dead"]
 """A kernel's state, as Jupyter names it."""
 
 RestartReason: TypeAlias = Literal[
-    "died", "restarted", "interrupt_ignored", "culled", "shut_down", "changed"
+    "died", "restarted", "interrupt_ignored", "culled", "shut_down", "changed", "undone", "rescued"
 ]
 """Why a session lost its variables: its kernel died, somebody restarted it, it ignored an interrupt
 and was replaced, it was idle and was culled, somebody else shut it down, or somebody changed the
-notebook's kernel."""
+notebook's kernel. `undone` and `rescued`: it has its variables of an earlier time, because a user
+undid an execution, or because it died and a checkpoint took its place."""
 
 Via: TypeAlias = Literal["collaboration", "tab", "contents"]
 """How the server accessed a notebook: through the live document of jupyter-collaboration, a

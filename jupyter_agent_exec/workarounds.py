@@ -103,3 +103,13 @@ async def save_room(room: Any) -> None:
     saving = room._save_to_disc()
     if saving is not None:
         await asyncio.wait({saving})
+
+
+def tell_restarted(manager: Any) -> None:
+    """Tell the pages of a kernel that it is another one, so that they wait for no cell of before.
+
+    Only the restarter can, when it has restarted a kernel itself. No upstream issue is known.
+    """
+    restarter = getattr(manager, "_restarter", None)
+    if restarter is not None:
+        restarter._fire_callbacks("restart")

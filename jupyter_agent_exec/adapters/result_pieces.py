@@ -105,6 +105,8 @@ def state_note(result: Result) -> str | None:
     if kernel is None or not kernel.restarted:
         return None
     why = "" if kernel.reason is None else f" ({kernel.reason})"
+    if kernel.reason in ("undone", "rescued"):
+        return f"Before this code ran, the kernel got its variables of an earlier time back{why}."
     return f"The kernel was restarted before this code ran{why}: all variables are gone."
 
 

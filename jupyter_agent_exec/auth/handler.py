@@ -79,6 +79,7 @@ STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.FolderUnknown: 409,
     errors.FileNotOwned: 409,
     errors.FileUnwritable: 409,
+    errors.UndoUnavailable: 409,
     errors.PreconditionFailed: 412,
     errors.PayloadTooLarge: 413,
     errors.RangeNotSatisfiable: 416,

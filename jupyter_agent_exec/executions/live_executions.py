@@ -7,12 +7,13 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 from ulid import ULID
 
 from ..journal.journal import SessionJournal
+from ..kernels.kernel import Kernel
 from ..kernels.trials.settings import TrialSettings
 from ..models import Session
 from ..records import ExecutionRecord, timestamp
@@ -22,6 +23,19 @@ from .execution import LiveExecution
 from .observer import ExecutionObserver, Notice
 from .rules import Rules
 from .spec import ExecutionSpec
+
+
+class Checkpoints(Protocol):
+    """Keeps checkpoints of kernels, so that executions can be undone."""
+
+    def takes(self, kernel: Kernel) -> bool:
+        """Return whether a checkpoint is due before each execution in a kernel."""
+
+    async def take(self, kernel: Kernel, execution: ExecutionId) -> None:
+        """Make a checkpoint before an execution, whose session holds the turn on the kernel.
+
+        If that is not possible, the execution runs without.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +53,7 @@ class ServerResources:
     """Reads a finished execution from the history; blocks on the disk."""
     observe: Callable[[Session], Sequence[ExecutionObserver]]
     """Returns the observers of a new session from outside, such as metrics and logs."""
+    checkpoints: Checkpoints | None
 
 
 class LiveExecutions:

@@ -272,7 +272,9 @@ class SessionKernels:
         """Release a kernel that ended by itself, or that somebody else ended."""
         self._executions.server.log.warning("%s: %s", self._executions.session.id, death.message)
         ending = Ending("interrupted", f"{death.message} Its variables are gone.")
-        if death.reason == "died":
+        if death.reason == "undone":
+            ending = Ending("interrupted", death.message)
+        elif death.reason in ("died", "rescued"):
             ending = Ending("kernel_died", death.message)
         await self.end(death, SERVER, ending)
 

@@ -232,6 +232,8 @@ class Worker(LiveExecutions):
         kernel = execution.held_by or await self.kernels.confirmed()
         if kernel is None or not kernel.turns.free or not _has_room(execution, kernel):
             return False
+        if self._takes_checkpoint(execution, kernel):
+            return False
         is_allowed = self.gate.is_allowed(execution) and self._refusal(execution) is None
         if not is_allowed or execution.withdrawn.done() or self.environment.is_due(execution):
             return False
@@ -281,6 +283,10 @@ class Worker(LiveExecutions):
         self.waits_changed()
         try:
             await first_of(turn, execution.withdrawn)
+            is_turn = turn.done() and not turn.cancelled() and not execution.withdrawn.done()
+            if is_turn and self._takes_checkpoint(execution, kernel):
+                assert self.server.checkpoints is not None
+                await self.server.checkpoints.take(kernel, execution.id)
             await self._permit.look()
             await self.server.rules.decisions.refresh()
             is_right = execution.held_by is kernel or await self.kernels.confirmed() is kernel
@@ -295,6 +301,10 @@ class Worker(LiveExecutions):
         finally:
             if execution.turn is None:
                 kernel.turns.leave(turn)  # other sessions wait for the kernel too
+
+    def _takes_checkpoint(self, execution: LiveExecution, kernel: Kernel) -> bool:
+        checkpoints = self.server.checkpoints
+        return checkpoints is not None and not execution.spec.trial and checkpoints.takes(kernel)
 
     def _send(self, execution: LiveExecution, *, accepts: bool) -> None:
         """Hand an execution to the kernel's drain thread.

@@ -47,6 +47,7 @@ from ..records import (
     PackagesChanged,
     Rejected,
     Reviewed,
+    Undone,
     current_mode,
 )
 from ..types import Digest, Status
@@ -143,9 +144,8 @@ def execution_record(
         chain=session.chain,
     )
     variables = None if finished is None else finished.variables
-    reviewed = last.of(Reviewed)
-    after = replace if finished is None else partial(after_finished, entry=finished)
-    return after(
+    reviewed, undone = last.of(Reviewed), last.of(Undone)
+    return replace(
         record,
         outputs=folded.outputs,
         blobs=tuple(folded.blobs),
@@ -157,8 +157,10 @@ def execution_record(
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
         document=_document(last),
         input=_input(status, last.of(InputAsked), folded),
-        approval=_approval(accepted, last, folded.text),
-        review=None if reviewed is None else reviewed.review,
+        approval=approval.state(folded.text),
+        review=None if reviewed is None else review_of(reviewed),
+        undone_at=None if undone is None else undone.at,
+        undone_by=None if undone is None else undone.by.named,
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,

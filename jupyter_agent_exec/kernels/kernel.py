@@ -279,7 +279,8 @@ class KernelLife:
         if code is None and self._restarter is None and await self._is_alive():
             return KernelDeath("died", "The server lost its connection to the kernel.")
         # The code of a kernel elsewhere only says that it has ended: provisioners make it up.
-        told = _told(None if self.is_elsewhere else code)
+        is_unknown = self.is_elsewhere or getattr(self._popen, "lacks_exit_code", False)
+        told = _told(None if is_unknown else code)
         return KernelDeath("died", f"The kernel died: {told}.")
 
     async def _disconnected(self) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ..errors import KernelNotFound, KernelUnavailable
-from ..tasks import start_apart
+from ..tasks import settle, start_apart
 from ..text.redaction import Redactor
 from ..types import KernelState
 from .channels import KernelDeath
@@ -26,6 +27,10 @@ from .server_kernels import ServerKernels, open_channels
 ANSWER_TIMEOUT: Final = 1.0
 """Seconds to wait for the answer of an idle kernel. If the kernel has become busy meanwhile, the
 answer may come later."""
+
+
+CLOSE_TIMEOUT: Final = 5.0
+"""Seconds within which all sessions let go of a kernel that is about to be replaced."""
 
 
 class LiveKernels:
@@ -58,6 +63,8 @@ class LiveKernels:
         self._people = people
         self._redactor = redactor
         self._lives: dict[str, _SharedLife] = {}
+        self.explain: Callable[[str, KernelDeath], Awaitable[KernelDeath]] = _unexplained
+        """Returns how a kernel ended, with what is known besides."""
         # Otherwise, the server might count a kernel as idle, and cull it, while it runs a cell.
         kernels.untracked_message_types = list(
             dict.fromkeys([*kernels.untracked_message_types, *REQUESTS])
@@ -95,6 +102,7 @@ class LiveKernels:
                 self._people,
                 self._redactor,
                 self._log,
+                self,
             )
         kernel = LiveKernel(self._kernels, self, life)
         try:
@@ -111,6 +119,17 @@ class LiveKernels:
         """Release all kernels, for all sessions that hold them."""
         lives, self._lives = self._lives, {}
         await asyncio.gather(*(life.close() for life in lives.values()))
+
+    async def replace(self, kernel_id: str, death: KernelDeath) -> None:
+        """End the life of a kernel whose process another one is about to replace.
+
+        Returns when all sessions have let go of it.
+        """
+        life = self._lives.pop(kernel_id, None)
+        if life is not None:
+            life.connection.death = death
+            life.connection.lost()
+            await asyncio.wait({life.closed}, timeout=CLOSE_TIMEOUT)
 
     async def leave(self, life: _SharedLife) -> None:
         """Close the connection if no session holds this life of a kernel any more."""
@@ -202,6 +221,7 @@ class _SharedLife:
         people: PersonRecording,
         redactor: Redactor,
         log: logging.Logger,
+        live: LiveKernels,
     ) -> None:
         self.connection = KernelConnection(
             open_channels(manager, kernel_id, log),
@@ -215,9 +235,14 @@ class _SharedLife:
         self.connection.on_state = self.turns.kernel_is
         self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
         self.holders: set[LiveKernel] = set()
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.life = KernelLife(kernels, manager, self.connection)
         self.life.watch()
-        self.ending = start_apart(self.life.death(), f"end of {kernel_id}")
+        self.ending = start_apart(self._end(live), f"end of {kernel_id}")
+
+    async def _end(self, live: LiveKernels) -> KernelDeath:
+        """Wait for the end of this life, and return how it ended."""
+        return await live.explain(self.connection.kernel_id, await self.life.death())
 
     async def close(self) -> None:
         """Close the connection to the kernel, and cancel those who wait for its end."""
@@ -225,6 +250,11 @@ class _SharedLife:
         self.ending.cancel()
         await asyncio.wait({self.ending})
         await self.connection.close()
+        settle(self.closed)
+
+
+async def _unexplained(_: str, death: KernelDeath) -> KernelDeath:
+    return death
 
 
 def not_running(kernel_id: str) -> KernelNotFound:

@@ -45,7 +45,8 @@ people.
 are rather than loading or computing things again.
 - A session runs one execution after the other, in the order in which you send them.
 - `kernel.restarted` means that the kernel is a fresh one: variables are gone, files are still \
-there. Run again what you need of your earlier code before you go on.
+there. Run again what you need of your earlier code before you go on. If `kernel.reason` is \
+`undone` or `rescued`, variables are those of an earlier time: look which there are.
 - The value of the last expression is shown; print what else you want to see. Plots that are shown \
 come back as images.
 - Work in small steps and look at what each gave. Print shapes, heads and summaries, not whole data.

@@ -29,7 +29,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..confinement import die_with_parent
@@ -84,6 +84,34 @@ def trial(given: str) -> None:
             connection.send("trial_refused", {"reason": fault})
             connection.close()
         return
+    forked = fork_kernel()
+    if forked.child == 0:
+        try:
+            watch(plan, forked.kernel, forked.mask, forked.random)
+        finally:
+            os._exit(1)
+
+
+class Forked(NamedTuple):
+    """What a process is after a fork of the kernel."""
+
+    child: int
+    """Id of the new process; 0 in the new process itself."""
+    kernel: int
+    """Id of the process that forked."""
+    mask: Collection[int]
+    """Signals that were blocked before; in the new process, all are."""
+    random: Any
+    """State of Python's random numbers, which Python seeds anew at a fork; None if unused."""
+    hooks: list[tuple[list[Callable[[], object]], list[Callable[[], object]]]]
+    """What Python calls at a fork: the lists, which lack the user's hooks in the new process, and
+    what was in them."""
+    collects: bool
+    """Whether the garbage collector was on; in the new process, it is off."""
+
+
+def fork_kernel() -> Forked:
+    """Fork; in the new process, nothing of the user's may run until the caller lets it."""
     random = vars(sys.modules["random"])["getstate"]() if "random" in sys.modules else None
     collects, mask = (
         gc.isenabled(),
@@ -98,19 +126,18 @@ def trial(given: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads are left behind
             child = os.fork()
-        if child == 0:
-            watch(plan, kernel, mask, random)
     finally:
-        if child == 0:
-            os._exit(1)
-        for each, found in hooks:
-            each[:] = found
-        if collects:
-            gc.enable()
-        if child > 0:
-            spare_handler(child)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _thread.start_new_thread(reap, (child,))
+        if child != 0:
+            for each, found in hooks:
+                each[:] = found
+            if collects:
+                gc.enable()
+            if child > 0:
+                spare_handler(child)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if child:
+        _thread.start_new_thread(reap, (child,))
+    return Forked(child, kernel, mask, random, hooks, collects)
 
 
 def stay(target: str) -> None:

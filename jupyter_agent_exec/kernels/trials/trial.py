@@ -28,7 +28,7 @@ from ..execute_request import ExecuteOutcome, ExecuteRequest
 from ..folder import folder_for_sockets
 from ..in_kernel.expression import expression, resident_call
 from ..in_kernel.resident import TARGET
-from ..inspection import Unanswered
+from ..inspection import Inspector, Unanswered
 from ..messages import Header, Message, decoded
 from ..variables import (
     MOST_TRIAL_PARTS,
@@ -104,6 +104,35 @@ class Frames:
                 self._skip = max(0, start + size - len(self._data))
             del self._data[: start + size]
             yield message
+
+
+async def call_in_kernel(
+    inspector: Inspector, function: str, plan: dict[str, object], files: tuple[str, ...], stay: str
+) -> str | None:
+    """Call a function of code that stays in a kernel, whose turn the caller holds.
+
+    Parameters
+    ----------
+    files
+        The files with the code, which are sent if it is not there.
+    stay
+        The function in it that makes `function` available.
+
+    Returns
+    -------
+    Why that failed; None if it did not.
+    """
+    code = resident_call(function, json.dumps(plan))
+    try:
+        fault = await inspector.evaluate(code, FORK_TIMEOUT)
+        if fault is not None and fault.startswith(NOT_THERE):
+            if fault.startswith("KeyError"):  # somebody has removed our code from the kernel
+                inspector.register()
+            await inspector.evaluate(expression(files, f"{stay}({TARGET!r})"), FORK_TIMEOUT)
+            fault = await inspector.evaluate(code, FORK_TIMEOUT)
+    except (Unanswered, KernelUnavailable):
+        return "the kernel did not answer"
+    return fault
 
 
 class Trial:
@@ -197,18 +226,7 @@ class Trial:
             "look": "".join(look.values()),
             "values": "".join(value_expressions(info, self._run.values).values()),
         }
-        code = resident_call("trial", json.dumps(plan))
-        inspector = self._connection.inspector
-        try:
-            fault = await inspector.evaluate(code, FORK_TIMEOUT)
-            if fault is not None and fault.startswith(NOT_THERE):
-                if fault.startswith("KeyError"):  # somebody has removed our code from the kernel
-                    inspector.register()
-                await inspector.evaluate(expression(FILES, f"stay({TARGET!r})"), FORK_TIMEOUT)
-                fault = await inspector.evaluate(code, FORK_TIMEOUT)
-        except (Unanswered, KernelUnavailable):
-            return "the kernel did not answer"
-        return fault
+        return await call_in_kernel(self._connection.inspector, "trial", plan, FILES, "stay")
 
     async def _in_thread(self, listener: socket.socket) -> None:
         """Collect in a thread of its own: a trial may take long, and write much."""

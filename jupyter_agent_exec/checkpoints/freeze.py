@@ -1,0 +1,128 @@
+"""Makes a copy of this kernel, which sleeps. Sent to kernels, never imported there.
+
+The kernel forks when it runs no code, and is free again after some milliseconds. The copy closes
+its ends of the kernel's connections and waits for a word of the server: to take the kernel's place
+(`take_over.py`), or, when the server hangs up, to end.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..kernels.trials.copy import Forked, fork_kernel
+    from .guards import clients, ports_of, tcp_sockets, why_not
+    from .take_over import take_over
+
+
+class Link:
+    """A connection to the server that carries lines of JSON."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)
+        self._lines = self._socket.makefile("rb")
+
+    def tell(self, **told: object) -> None:
+        """Send a line."""
+        self._socket.sendall(json.dumps(told).encode() + b"\n")
+
+    def hear(self) -> dict[str, Any]:
+        """Wait for a line; end this process if the server has hung up."""
+        line = self._lines.readline()
+        if not line:
+            os._exit(0)
+        heard: dict[str, Any] = json.loads(line)
+        return heard
+
+
+def checkpoint(given: str) -> None:
+    """Have the kernel fork as soon as it has answered the request that runs this."""
+    plan = json.loads(given)
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    plan["request"] = kernel.get_parent("shell")["header"]["msg_id"]
+    # With no context, `get_parent` returns the request that the kernel handled last.
+    kernel.io_loop.asyncio_loop.call_soon(freeze, kernel, plan, context=contextvars.Context())
+
+
+def stay_for_checkpoints(target: str) -> None:
+    """Let this code stay in the kernel, with the code that answers questions about it."""
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    vars(kernel.comm_manager.targets[target])["checkpoint"] = checkpoint
+
+
+def freeze(kernel: Any, plan: dict[str, Any]) -> None:
+    """Fork, and return in the kernel; in the copy, return when it is the kernel."""
+    try:
+        if kernel.get_parent("shell")["header"]["msg_id"] != plan["request"]:
+            raise RuntimeError("the kernel has begun with other code")
+        if os.getpid() != plan["pid"]:
+            raise RuntimeError("another program starts and watches the kernel's process")
+        fault = why_not(kernel)
+        if fault is not None:
+            raise RuntimeError(fault)
+        with duckdb_at_rest():
+            forked = fork_kernel()
+            if forked.child == 0:
+                become(kernel, plan, forked)
+    except Exception as error:
+        Link(plan["socket"]).tell(refused=str(error) or type(error).__name__)
+
+
+def become(kernel: Any, plan: dict[str, Any], forked: Forked) -> None:
+    """Sleep in the copy until it takes the kernel's place; return when it is the kernel."""
+    link = None
+    try:
+        link = Link(plan["socket"])
+        listeners = leave_connections(kernel)
+        count = kernel.shell.execution_count
+        link.tell(pid=os.getpid(), count=count, clients=clients(kernel.parent.iopub_port))
+        order = link.hear()
+        take_over(kernel, link, order, listeners, forked, plan["server"])
+    except BaseException as error:
+        if link is not None:
+            link.tell(refused=f"{type(error).__name__}: {error}")
+        os._exit(1)
+
+
+def leave_connections(kernel: Any) -> dict[int, int]:
+    """Close this copy's ends of the kernel's connections; return what listens, by port."""
+    ports, listeners = ports_of(kernel), {}
+    pipe = getattr(kernel.iopub_thread, "_pipe_port", 0)
+    for number, listens, its in list(tcp_sockets()):
+        if listens and its <= ports - {pipe}:
+            listeners[its.pop()] = number
+        elif its & ports:
+            os.close(number)  # of a ZeroMQ whose threads are not in this process
+    return listeners
+
+
+@contextmanager
+def duckdb_at_rest() -> Iterator[None]:
+    """Have DuckDB end its threads, which a copy would lack; give them back in both processes."""
+    kind = getattr(sys.modules.get("duckdb"), "DuckDBPyConnection", None)
+    if kind is None:
+        yield
+        return
+    found = {id(each): each for each in gc.get_objects() if type(each) is kind}
+    named = vars(sys.modules["__main__"]).values()
+    found |= {id(each): each for each in list(named) if type(each) is kind}
+    settings = []
+    for each in found.values():
+        cursor = each.cursor()
+        setting = cursor.execute("SELECT current_setting('threads')").fetchone()[0]
+        settings.append((cursor, setting))
+        cursor.execute("SET GLOBAL threads = 1")
+    try:
+        yield
+    finally:
+        for cursor, setting in settings:
+            cursor.execute(f"SET GLOBAL threads = {int(setting)}")

@@ -1,0 +1,321 @@
+"""Keeps the checkpoints of one kernel, and lets one of them take the kernel's place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from ..errors import AgentExecError
+from ..kernels.channels import KernelDeath
+from ..kernels.kernel import Kernel
+from ..kernels.live_kernels import LiveKernels
+from ..kernels.provisioner import FolderProvisioner
+from ..models import CheckpointList
+from ..tasks import start_apart
+from ..types import ExecutionId
+from ..workarounds import tell_restarted
+from .checkpoint import Checkpoint, Refused
+from .guards import clients
+from .process import KernelProcess, end_holders, free_bytes, pss_bytes
+
+NOT_HERE: Final = "Undo is not available here: "
+RETURN_SECONDS: Final = 3.0
+"""Seconds to wait until the clients of a kernel have connected again."""
+RESCUE_SECONDS: Final = 1.0
+"""The same after a crash, when it is not known how many there are."""
+
+
+class Keeper:
+    """The checkpoints of one kernel, for which a user has turned them on.
+
+    Parameters
+    ----------
+    manager
+        The server's manager of this kernel.
+    most
+        The most checkpoints to keep.
+    share
+        The largest part of the free memory that a checkpoint may come to take.
+    """
+
+    def __init__(
+        self,
+        kernel_id: str,
+        manager: Any,
+        live: LiveKernels,
+        *,
+        most: int,
+        share: float,
+        log: logging.Logger,
+    ) -> None:
+        self.kernel_id = kernel_id
+        self.manager = manager
+        self.checkpoints: list[Checkpoint] = []
+        self.reason: str | None = None
+        """Why the last checkpoint was not made, in a sentence; None if it was."""
+        self.ran: list[ExecutionId] = []
+        """The agents' executions since the oldest checkpoint, oldest first."""
+        self.death: KernelDeath | None = None
+        """How the kernel ended before the copy took its place that is the kernel now."""
+        self._live = live
+        self._most = most
+        self._share = share
+        self._log = log
+        self._lock = asyncio.Lock()
+        self._process: KernelProcess | None = None
+        self._adopted: Checkpoint | None = None
+        self._held: Kernel | None = None
+        self._rescue: asyncio.Task[KernelDeath | None] | None = None
+
+    def answer(self) -> CheckpointList:
+        """Return what the routes say of them."""
+        self.look_for_user()
+        kept = [each.answer() for each in self.checkpoints if each.is_alive]
+        return CheckpointList(
+            enabled=True, available=self.reason is None, reason=self.reason, checkpoints=kept
+        )
+
+    # -- before an execution -----------------------------------------------------------------------
+
+    async def take(self, kernel: Kernel, execution: ExecutionId) -> None:
+        """Make a checkpoint, or note why there is none. The caller holds the kernel's turn."""
+        self.look_for_user()
+        async with self._lock:
+            try:
+                await self._take(kernel, execution)
+                self.reason = None
+            except Refused as error:
+                self.reason = f"{NOT_HERE}{error}."
+            except AgentExecError as error:
+                self.reason = f"{NOT_HERE}{error.message}"
+            self.checkpoints = [each for each in self.checkpoints if each.is_alive]
+            self.ran.append(execution)
+            oldest = self.checkpoints[0].execution_id if self.checkpoints else None
+            del self.ran[: self.ran.index(oldest) if oldest in self.ran else None]
+
+    async def _take(self, kernel: Kernel, execution: ExecutionId) -> None:
+        process = self._watched_process()
+        need, free = pss_bytes(process.pid), free_bytes()
+        if need > self._share * free:
+            raise Refused(
+                f"the kernel takes {need >> 20:,} MB, and a checkpoint may come to take at most "
+                f"{self._share:.0%} of the {free >> 20:,} MB of free memory"
+            )
+        taken = await Checkpoint.take(kernel, process.pid, execution)
+        self.checkpoints.append(taken)
+        await self._follow()
+        while len(self.checkpoints) > self._most:
+            await self.checkpoints.pop(0).end()
+
+    def _watched_process(self) -> KernelProcess:
+        """Return the kernel's process, which tells from now on before it counts as dead."""
+        provisioner = self.manager.provisioner
+        if provisioner.process is None:
+            raise Refused("the kernel has ended")
+        if self._process is None or provisioner.process is not self._process:
+            self._process = KernelProcess(provisioner.process, self.is_replaced)
+            provisioner.process = self._process
+            self._adopted = None
+        return self._process
+
+    async def _follow(self) -> None:
+        """Hear of what the user runs, also when no session is connected to the kernel."""
+        if self._held is not None and not self._held.is_ending:
+            return
+        await self._let_go()
+        self._held = await self._live.adopt(self.kernel_id)
+        self._held.turns.on_change.add(self._changed)
+
+    def _changed(self, _: None) -> None:
+        self.look_for_user()
+
+    def look_for_user(self) -> None:
+        """Note if the kernel has run something of the user's."""
+        if self._held is None:
+            return
+        latest = self._held.connection.activity.latest_request
+        if latest.msg_id and latest.session != self._held.connection.channels.session:
+            for each in self.checkpoints:
+                each.is_undoable = False
+
+    async def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.turns.on_change.remove(self._changed)
+            await held.let_go()
+
+    # -- undo --------------------------------------------------------------------------------------
+
+    async def undo(
+        self,
+        execution: ExecutionId,
+        death: KernelDeath,
+        execution_count: int,
+        record: Callable[[Sequence[ExecutionId]], Awaitable[None]],
+    ) -> list[ExecutionId]:
+        """Make the kernel as it was before an execution; return what was taken back, oldest first.
+
+        Parameters
+        ----------
+        death
+            How the life of the kernel ends that this replaces.
+        execution_count
+            The number of the next cell.
+        record
+            Records it, when all that is needed is ready. If that fails, nothing has changed.
+
+        Raises
+        ------
+        Refused, HistoryUnavailable
+            The kernel goes on unchanged.
+        """
+        async with self._lock:
+            self.look_for_user()
+            place = self._place(execution)
+            taken_back = self.ran[self.ran.index(execution) :]
+            checkpoint, process = self.checkpoints[place], self._watched_process()
+            await self._drop_from(place + 1)
+            self.checkpoints.pop()
+            try:
+                await checkpoint.prepare(execution_count)
+                await record(taken_back)
+            except BaseException:
+                await checkpoint.end()
+                raise
+            del self.ran[self.ran.index(execution) :]
+            await self._replace(process, checkpoint, death)
+            if self.checkpoints:
+                await self._follow()
+            return taken_back
+
+    def _place(self, execution: ExecutionId) -> int:
+        """Return the place of an execution's checkpoint; raise Refused if it has none any more."""
+        found = [
+            place for place, each in enumerate(self.checkpoints) if each.execution_id == execution
+        ]
+        if not found:
+            raise Refused(
+                "a newer execution has a checkpoint instead"
+                if self.checkpoints
+                else "there is no checkpoint from before this execution"
+            )
+        checkpoint = self.checkpoints[found[0]]
+        if not checkpoint.is_alive:
+            raise Refused("the checkpoint has ended, perhaps for lack of memory")
+        if not checkpoint.is_undoable:
+            raise Refused("you have run code in this kernel since")
+        return found[0]
+
+    async def _replace(
+        self, process: KernelProcess, checkpoint: Checkpoint, death: KernelDeath
+    ) -> None:
+        """End the kernel's process, and let a copy that is ready go on."""
+        before, process.now = process.now, checkpoint.process
+        await self._let_go()
+        await self._live.replace(self.kernel_id, death)
+        info = self.manager.get_connection_info()
+        there = clients(info["iopub_port"])
+        ports = [info[f"{name}_port"] for name in ("shell", "iopub", "stdin", "hb", "control")]
+        spared = [each.process.pid for each in (checkpoint, *self.checkpoints)]
+        end_holders(before.pid, ports, spared)
+        before.kill()
+        await asyncio.to_thread(before.wait)
+        await self._begin(checkpoint, there, RETURN_SECONDS)
+
+    async def _begin(self, checkpoint: Checkpoint, there: int, seconds: float) -> None:
+        await checkpoint.begin(there, seconds)
+        self._adopted = checkpoint
+
+    # -- rescue ------------------------------------------------------------------------------------
+
+    def is_replaced(self) -> bool:
+        """Return whether a copy takes the place of the kernel's process, which has ended."""
+        if self._rescue is not None and not self._rescue.done():
+            return True
+        code = None if self._process is None else self._process.returncode
+        is_crash = code is None or code < 0
+        if self.manager.shutting_down or not is_crash or not self.checkpoints:
+            while self.checkpoints:
+                self.checkpoints.pop().drop()
+            return False
+        self._rescue = start_apart(self._rescued(), f"rescue of {self.kernel_id}")
+        return True
+
+    async def explain(self, death: KernelDeath) -> KernelDeath:
+        """Return how the kernel ended, when it is known whether a copy takes its place."""
+        if death.reason != "died" or self._process is None:
+            return death
+        has_died = self._process.now.poll() is not None
+        if (has_died and not self.is_replaced()) or self._rescue is None:
+            return death
+        rescued = await asyncio.shield(self._rescue)
+        return rescued or death
+
+    async def _rescued(self) -> KernelDeath | None:
+        """Let the newest checkpoint take the place of the kernel, which has died."""
+        process = self._process
+        assert process is not None
+        if self._adopted is not None and await self._adopted.exits():
+            await self._drop_from(0)
+            return None
+        async with self._lock:
+            how = "The kernel died"
+            if process.returncode is not None:
+                how += f" (signal {-process.returncode})"
+            tell_restarted(self.manager)  # so that nobody waits for cells that it ran
+            await self._let_go()
+            while self.checkpoints:
+                checkpoint = self.checkpoints.pop()
+                try:
+                    await checkpoint.prepare(checkpoint.count)
+                    process.now = checkpoint.process
+                    await self._begin(checkpoint, checkpoint.clients, RESCUE_SECONDS)
+                except Refused as error:
+                    self._log.warning("%s was not rescued: %s", self.kernel_id, error)
+                    await checkpoint.end()
+                    continue
+                at = datetime.fromisoformat(checkpoint.at).astimezone()
+                self.death = KernelDeath(
+                    "rescued",
+                    f"{how}; its variables are those of {at:%H:%M}, before cell "
+                    f"[{checkpoint.count}].",
+                )
+                self._log.warning("%s: %s", self.kernel_id, self.death.message)
+                return self.death
+        return None
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    async def _drop_from(self, place: int) -> None:
+        while len(self.checkpoints) > place:
+            await self.checkpoints.pop().end()
+
+    async def stop(self) -> None:
+        """Drop all checkpoints. The kernel goes on."""
+        if self._rescue is not None:
+            await asyncio.wait({self._rescue})
+        async with self._lock:
+            await self._drop_from(0)
+            with suppress(AgentExecError):
+                await self._let_go()
+
+
+def why_never(manager: Any, kernel: Kernel | None = None) -> str | None:
+    """Return why a kernel can never have checkpoints here, as far as that is known; None if not."""
+    provisioner = manager.provisioner
+    if not sys.platform.startswith("linux"):
+        return "checkpoints need Linux"
+    if not isinstance(provisioner, LocalProvisioner):
+        return "the kernel may run on another machine"
+    if isinstance(provisioner, FolderProvisioner) and provisioner.is_isolated:
+        return "the kernel is isolated"
+    if kernel is not None and not kernel.connection.inspector.is_python:
+        return f"only Python's kernel (ipykernel) can be copied; this one is {kernel.name!r}"
+    return None

@@ -1,0 +1,202 @@
+"""Checkpoints of all kernels for which users have turned them on, and undo."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from ..auth.scopes import Caller
+from ..errors import ExecutionNotFound, UndoUnavailable
+from ..kernels.channels import KernelDeath
+from ..kernels.kernel import Kernel
+from ..kernels.live_kernels import LiveKernels, not_running
+from ..kernels.server_kernels import ServerKernels
+from ..models import CheckpointList, Undo, UndoneKernel
+from ..records import Undone, timestamp
+from ..sessions.activity import Activity
+from ..sessions.session_history import SessionHistory
+from ..types import ExecutionId, KernelState
+from .checkpoint import Refused
+from .keeper import NOT_HERE, Keeper, why_never
+
+NOT_UNDONE: Final = [
+    "Files and databases on disk: what the code wrote, changed or removed.",
+    "What it sent over the network or to other programs, and the programs that it started.",
+    "How far files that were open before have been read or written, and shared memory.",
+    "The outputs that it showed; they stay in the notebook and in the record.",
+]
+"""What a user reads beside the button."""
+SWITCHED_OFF: Final = "The administrator of this server has switched off checkpoints."
+
+
+class Checkpoints:
+    """Keeps checkpoints of kernels; an `executions.live_executions.Checkpoints`.
+
+    Parameters
+    ----------
+    is_allowed
+        Whether users may turn them on.
+    most
+        The most checkpoints that a kernel keeps.
+    share
+        The largest part of the free memory that a checkpoint may come to take.
+    """
+
+    def __init__(self, *, is_allowed: bool, most: int, share: float, log: logging.Logger) -> None:
+        self._is_allowed = is_allowed
+        self._most = most
+        self._share = share
+        self._log = log
+        self._keepers: dict[str, Keeper] = {}
+
+    def attach(
+        self,
+        kernels: ServerKernels,
+        live: LiveKernels,
+        history: SessionHistory,
+        activity: Activity,
+    ) -> None:
+        """Connect it with the managers that it uses."""
+        self._kernels, self._live = kernels, live
+        self._history, self._activity = history, activity
+        live.explain = self._explain
+
+    # -- for the executions ------------------------------------------------------------------------
+
+    def takes(self, kernel: Kernel) -> bool:
+        """Return whether a checkpoint is due before each execution in a kernel."""
+        return kernel.id in self._keepers and not kernel.owned
+
+    async def take(self, kernel: Kernel, execution: ExecutionId) -> None:
+        """Make a checkpoint before an execution, if that is possible."""
+        keeper = self._keepers.get(kernel.id)
+        if keeper is None:
+            return
+        never = why_never(keeper.manager, kernel)
+        if never is not None:
+            keeper.reason = f"{NOT_HERE}{never}."
+            return
+        await keeper.take(kernel, execution)
+
+    async def _explain(self, kernel_id: str, death: KernelDeath) -> KernelDeath:
+        keeper = self._keepers.get(kernel_id)
+        return death if keeper is None else await keeper.explain(death)
+
+    # -- for the routes ----------------------------------------------------------------------------
+
+    def read(self, kernel_id: str) -> CheckpointList:
+        """Return a kernel's checkpoints; raise KernelNotFound if there is no such kernel."""
+        reason = self._why_not(kernel_id)
+        keeper = self._keepers.get(kernel_id)
+        if keeper is not None and reason is None:
+            return keeper.answer()
+        return CheckpointList(
+            enabled=keeper is not None, available=reason is None, reason=reason, checkpoints=[]
+        )
+
+    async def set(self, kernel_id: str, enabled: bool) -> CheckpointList:
+        """Turn a kernel's checkpoints on or off.
+
+        Raises
+        ------
+        KernelNotFound
+        UndoUnavailable
+            The kernel can have none.
+        """
+        reason = self._why_not(kernel_id)
+        if enabled and reason is not None:
+            raise UndoUnavailable(reason, kernel_id=kernel_id)
+        if not enabled:
+            keeper = self._keepers.pop(kernel_id, None)
+            if keeper is not None:
+                await keeper.stop()
+        elif kernel_id not in self._keepers:
+            self._keepers[kernel_id] = Keeper(
+                kernel_id,
+                self._manager(kernel_id),
+                self._live,
+                most=self._most,
+                share=self._share,
+                log=self._log,
+            )
+        return self.read(kernel_id)
+
+    async def undo(self, id: str, caller: Caller) -> Undo:
+        """Make a kernel as it was before an execution.
+
+        Raises
+        ------
+        ExecutionNotFound
+        UndoUnavailable, HistoryUnavailable
+            The kernel goes on unchanged.
+        """
+        record = await self._history.execution(id)
+        kernel = record.kernel
+        keeper = None if kernel is None else self._keepers.get(kernel.id)
+        if kernel is None or keeper is None:
+            why = "no checkpoints are kept of the kernel in which it ran."
+            raise UndoUnavailable(f"{NOT_HERE}{why}", execution_id=record.id)
+        by = caller.by()
+        death = KernelDeath(
+            "undone",
+            f"{by.said[:1].upper()}{by.said[1:]} undid what ran: the kernel's variables are those "
+            "of before.",
+        )
+        try:
+            taken_back = await keeper.undo(
+                record.id,
+                death,
+                (record.execution_count or 0) + 1,
+                partial(self._record, record.id, caller),
+            )
+        except Refused as error:
+            raise UndoUnavailable(f"{NOT_HERE}{error}.", execution_id=record.id) from error
+        state: KernelState = getattr(self._manager(kernel.id), "execution_state", None) or "idle"
+        return Undo(
+            kernel=UndoneKernel(id=kernel.id, name=kernel.name, execution_state=state),
+            taken_back=taken_back,
+            not_undone=NOT_UNDONE,
+        )
+
+    async def stop(self) -> None:
+        """Drop all checkpoints."""
+        while self._keepers:
+            await self._keepers.popitem()[1].stop()
+
+    async def _record(
+        self, first: ExecutionId, caller: Caller, taken_back: Sequence[ExecutionId]
+    ) -> None:
+        """Record what is taken back, each in its session."""
+        for id in taken_back:
+            try:
+                record = await self._history.execution(id)
+            except ExecutionNotFound:  # it was never accepted
+                continue
+            if record.started_at is None:
+                continue
+            undone = Undone(at=timestamp(), by=caller.by(), execution_id=record.id, first=first)
+            await self._history.decide(record.session_id, [undone])
+            session = await self._history.session(record.session_id)
+            self._activity.publish(
+                "execution",
+                session.id,
+                record.id,
+                length=session.chain.length,
+                status=record.status,
+                seq=record.seq,
+            )
+
+    def _why_not(self, kernel_id: str) -> str | None:
+        manager = self._manager(kernel_id)
+        if not self._is_allowed:
+            return SWITCHED_OFF
+        never = why_never(manager)
+        return None if never is None else f"{NOT_HERE}{never}."
+
+    def _manager(self, kernel_id: str) -> Any:
+        if kernel_id not in self._kernels:
+            self._keepers.pop(kernel_id, None)
+            raise not_running(kernel_id)
+        return self._kernels.get_kernel(kernel_id)

@@ -1,0 +1,325 @@
+"""Makes a sleeping copy the kernel, in the same place. Sent to kernels, never imported there.
+
+The copy has the memory of the kernel, but none of its threads, and must not touch ZeroMQ's sockets
+of the former process. It makes new ones on the listening sockets that it has inherited, so that no
+port is free for a moment, and new threads. All of that is done before the process that it replaces
+is ended: if anything fails, that one goes on. ipykernel has no public way to do this; the private
+names here are tested with ipykernel 6.29 and 7.4 (`tests/test_workarounds.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import gc
+import logging
+import os
+import queue
+import select
+import selectors
+import signal
+import sys
+import threading
+import time
+from collections import defaultdict
+from functools import partial
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..kernels.trials.copy import Forked
+    from .freeze import Link
+    from .guards import clients
+
+BIND_SECONDS = 5.0
+"""Seconds within which the channels must be bound."""
+SUBSCRIBE_SECONDS = 0.1
+"""Seconds that a client has, after it has connected again, to subscribe to the output."""
+
+GRAVE: list[object] = []
+"""What belongs to threads and to ZeroMQ of former processes: never finalized."""
+OWN: set[int] = set()
+"""Descriptors that were opened at the last take-over."""
+
+
+def take_over(
+    kernel: Any,
+    link: Link,
+    order: dict[str, Any],
+    listeners: dict[int, int],
+    forked: Forked,
+    server: int,
+) -> None:
+    """Make everything ready, wait until the kernel's process has ended, and go on in its place."""
+    app = kernel.parent
+    GRAVE.append([dict(app._trait_values), dict(kernel._trait_values)])
+    for number in OWN:  # of the ZeroMQ and the history of the process before
+        with contextlib.suppress(OSError):
+            os.close(number)
+    OWN.clear()
+    known = open_numbers()
+    subshells = subshells_of(kernel)
+    free_loop(kernel)
+    bind(app, listeners)
+    connect(kernel, app, subshells)
+    own = open_numbers() - known
+    repair_streams(app)
+    kept = open_numbers()
+    repair_history(kernel.shell)
+    own |= open_numbers() - kept
+    OWN.update(own)
+    repair_executors()
+    watch_server(app, server)
+    if forked.random is not None:
+        sys.modules["random"].setstate(forked.random)
+    count = order.get("execution_count")
+    if count is not None:
+        kernel.shell.execution_count = max(kernel.shell.execution_count, count)
+    link.tell(ready=True)
+    wait_for_clients(app, link.hear())
+    for hooks, found in forked.hooks:
+        hooks[:] = found
+    theirs = signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupts were for the other process
+    signal.pthread_sigmask(signal.SIG_SETMASK, forked.mask)
+    signal.signal(signal.SIGINT, theirs)
+    if forked.collects:
+        gc.enable()
+    atexit.register(link.tell, exits=True)
+    GRAVE.append(link)
+    link.tell(done=True)
+    kernel._publish_status("idle", "shell")
+
+
+def wait_for_clients(app: Any, order: dict[str, Any]) -> None:
+    """Wait until as many clients as before hear the output."""
+    until = time.monotonic() + order["seconds"]
+    while clients(app.iopub_port) < order["clients"] and time.monotonic() < until:
+        time.sleep(0.005)
+    time.sleep(SUBSCRIBE_SECONDS)
+
+
+def open_numbers() -> set[int]:
+    """Return the numbers of all open descriptors."""
+    numbers = {int(name) for name in os.listdir("/proc/self/fd")}
+    return {each for each in numbers if os.path.lexists(f"/proc/self/fd/{each}")}
+
+
+def subshells_of(kernel: Any) -> list[str]:
+    """Return the ids of the kernel's subshells."""
+    thread = getattr(kernel, "shell_channel_thread", None)
+    return list(thread.manager.list_subshell()) if thread else []
+
+
+def free_loop(kernel: Any) -> None:
+    """Keep the event loop with the user's tasks, and take what the other process shares out of it.
+
+    The shared selector must not be touched: a change in it would change the other process's.
+    """
+    loop = kernel.io_loop.asyncio_loop
+    before = loop._selector
+    GRAVE.append(before)
+    loop._selector = selectors.DefaultSelector()
+    for key in list(before.get_map().values()):
+        with contextlib.suppress(OSError, ValueError):  # it was a connection of the kernel's
+            loop._selector.register(key.fileobj, key.events, key.data)
+    thread = getattr(kernel, "shell_channel_thread", None)
+    stream = thread.manager._shell_channel_to_main.to_stream if thread else kernel.shell_stream
+    with contextlib.suppress(Exception):
+        kernel.io_loop.remove_handler(stream.socket)
+    GRAVE.append(stream.socket)
+    stream.socket = None
+    loop._close_self_pipe()
+    loop._make_self_pipe()
+    if getattr(loop, "_signal_handlers", None):
+        signal.set_wakeup_fd(loop._csock.fileno())
+    for task in asyncio.all_tasks(loop):  # requests that waited behind ours run in the kernel
+        code = getattr(task.get_coro(), "cr_code", None)
+        if code is not None and f"{os.sep}ipykernel{os.sep}" in code.co_filename:
+            GRAVE.append(task)
+            task.cancel()
+
+
+def bind(app: Any, listeners: dict[int, int]) -> None:
+    """Make the kernel's sockets and threads anew, on the sockets that listen already."""
+    import zmq
+
+    plain = zmq.Socket.bind
+    left = dict(listeners)
+
+    def bind_inherited(socket: Any, address: str) -> Any:
+        number = left.pop(int(address.rpartition(":")[2]), None)
+        if number is not None:
+            socket.setsockopt(zmq.USE_FD, number)
+        return plain(socket, address)
+
+    app.session.pid = os.getpid()
+    tornado = logging.getLogger("tornado")
+    handlers, app.log.disabled = list(tornado.handlers), True
+    zmq.Socket.bind = bind_inherited  # type: ignore[assignment, method-assign]
+    try:
+        app.context = None
+        app.init_sockets()
+        app.init_heartbeat()
+        until = time.monotonic() + BIND_SECONDS
+        while left and time.monotonic() < until:  # the heartbeat binds in its thread
+            time.sleep(0.001)
+    finally:
+        zmq.Socket.bind = plain  # type: ignore[method-assign]
+        tornado.handlers[:], app.log.disabled = handlers, False
+    if left:
+        raise RuntimeError(f"ports {sorted(left)} were not bound")
+    atexit.unregister(app.close)
+    atexit.register(app.close)
+
+
+def connect(kernel: Any, app: Any, subshells: list[str]) -> None:
+    """Connect the kernel with the new sockets and threads. Source: ipykernel, *kernelapp.py*."""
+    from zmq.eventloop.zmqstream import ZMQStream
+
+    channel = getattr(app, "shell_channel_thread", None)
+    its_loop: Any = channel.io_loop if channel else None
+    kernel.shell_stream = shell = ZMQStream(app.shell_socket, its_loop)
+    kernel.control_stream = ZMQStream(app.control_socket, app.control_thread.io_loop)
+    kernel.debugpy_stream = ZMQStream(app.debugpy_socket, app.control_thread.io_loop)
+    for name in ("debug_shell_socket", "control_thread", "iopub_thread", "iopub_socket"):
+        setattr(kernel, name, getattr(app, name))
+    kernel.stdin_socket = app.stdin_socket
+    for publisher in (kernel.shell.displayhook, kernel.shell.display_pub, app.displayhook):
+        publisher.pub_socket = app.iopub_socket
+    kernel._aborting = False
+    kernel._control_lock = asyncio.Lock()
+    control = app.control_thread.io_loop.asyncio_loop
+    if hasattr(kernel, "control_queue"):  # ipykernel 6
+        kernel.control_queue = type(kernel.control_queue)()
+        asyncio.run_coroutine_threadsafe(kernel.poll_control_queue(), control)
+    kernel.control_stream.on_recv(kernel.dispatch_control, copy=False)
+    repair_debugger(kernel, control)
+    app.control_thread.start()
+    if channel:
+        channel.shell_stream = shell
+        kernel.shell_channel_thread = channel
+        kernel._main_asyncio_lock = asyncio.Lock()
+        channel.manager.set_on_recv_callback(kernel.shell_main)
+        channel.start()
+        for subshell in subshells:
+            its_loop.add_callback(make_subshell, channel.manager, subshell)
+        shell.on_recv(kernel.shell_channel_thread_main, copy=False)
+    else:
+        kernel.msg_queue = type(kernel.msg_queue)()
+        kernel.io_loop.add_callback(kernel.dispatch_queue)
+        shell.on_recv(partial(kernel.schedule_dispatch, kernel.dispatch_shell), copy=False)
+
+
+def make_subshell(manager: Any, subshell: str) -> None:
+    """Make a subshell with the id that the clients know."""
+    module: Any = sys.modules[type(manager).__module__]
+
+    class Ids:
+        """Returns the id that is wanted."""
+
+        uuid4 = staticmethod(lambda: subshell)
+
+    before, module.uuid = module.uuid, Ids
+    try:
+        manager._create_subshell()
+    finally:
+        module.uuid = before
+
+
+def repair_debugger(kernel: Any, control: Any) -> None:
+    """Give the kernel a debugger on the new sockets, if it has one."""
+    before = getattr(kernel, "debugger", None)
+    if before is None:
+        return
+    GRAVE.append(before)
+    options = [kernel.debug_just_my_code, getattr(kernel, "filter_internal_frames", None)]
+    modules = getattr(kernel, "_kernel_modules", None)
+    if modules is None:
+        options = options[:1]
+    given = [kernel.log, kernel.debugpy_stream, kernel._publish_debug_event]
+    given += [kernel.debug_shell_socket, kernel.session]
+    kernel.debugger = type(before)(*given, *([] if modules is None else [modules]), *options)
+    kernel.debugpy_stream.on_recv(kernel.dispatch_debugpy, copy=False)
+    asyncio.run_coroutine_threadsafe(kernel.poll_stopped_queue(), control)
+
+
+def repair_streams(app: Any) -> None:
+    """Give the streams, to which the user's code has references, threads and buffers anew."""
+    for stream in (sys.stdout, sys.stderr):
+        if type(stream).__module__ != "ipykernel.iostream":
+            continue
+        its: Any = stream
+        its.pub_thread, its._io_loop = app.iopub_thread, app.iopub_thread.io_loop
+        its._master_pid = os.getpid()
+        its._flush_pending = its._subprocess_flush_pending = False
+        its._buffer_lock, its._buffers = threading.RLock(), defaultdict(StringIO)
+        if its._should_watch and its._fid is not None:
+            read, write = os.pipe()
+            os.dup2(write, its._original_stdstream_fd)
+            os.close(write)
+            os.close(its._fid)
+            its._fid = read
+            its.watch_fd_thread = threading.Thread(target=watch_pipe, args=(its,), daemon=True)
+            its.watch_fd_thread.start()
+
+
+def watch_pipe(stream: Any) -> None:
+    """Send what libraries write past Python's streams. This thread belongs to no request."""
+    for each in (sys.stdout, sys.stderr):
+        for name in ("_thread_to_parent_header", "_thread_to_parent"):  # ipykernel 6
+            getattr(each, name, {}).pop(threading.get_ident(), None)
+    stream._watch_pipe_fd()
+
+
+def repair_history(shell: Any) -> None:
+    """Open IPython's history again, as a session of its own."""
+    history = shell.history_manager
+    if not history.enabled or history.hist_file == ":memory:":
+        return
+    had_thread = history.save_thread is not None
+    GRAVE.append((history.db, history.save_thread))
+    history.db_input_cache_lock, history.db_output_cache_lock = threading.Lock(), threading.Lock()
+    history.save_thread = None
+    history.init_db()
+    history.new_session()
+    history.db_input_cache.clear()
+    history.db_output_cache.clear()
+    if had_thread:
+        module: Any = sys.modules["IPython.core.history"]
+        history.save_thread = module.HistorySavingThread(history)
+        if "save_flag" in type(history).class_traits():  # IPython 8
+            history.save_flag = threading.Event()
+        history.save_thread.start()
+
+
+def repair_executors() -> None:
+    """Let pools of threads start new threads: they count on those of the former process."""
+    module: Any = sys.modules["concurrent.futures.thread"]
+    for each in gc.get_objects():
+        if isinstance_exact(each, module.ThreadPoolExecutor):
+            each._threads.clear()
+            each._idle_semaphore = threading.Semaphore(0)
+            each._work_queue = queue.SimpleQueue()
+
+
+def isinstance_exact(value: Any, kind: type) -> bool:
+    """Return whether a value is of a class or its subclasses, without asking the value."""
+    return kind in type.mro(type(value)) if type(type(value)) is type else False
+
+
+def watch_server(app: Any, server: int) -> None:
+    """End this process when the server has ended, as ipykernel does for the server's children."""
+    if app.poller is None:
+        return
+    number = os.pidfd_open(server)
+
+    def watch_end() -> None:
+        ends = select.poll()
+        ends.register(number, select.POLLIN)
+        ends.poll()
+        os._exit(1)
+
+    GRAVE.append(app.poller)
+    app.poller = threading.Thread(target=watch_end, daemon=True)
+    app.poller.start()
