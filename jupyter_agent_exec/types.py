@@ -68,6 +68,9 @@ and was replaced, it was idle and was culled, somebody else shut it down, or som
 notebook's kernel. `undone` and `rescued`: it has its variables of an earlier time, because a user
 undid an execution, or because it died and a checkpoint took its place."""
 
+OF_EARLIER: Final[frozenset[RestartReason]] = frozenset({"undone", "rescued"})
+"""The reasons for which a kernel has its variables of an earlier time, rather than none."""
+
 Via: TypeAlias = Literal["collaboration", "tab", "contents"]
 """How the server accessed a notebook: through the live document of jupyter-collaboration, a
 JupyterLab tab that has it open, or the contents manager."""

@@ -14,7 +14,7 @@ from uuid import uuid4
 from ..client import Result
 from ..client.result import joined, suffix_of
 from ..text.terminal import clean
-from ..types import RAW_IMAGE_TYPES, Output
+from ..types import OF_EARLIER, RAW_IMAGE_TYPES, Output
 
 IN_NEW_SESSION: Final = (
     "The session was closed before this code ran, and it ran in a new one: all variables are gone."
@@ -105,7 +105,7 @@ def state_note(result: Result) -> str | None:
     if kernel is None or not kernel.restarted:
         return None
     why = "" if kernel.reason is None else f" ({kernel.reason})"
-    if kernel.reason in ("undone", "rescued"):
+    if kernel.reason in OF_EARLIER:
         return f"Before this code ran, the kernel got its variables of an earlier time back{why}."
     return f"The kernel was restarted before this code ran{why}: all variables are gone."
 

@@ -141,6 +141,10 @@ class Checkpoint:
             return bool(await self._reader.readline())
         return False
 
+    def leave(self) -> None:
+        """Close the connection to the copy, which goes on as the kernel."""
+        self._writer.close()
+
     def drop(self) -> None:
         """End it, and wait until it has ended, so that its ports are free."""
         self._writer.close()

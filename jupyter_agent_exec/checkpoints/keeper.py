@@ -122,7 +122,7 @@ class Keeper:
         if self._process is None or provisioner.process is not self._process:
             self._process = KernelProcess(provisioner.process, self.is_replaced)
             provisioner.process = self._process
-            self._adopted = None
+            self._adopt(None)
         return self._process
 
     async def _follow(self) -> None:
@@ -231,6 +231,12 @@ class Keeper:
 
     async def _begin(self, checkpoint: Checkpoint, there: int, seconds: float) -> None:
         await checkpoint.begin(there, seconds)
+        self._adopt(checkpoint)
+
+    def _adopt(self, checkpoint: Checkpoint | None) -> None:
+        """Note which checkpoint is the kernel now; None if none is."""
+        if self._adopted is not None:
+            self._adopted.leave()
         self._adopted = checkpoint
 
     # -- rescue ------------------------------------------------------------------------------------
@@ -303,6 +309,7 @@ class Keeper:
             await asyncio.wait({self._rescue})
         async with self._lock:
             await self._drop_from(0)
+            self._adopt(None)
             with suppress(AgentExecError):
                 await self._let_go()
 

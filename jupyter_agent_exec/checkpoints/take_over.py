@@ -37,6 +37,9 @@ BIND_SECONDS = 5.0
 SUBSCRIBE_SECONDS = 0.1
 """Seconds that a client has, after it has connected again, to subscribe to the output."""
 
+IGNORE_SECONDS = 0.5
+"""Seconds within which the loop has handled what was cancelled."""
+
 GRAVE: list[object] = []
 """What belongs to threads and to ZeroMQ of former processes: never finalized."""
 OWN: set[int] = set()
@@ -71,8 +74,6 @@ def take_over(
     OWN.update(own)
     repair_executors()
     watch_server(app, server)
-    if forked.random is not None:
-        sys.modules["random"].setstate(forked.random)
     count = order.get("execution_count")
     if count is not None:
         kernel.shell.execution_count = max(kernel.shell.execution_count, count)
@@ -85,10 +86,18 @@ def take_over(
     signal.signal(signal.SIGINT, theirs)
     if forked.collects:
         gc.enable()
-    atexit.register(link.tell, exits=True)
+    if forked.random is not None:
+        sys.modules["random"].setstate(forked.random)
+    atexit.register(tell_exit, link)
     GRAVE.append(link)
     link.tell(done=True)
     kernel._publish_status("idle", "shell")
+
+
+def tell_exit(link: Link) -> None:
+    """Tell the server, if it listens, that this process ends by itself."""
+    with contextlib.suppress(OSError):
+        link.tell(exits=True)
 
 
 def wait_for_clients(app: Any, order: dict[str, Any]) -> None:
@@ -117,6 +126,7 @@ def free_loop(kernel: Any) -> None:
     The shared selector must not be touched: a change in it would change the other process's.
     """
     loop = kernel.io_loop.asyncio_loop
+    asyncio._set_running_loop(loop)  # asyncio forgets it at a fork
     before = loop._selector
     GRAVE.append(before)
     loop._selector = selectors.DefaultSelector()
@@ -138,6 +148,15 @@ def free_loop(kernel: Any) -> None:
         if code is not None and f"{os.sep}ipykernel{os.sep}" in code.co_filename:
             GRAVE.append(task)
             task.cancel()
+    theirs = loop.get_exception_handler()
+    loop.set_exception_handler(ignore)  # ZMQStream raises that a task of it was cancelled
+    loop.call_later(IGNORE_SECONDS, loop.set_exception_handler, theirs)
+
+
+def ignore(loop: Any, context: dict[str, Any]) -> None:
+    """Handle exceptions of callbacks, but not of those that were cancelled at the take-over."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)
 
 
 def bind(app: Any, listeners: dict[int, int]) -> None:
@@ -145,10 +164,10 @@ def bind(app: Any, listeners: dict[int, int]) -> None:
     import zmq
 
     plain = zmq.Socket.bind
-    left = dict(listeners)
+    left = {str(port): number for port, number in listeners.items()}
 
     def bind_inherited(socket: Any, address: str) -> Any:
-        number = left.pop(int(address.rpartition(":")[2]), None)
+        number = left.pop(address.rpartition(":")[2], None)
         if number is not None:
             socket.setsockopt(zmq.USE_FD, number)
         return plain(socket, address)
@@ -295,17 +314,15 @@ def repair_history(shell: Any) -> None:
 
 def repair_executors() -> None:
     """Let pools of threads start new threads: they count on those of the former process."""
-    module: Any = sys.modules["concurrent.futures.thread"]
+    module = sys.modules.get("concurrent.futures.thread")
+    if module is None:
+        return
+    kind = vars(module)["ThreadPoolExecutor"]
     for each in gc.get_objects():
-        if isinstance_exact(each, module.ThreadPoolExecutor):
+        if issubclass(type(each), kind):  # `isinstance` would ask the object
             each._threads.clear()
             each._idle_semaphore = threading.Semaphore(0)
             each._work_queue = queue.SimpleQueue()
-
-
-def isinstance_exact(value: Any, kind: type) -> bool:
-    """Return whether a value is of a class or its subclasses, without asking the value."""
-    return kind in type.mro(type(value)) if type(type(value)) is type else False
 
 
 def watch_server(app: Any, server: int) -> None:

@@ -28,7 +28,7 @@ from ..records import ExecutionRecord, KeptImage, digest_of
 from ..text.inert import inert as inert_copy
 from ..text.lookalikes import lookalike_words
 from ..text.model_text import ReadOn, model_text, transcript, without_library_frames
-from ..types import Digest, EditStatus, ExecutionId
+from ..types import OF_EARLIER, Digest, EditStatus, ExecutionId
 
 NAMESPACE = "api/agent-exec"
 
@@ -136,7 +136,9 @@ def notes(record: ExecutionRecord) -> list[str]:
         )
     if record.kernel is not None and record.kernel.restarted:
         notes.append(
-            f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."
+            f"The kernel has its variables of an earlier time ({record.kernel.reason})."
+            if record.kernel.reason in OF_EARLIER
+            else f"The kernel is a fresh one ({record.kernel.reason}); earlier variables are gone."
         )
     if record.reason is not None or record.status in _NOTES:
         notes.append(record.reason or _NOTES[record.status])

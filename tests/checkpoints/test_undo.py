@@ -2,53 +2,166 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import random
 import sys
+from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from jupyter_client.session import Session
 
+from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.asking import Agent
-from tests.sessions.living_notebook import Desk, entries, notebook_target
+from tests.checkpoints.mutations import LASTING, MUTATIONS, source
+from tests.kernels.kernel_server import Person
+from tests.sessions.living_notebook import Desk, entries, notebook_target, until_it_prints
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
 
-async def turned_on(agent: Agent, desk: Desk) -> tuple[str, dict[str, Any]]:
-    """Open a notebook, turn on checkpoints of its kernel; return its id and an agent's session."""
+async def turned_on(agent: Agent, desk: Desk) -> tuple[str, dict[str, Any], Person]:
+    """Open a notebook and turn on its kernel's checkpoints; return its id, a session, a tab."""
     opened = await desk.opens()
     session = await agent.open(target=notebook_target())
     kernel_id = opened["kernel"]["id"]
     told = await agent.ask("PUT", f"kernels/{kernel_id}/checkpoints", {"enabled": True})
     assert (told.status, told.json["enabled"], told.json["available"]) == (200, True, True)
-    return kernel_id, session
+    return kernel_id, session, await desk.sits_at(kernel_id)
 
 
-async def test_undo_brings_variables_back_and_every_client_goes_on(
-    agent: Agent, desk: Desk
+class Apart:
+    """The manager of a kernel, whose clients have a session of their own, as each tab has."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    def client(self) -> Any:
+        return self._manager.client(session=Session(key=self._manager.session.key))
+
+
+def running_in(group: int) -> list[str]:
+    """Return what runs in a group of processes."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = each.read_text().rpartition(")")
+            state, _, its_group = rest.split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(name)
+    return found
+
+
+async def sees(tab: Person, msg_id: str, text: str) -> None:
+    """Wait until a tab shows what a cell printed; nothing else may be printed meanwhile."""
+    while True:
+        message = await tab.client.get_iopub_msg(timeout=30)
+        if message["msg_type"] != "stream" or message["content"]["text"] == "agent\n":
+            continue
+        assert (message["content"]["text"], message["parent_header"].get("msg_id")) == (text, msg_id)
+        return
+
+
+async def kept(agent: Agent, kernel_id: str) -> dict[str, Any]:
+    """Return what the routes say of a kernel's checkpoints."""
+    return dict((await agent.get(f"kernels/{kernel_id}/checkpoints")).json)
+
+
+async def undone(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
+    answered = await agent.ask("POST", f"executions/{execution['id']}/undo")
+    assert answered.status == 200, answered.body
+    return dict(answered.json)
+
+
+async def refused(agent: Agent, execution: dict[str, Any]) -> str:
+    answered = await agent.ask("POST", f"executions/{execution['id']}/undo")
+    assert (answered.status, answered.json["code"]) == (409, "undo_unavailable"), answered.body
+    return str(answered.json["message"])
+
+
+async def test_undo_brings_everything_back_but_files_and_every_client_goes_on(
+    agent: Agent, desk: Desk, jp_serverapp: Any
 ) -> None:
-    kernel_id, session = await turned_on(agent, desk)
-    person = await desk.sits_at(kernel_id)
-    await person.has_run("x = 1")
-    ran = await agent.run(session, "x = 2")
-    assert ran["status"] == "ok"
-    listed = (await agent.get(f"kernels/{kernel_id}/checkpoints")).json
-    assert [(each["execution_id"], each["undoable"]) for each in listed["checkpoints"]] == [
-        (ran["id"], True)
-    ], listed
-    assert listed["checkpoints"][0]["bytes"] > 0
-    undone = await agent.ask("POST", f"executions/{ran['id']}/undo")
-    assert undone.status == 200, undone.body
-    assert undone.json["taken_back"] == [ran["id"]]
-    assert undone.json["kernel"]["id"] == kernel_id
-    await person.has_run("assert x == 1")
-    after = await agent.run(session, "x")
-    assert (after["text"], after["kernel"]["incarnation"], after["kernel"]["reason"]) == (
-        "1", 2, "undone",
-    )  # fmt: skip
-    looked = (await agent.get(f"executions/{ran['id']}")).json
-    assert looked["undone_at"]
-    assert looked["cell"]["metadata"]["agent_exec"]["undone_by"] == looked["undone_by"]
-    kinds = [entry["type"] for entry in await entries(agent, session)]
-    assert "undone" in kinds
-    again = await agent.ask("POST", f"executions/{ran['id']}/undo")
-    assert (again.status, again.json["code"]) == (409, "undo_unavailable")
+    kernel_id, session, person = await turned_on(agent, desk)
+    both = LASTING + MUTATIONS
+    assert (await person.has_run(source(both, "before")))["status"] == "ok"
+    ran = await agent.run(session, source(both, "change"), timeout=60)
+    assert ran["status"] == "ok", ran["text"]
+    listed = (await kept(agent, kernel_id))["checkpoints"]
+    assert [(each["execution_id"], each["undoable"]) for each in listed] == [(ran["id"], True)]
+    assert listed[0]["bytes"] > 0
+    told = await undone(agent, ran)
+    assert (told["taken_back"], told["kernel"]["id"]) == ([ran["id"]], kernel_id)
+    assert any("Files" in each for each in told["not_undone"])
+    # The tab is connected still. An agent that connects anew asks for IPython's banner, whose tip
+    # draws a random number.
+    assert (await person.has_run(source(both, "is_unchanged")))["status"] == "ok"
+    look = await agent.run(session, "found", values={"found": "found"})
+    found = look["values"]["found"]["json"]
+    names = {each.name for each in MUTATIONS}
+    assert {name for name in names if found.get(name) is False} == set()
+    assert [found[each.name] for each in LASTING] == [False, False]
+    assert (look["kernel"]["incarnation"], look["kernel"]["reason"]) == (2, "undone")
+
+    record = (await agent.get(f"executions/{ran['id']}")).json
+    cell = record["cell"]["metadata"]["agent_exec"]
+    assert record["undone_at"] == cell["undone_at"]
+    assert record["undone_by"] == cell["undone_by"]
+    assert "undone" in [entry["type"] for entry in await entries(agent, session)]
+    exported = await agent.get(f"sessions/{session['id']}/notebook")
+    cells = nbformat.reads(exported.body.decode(), as_version=4).cells
+    assert [bool(each.metadata.agent_exec.get("undone_at")) for each in cells] == [True, False]
+    assert "no checkpoint" in await refused(agent, ran) or "newer" in await refused(agent, ran)
+
+
+async def test_undo_is_offered_until_the_user_runs_something(agent: Agent, desk: Desk) -> None:
+    kernel_id, session, person = await turned_on(agent, desk)
+    ran = await agent.run(session, "x = 1")
+    await person.has_run("y = 2")
+    assert "you have run code" in await refused(agent, ran)
+    assert [each["undoable"] for each in (await kept(agent, kernel_id))["checkpoints"]] == [False]
+    trial = await agent.run(session, "x = 2", trial=True)
+    assert trial["status"] == "ok"
+    assert len((await kept(agent, kernel_id))["checkpoints"]) == 1
+    assert (await agent.run(session, "x, y"))["text"] == "(1, 2)"
+    told = await agent.ask("PUT", f"kernels/{kernel_id}/checkpoints", {"enabled": False})
+    assert (told.json["enabled"], told.json["checkpoints"]) == (False, [])
+    assert "no checkpoints are kept" in await refused(agent, ran)
+
+
+@pytest.mark.parametrize("cycles", [6, pytest.param(300, marks=pytest.mark.nightly)])
+async def test_nothing_hangs_or_is_lost_however_often(
+    agent: Agent, desk: Desk, cycles: int
+) -> None:
+    kernel_id, session, person = await turned_on(agent, desk)
+    other = Person(Apart(desk.server.kernel_manager.get_kernel(kernel_id)))
+    await other.client.wait_for_ready(timeout=60)
+    for cycle in range(cycles):
+        await person.has_run(f"x = {cycle}")
+        is_running = cycle % 3 == 2
+        body = "import time\nx = -1\nprint('agent', flush=True)"
+        if is_running:
+            body += "\ntime.sleep(60)"
+        ran = await agent.run(session, body, wait=0 if is_running else 60)
+        if is_running:
+            await until_it_prints(agent, ran)
+            await asyncio.sleep(random.random() * 0.02)
+        told = await undone(agent, ran)
+        assert told["taken_back"] == [ran["id"]], cycle
+        after = (await agent.get(f"executions/{ran['id']}", wait=60)).json
+        assert after["status"] == ("interrupted" if is_running else "ok"), cycle
+        assert after["text"].startswith("agent"), cycle
+        msg_id = person.runs("print('x', x)")
+        assert (await person.reply(msg_id))["status"] == "ok", cycle
+        await sees(other, msg_id, f"x {cycle}\n")
+        assert (await agent.run(session, "x"))["text"].startswith(f"{cycle}"), cycle
+    number = await agent.run(session, "import os; len(os.listdir('/proc/self/fd'))")
+    assert int(number["text"].splitlines()[0]) < 400
+    other.client.stop_channels()
+    manager = desk.server.kernel_manager.get_kernel(kernel_id)
+    group = manager.provisioner.pgid
+    await desk.ask("DELETE", f"kernels/{kernel_id}")
+    assert running_in(group) == []
