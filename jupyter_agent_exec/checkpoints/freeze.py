@@ -88,9 +88,11 @@ def become(kernel: Any, plan: dict[str, Any], forked: Forked) -> None:
         order = link.hear()
         take_over(kernel, link, order, listeners, forked, plan["server"])
     except BaseException as error:
-        if link is not None:
-            link.tell(refused=f"{type(error).__name__}: {error}")
-        os._exit(1)
+        try:
+            if link is not None:
+                link.tell(refused=f"{type(error).__name__}: {error}")
+        finally:
+            os._exit(1)
 
 
 def leave_connections(kernel: Any) -> dict[int, int]:

@@ -42,8 +42,8 @@ IGNORE_SECONDS = 0.5
 
 GRAVE: list[object] = []
 """What belongs to threads and to ZeroMQ of former processes: never finalized."""
-OWN: set[int] = set()
-"""Descriptors that were opened at the last take-over."""
+OWN: dict[int, str] = {}
+"""Descriptors that were opened at the last take-over, and that no object of Python's will close."""
 
 
 def take_over(
@@ -57,22 +57,20 @@ def take_over(
     """Make everything ready, wait until the kernel's process has ended, and go on in its place."""
     app = kernel.parent
     GRAVE.append([dict(app._trait_values), dict(kernel._trait_values)])
-    for number in OWN:  # of the ZeroMQ and the history of the process before
-        with contextlib.suppress(OSError):
+    opened = descriptors_now()
+    for number, what in OWN.items():  # of the ZeroMQ and the history of the process before
+        if opened.get(number) == what:  # and was not closed and opened again meanwhile
             os.close(number)
     OWN.clear()
-    known = open_numbers()
     subshells = subshells_of(kernel)
     free_loop(kernel)
+    repair_executors()
+    known = descriptors_now()
     bind(app, listeners)
     connect(kernel, app, subshells)
-    own = open_numbers() - known
-    repair_streams(app)
-    kept = open_numbers()
     repair_history(kernel.shell)
-    own |= open_numbers() - kept
-    OWN.update(own)
-    repair_executors()
+    OWN.update(descriptors_now().items() - known.items())
+    repair_streams(app)
     watch_server(app, server)
     count = order.get("execution_count")
     if count is not None:
@@ -108,10 +106,16 @@ def wait_for_clients(app: Any, order: dict[str, Any]) -> None:
     time.sleep(SUBSCRIBE_SECONDS)
 
 
-def open_numbers() -> set[int]:
-    """Return the numbers of all open descriptors."""
-    numbers = {int(name) for name in os.listdir("/proc/self/fd")}
-    return {each for each in numbers if os.path.lexists(f"/proc/self/fd/{each}")}
+def descriptors_now() -> dict[int, str]:
+    """Return all open descriptors, by their numbers, and what each is."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found[int(name)] = what = os.readlink(f"/proc/self/fd/{name}")
+            if what.startswith("anon_inode:[eventfd"):
+                with open(f"/proc/self/fdinfo/{name}") as file:
+                    found[int(name)] += file.read().rpartition("eventfd-id")[2]
+    return found
 
 
 def subshells_of(kernel: Any) -> list[str]:
@@ -128,11 +132,11 @@ def free_loop(kernel: Any) -> None:
     loop = kernel.io_loop.asyncio_loop
     asyncio._set_running_loop(loop)  # asyncio forgets it at a fork
     before = loop._selector
-    GRAVE.append(before)
     loop._selector = selectors.DefaultSelector()
     for key in list(before.get_map().values()):
         with contextlib.suppress(OSError, ValueError):  # it was a connection of the kernel's
             loop._selector.register(key.fileobj, key.events, key.data)
+    before.close()
     thread = getattr(kernel, "shell_channel_thread", None)
     stream = thread.manager._shell_channel_to_main.to_stream if thread else kernel.shell_stream
     with contextlib.suppress(Exception):

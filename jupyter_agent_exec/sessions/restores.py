@@ -92,6 +92,8 @@ def plan(
         left_out = None
         if record.status not in REPEATED:
             left_out = f"It ended as {record.status}."
+        elif record.undone_at is not None:
+            left_out = "A user undid it."
         elif record.id in done:
             left_out = "It ran again already."
         elif marks_in(record.source):

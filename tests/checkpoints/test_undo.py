@@ -16,21 +16,12 @@ from jupyter_client.session import Session
 from jupyter_agent_exec.journal.verify import Outcome, verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.asking import Agent
+from tests.checkpoints.asking import kept, refused, turned_on, undone
 from tests.checkpoints.mutations import LASTING, MUTATIONS, source
 from tests.kernels.kernel_server import Person
 from tests.sessions.living_notebook import Desk, entries, notebook_target, until_it_prints
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
-
-
-async def turned_on(agent: Agent, desk: Desk) -> tuple[str, dict[str, Any], Person]:
-    """Open a notebook and turn on its kernel's checkpoints; return its id, a session, a tab."""
-    opened = await desk.opens()
-    session = await agent.open(target=notebook_target())
-    kernel_id = opened["kernel"]["id"]
-    told = await agent.ask("PUT", f"kernels/{kernel_id}/checkpoints", {"enabled": True})
-    assert (told.status, told.json["enabled"], told.json["available"]) == (200, True, True)
-    return kernel_id, session, await desk.sits_at(kernel_id)
 
 
 class Apart:
@@ -63,23 +54,6 @@ async def sees(tab: Person, msg_id: str, text: str) -> None:
             continue
         assert (message["content"]["text"], message["parent_header"].get("msg_id")) == (text, msg_id)
         return
-
-
-async def kept(agent: Agent, kernel_id: str) -> dict[str, Any]:
-    """Return what the routes say of a kernel's checkpoints."""
-    return dict((await agent.get(f"kernels/{kernel_id}/checkpoints")).json)
-
-
-async def undone(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
-    answered = await agent.ask("POST", f"executions/{execution['id']}/undo")
-    assert answered.status == 200, answered.body
-    return dict(answered.json)
-
-
-async def refused(agent: Agent, execution: dict[str, Any]) -> str:
-    answered = await agent.ask("POST", f"executions/{execution['id']}/undo")
-    assert (answered.status, answered.json["code"]) == (409, "undo_unavailable"), answered.body
-    return str(answered.json["message"])
 
 
 async def test_undo_brings_everything_back_but_files_and_every_client_goes_on(

@@ -195,6 +195,8 @@ export type Schemas = {
     seal: Schemas['Seal'] | null;
     claim: Schemas['Claim'] | null;
     review: Schemas['Review'] | null;
+    undone_at: string | null;
+    undone_by: string | null;
     changes: Schemas['Changes'] | null;
     decided_edits: Schemas['DecidedEdit'][];
     comments: Schemas['Comment'][];
@@ -231,8 +233,10 @@ export type Schemas = {
           | 'culled'
           | 'died'
           | 'interrupt_ignored'
+          | 'rescued'
           | 'restarted'
           | 'shut_down'
+          | 'undone'
         )
       | null;
   };
