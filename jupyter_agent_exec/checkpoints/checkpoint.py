@@ -42,6 +42,8 @@ class Checkpoint:
     ----------
     told
         What the copy said of itself.
+    subshell
+        A subshell of the kernel that is not needed again: our own.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Checkpoint:
         told: dict[str, Any],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        subshell: str | None,
     ) -> None:
         self.execution_id = execution_id
         self.at = timestamp()
@@ -60,6 +63,7 @@ class Checkpoint:
         self.clients: int = told["clients"]
         """How many clients heard the kernel's output."""
         self.process = AdoptedProcess(told["pid"])
+        self._subshell = subshell
         self._reader = reader
         self._writer = writer
 
@@ -94,7 +98,7 @@ class Checkpoint:
             reader, writer = await asyncio.open_unix_connection(sock=connected)
             try:
                 told = await heard(reader, CONNECT_SECONDS)
-                return cls(execution_id, told, reader, writer)
+                return cls(execution_id, told, reader, writer, kernel.connection.inspector.subshell)
             except BaseException:
                 writer.close()
                 raise
@@ -119,7 +123,7 @@ class Checkpoint:
 
     async def prepare(self, execution_count: int) -> None:
         """Have it make all that it needs to take the kernel's place; raise Refused if it fails."""
-        self._tell(execution_count=execution_count)
+        self._tell(execution_count=execution_count, subshell=self._subshell)
         await heard(self._reader, READY_SECONDS)
 
     async def begin(self, clients: int, seconds: float) -> None:

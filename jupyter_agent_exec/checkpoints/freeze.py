@@ -35,6 +35,11 @@ class Link:
         """Send a line."""
         self._socket.sendall(json.dumps(told).encode() + b"\n")
 
+    def close(self) -> None:
+        """Close it in this process."""
+        self._lines.close()
+        self._socket.close()
+
     def hear(self) -> dict[str, Any]:
         """Wait for a line; end this process if the server has hung up."""
         line = self._lines.readline()

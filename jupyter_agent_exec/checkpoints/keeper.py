@@ -14,6 +14,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from ..errors import AgentExecError
 from ..kernels.channels import KernelDeath
+from ..kernels.inspection import ASIDE, MAIN
 from ..kernels.kernel import Kernel
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.provisioner import FolderProvisioner
@@ -23,9 +24,11 @@ from ..types import ExecutionId
 from ..workarounds import tell_restarted
 from .checkpoint import Checkpoint, Refused
 from .guards import clients
-from .process import KernelProcess, end_holders, free_bytes, pss_bytes
+from .process import END_SECONDS, KernelProcess, end_holders, free_bytes, pss_bytes
 
 NOT_HERE: Final = "Undo is not available here: "
+OURS: Final = ("x_", MAIN, ASIDE)
+"""How the ids of our requests begin, also of those of an earlier connection."""
 RETURN_SECONDS: Final = 3.0
 """Seconds to wait until the clients of a kernel have connected again."""
 RESCUE_SECONDS: Final = 1.0
@@ -140,8 +143,8 @@ class Keeper:
         """Note if the kernel has run something of the user's."""
         if self._held is None:
             return
-        latest = self._held.connection.activity.latest_request
-        if latest.msg_id and latest.session != self._held.connection.channels.session:
+        latest = self._held.connection.activity.latest_request.msg_id
+        if latest and not latest.startswith(OURS):
             for each in self.checkpoints:
                 each.is_undoable = False
 
@@ -226,7 +229,7 @@ class Keeper:
         spared = [each.process.pid for each in (checkpoint, *self.checkpoints)]
         end_holders(before.pid, ports, spared)
         before.kill()
-        await asyncio.to_thread(before.wait)
+        await asyncio.to_thread(before.wait, END_SECONDS)
         await self._begin(checkpoint, there, RETURN_SECONDS)
 
     async def _begin(self, checkpoint: Checkpoint, there: int, seconds: float) -> None:

@@ -28,6 +28,9 @@ class AdoptedProcess:
         self.returncode: int | None = None
         self.number = os.pidfd_open(pid)
 
+    def __del__(self) -> None:
+        os.close(self.number)
+
     def poll(self) -> int | None:
         """Return the exit code, or `UNKNOWN`; None while it runs."""
         if self.returncode is None and has_ended(self.number, 0.0):
@@ -35,7 +38,6 @@ class AdoptedProcess:
             with suppress(ChildProcessError):  # it is our child if this server is process 1
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 self.returncode = os.waitstatus_to_exitcode(status) if pid else UNKNOWN
-            os.close(self.number)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

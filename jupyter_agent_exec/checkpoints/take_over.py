@@ -40,10 +40,26 @@ SUBSCRIBE_SECONDS = 0.1
 IGNORE_SECONDS = 0.5
 """Seconds within which the loop has handled what was cancelled."""
 
-GRAVE: list[object] = []
-"""What belongs to threads and to ZeroMQ of former processes: never finalized."""
-OWN: dict[int, str] = {}
-"""Descriptors that were opened at the last take-over, and that no object of Python's will close."""
+
+class Remains:
+    """What is left of former processes. The kernel has it, as this code may be sent again."""
+
+    def __init__(self) -> None:
+        self.grave: list[object] = []
+        """What belongs to threads and to ZeroMQ: never finalized."""
+        self.own: dict[int, str] = {}
+        """Descriptors that were opened at the last take-over, and that no object will close."""
+        self.sockets: dict[int, object] = {}
+        """Sockets of ZeroMQ, by their ids."""
+        self.link: Link | None = None
+        """The connection of the last one to the server."""
+
+
+def remains() -> Remains:
+    """Return what is left of former processes."""
+    kernel = sys.modules["IPython"].get_ipython().kernel
+    found: Remains = vars(kernel).setdefault("_agent_exec_remains", Remains())
+    return found
 
 
 def take_over(
@@ -56,22 +72,18 @@ def take_over(
 ) -> None:
     """Make everything ready, wait until the kernel's process has ended, and go on in its place."""
     app = kernel.parent
-    GRAVE.append([dict(app._trait_values), dict(kernel._trait_values)])
-    opened = descriptors_now()
-    for number, what in OWN.items():  # of the ZeroMQ and the history of the process before
-        if opened.get(number) == what:  # and was not closed and opened again meanwhile
-            os.close(number)
-    OWN.clear()
-    subshells = subshells_of(kernel)
+    remains().grave.append([dict(app._trait_values), dict(kernel._trait_values)])
+    subshells = [each for each in subshells_of(kernel) if each != order["subshell"]]
+    close_own(kernel)
     free_loop(kernel)
     repair_executors()
     known = descriptors_now()
     bind(app, listeners)
     connect(kernel, app, subshells)
     repair_history(kernel.shell)
-    OWN.update(descriptors_now().items() - known.items())
-    repair_streams(app)
     watch_server(app, server)
+    remains().own.update(descriptors_now().items() - known.items())
+    repair_streams(app)
     count = order.get("execution_count")
     if count is not None:
         kernel.shell.execution_count = max(kernel.shell.execution_count, count)
@@ -87,9 +99,38 @@ def take_over(
     if forked.random is not None:
         sys.modules["random"].setstate(forked.random)
     atexit.register(tell_exit, link)
-    GRAVE.append(link)
+    remains().link = link
     link.tell(done=True)
     kernel._publish_status("idle", "shell")
+
+
+def close_own(kernel: Any) -> None:
+    """Close the descriptors of the ZeroMQ, of the threads and of the history of before.
+
+    Code of that ZeroMQ never runs again in this process: its threads are missing.
+    """
+    import zmq
+
+    left = remains()
+    if left.link is not None:
+        left.link.close()
+    thread = getattr(kernel, "shell_channel_thread", None)
+    for subshell in thread.manager._cache.values() if thread else ():
+        its = subshell.io_loop.asyncio_loop
+        for each in (its._selector, its._ssock, its._csock):
+            each.close()
+    numbers = set()
+    for each in gc.get_objects():
+        if issubclass(type(each), zmq.Socket) and id(each) not in left.sockets:
+            left.sockets[id(each)] = each
+            with contextlib.suppress(zmq.ZMQError):
+                numbers.add(each.FD)
+    opened = descriptors_now()
+    # A number may have been closed, and opened again for something else.
+    numbers |= {number for number, what in left.own.items() if opened.get(number) == what}
+    for number in numbers & opened.keys():
+        os.close(number)
+    left.own.clear()
 
 
 def tell_exit(link: Link) -> None:
@@ -141,7 +182,7 @@ def free_loop(kernel: Any) -> None:
     stream = thread.manager._shell_channel_to_main.to_stream if thread else kernel.shell_stream
     with contextlib.suppress(Exception):
         kernel.io_loop.remove_handler(stream.socket)
-    GRAVE.append(stream.socket)
+    remains().grave.append(stream.socket)
     stream.socket = None
     loop._close_self_pipe()
     loop._make_self_pipe()
@@ -150,7 +191,7 @@ def free_loop(kernel: Any) -> None:
     for task in asyncio.all_tasks(loop):  # requests that waited behind ours run in the kernel
         code = getattr(task.get_coro(), "cr_code", None)
         if code is not None and f"{os.sep}ipykernel{os.sep}" in code.co_filename:
-            GRAVE.append(task)
+            remains().grave.append(task)
             task.cancel()
     theirs = loop.get_exception_handler()
     loop.set_exception_handler(ignore)  # ZMQStream raises that a task of it was cancelled
@@ -255,7 +296,7 @@ def repair_debugger(kernel: Any, control: Any) -> None:
     before = getattr(kernel, "debugger", None)
     if before is None:
         return
-    GRAVE.append(before)
+    remains().grave.append(before)
     options = [kernel.debug_just_my_code, getattr(kernel, "filter_internal_frames", None)]
     modules = getattr(kernel, "_kernel_modules", None)
     if modules is None:
@@ -301,7 +342,7 @@ def repair_history(shell: Any) -> None:
     if not history.enabled or history.hist_file == ":memory:":
         return
     had_thread = history.save_thread is not None
-    GRAVE.append((history.db, history.save_thread))
+    remains().grave.append((history.db, history.save_thread))
     history.db_input_cache_lock, history.db_output_cache_lock = threading.Lock(), threading.Lock()
     history.save_thread = None
     history.init_db()
@@ -341,6 +382,6 @@ def watch_server(app: Any, server: int) -> None:
         ends.poll()
         os._exit(1)
 
-    GRAVE.append(app.poller)
+    remains().grave.append(app.poller)
     app.poller = threading.Thread(target=watch_end, daemon=True)
     app.poller.start()

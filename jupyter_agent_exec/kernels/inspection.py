@@ -83,6 +83,11 @@ class Inspector:
         return "kernel subshells" in features and self._stuck < MOST_STUCK
 
     @property
+    def subshell(self) -> str | None:
+        """The id of our subshell; None if there is none."""
+        return self._subshell
+
+    @property
     def is_python(self) -> bool:
         """Whether the kernel can run our code to answer."""
         return is_ipython(self._link.kernel_info)

@@ -13,13 +13,11 @@ import nbformat
 import pytest
 from jupyter_client.session import Session
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
-from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.asking import Agent
 from tests.checkpoints.asking import kept, refused, turned_on, undone
 from tests.checkpoints.mutations import LASTING, MUTATIONS, source
 from tests.kernels.kernel_server import Person
-from tests.sessions.living_notebook import Desk, entries, notebook_target, until_it_prints
+from tests.sessions.living_notebook import Desk, entries, until_it_prints
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
@@ -52,7 +50,10 @@ async def sees(tab: Person, msg_id: str, text: str) -> None:
         message = await tab.client.get_iopub_msg(timeout=30)
         if message["msg_type"] != "stream" or message["content"]["text"] == "agent\n":
             continue
-        assert (message["content"]["text"], message["parent_header"].get("msg_id")) == (text, msg_id)
+        assert (message["content"]["text"], message["parent_header"].get("msg_id")) == (
+            text,
+            msg_id,
+        )
         return
 
 
