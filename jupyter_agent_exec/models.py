@@ -1379,6 +1379,10 @@ class Undo(Answer, frozen=True, kw_only=True):
     """What did not come back, in sentences."""
 
 
+class UndoExecution(Request, frozen=True, kw_only=True):
+    """Make the kernel as it was before an execution."""
+
+
 class SetCheckpoints(Request, frozen=True, kw_only=True):
     """Keep checkpoints of a kernel, or no longer."""
 

@@ -6,7 +6,7 @@ from tornado import web
 from traitlets import Bool, Float, HasTraits, Int
 
 from ..auth.operations import requires
-from ..models import CheckpointList, SetCheckpoints, Undo
+from ..models import CheckpointList, SetCheckpoints, Undo, UndoExecution
 from ..services import Leaf, Services
 from ..sessions.handlers import SessionsBase
 from .manager import Checkpoints
@@ -36,8 +36,8 @@ class UndoHandler(SessionsBase):
     checkpoints: Checkpoints
 
     @web.authenticated
-    @requires("decide", answers={200: Undo})
-    async def post(self, execution_id: str) -> None:
+    @requires("decide", body=UndoExecution, answers={200: Undo})
+    async def post(self, execution_id: str, body: UndoExecution) -> None:
         """Make the kernel as it was before an execution, and before those that ran after it."""
         self.answer(await self.checkpoints.undo(execution_id, self.caller))
 

@@ -67,7 +67,10 @@ class Checkpoints:
 
     def takes(self, kernel: Kernel) -> bool:
         """Return whether a checkpoint is due before each execution in a kernel."""
-        return kernel.id in self._keepers and not kernel.owned
+        keeper = self._keepers.get(kernel.id)
+        if keeper is not None and kernel.owned:
+            keeper.reason = f"{NOT_HERE}the kernel is an agent's own."
+        return keeper is not None and not kernel.owned
 
     async def take(self, kernel: Kernel, execution: ExecutionId) -> None:
         """Make a checkpoint before an execution, if that is possible."""

@@ -92,6 +92,9 @@ ASKED_FOR = {
     "POST executions/{execution_id}/cancel": [EXECUTE],
     "POST executions/{execution_id}/accept": DECIDE_THERE,
     "PUT executions/{execution_id}/review": [EXECUTE],
+    "GET kernels/{kernel_id}/checkpoints": [EXECUTE],
+    "PUT kernels/{kernel_id}/checkpoints": [EXECUTE],
+    "POST executions/{execution_id}/undo": [EXECUTE],
     "GET approvals": [READ],
     "PUT approvals/policy": [EXECUTE],
     "POST unlock": [EXECUTE],
@@ -187,6 +190,7 @@ async def test_whoever_may_only_read_sees_everything_and_runs_nothing(
         "sessions": {"agent": {"name": "another"}},
         "sessions/{session_id}/executions": {"source": "x = 2"},
         "executions/{execution_id}/review": {"verdict": "approved"},
+        "kernels/{kernel_id}/checkpoints": {"enabled": False},
         "notebooks/{path}/cells": {"edits": [{"op": "clear_outputs"}]},
     }
     for verb in VERBS:
