@@ -1359,6 +1359,8 @@ class CheckpointList(Answer, frozen=True, kw_only=True):
     reason: str | None
     """Why not, or why the last was not made, in a sentence."""
     checkpoints: list[Checkpoint]
+    not_undone: list[str]
+    """What an undo does not bring back, in sentences."""
 
 
 class UndoneKernel(Answer, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ FILES: Final = (
 )
 CONNECT_SECONDS: Final = 10.0
 """Seconds within which a kernel forks, and the copy connects."""
+LAST_SECONDS: Final = 0.5
+"""Seconds within which the last word of a process that has ended comes."""
 READY_SECONDS: Final = 20.0
 """Seconds within which a copy has made all that it needs to take the kernel's place."""
 
@@ -140,9 +142,9 @@ class Checkpoint:
         await heard(self._reader, READY_SECONDS + seconds)
 
     async def exits(self) -> bool:
-        """Wait for the end of the copy, which is the kernel; return whether it ended by itself."""
-        with suppress(OSError, ValueError):
-            return bool(await self._reader.readline())
+        """Return whether the copy, which was the kernel and has ended, ended by itself."""
+        with suppress(OSError, ValueError):  # a fork of the user's may hold the connection open
+            return bool(await asyncio.wait_for(self._reader.readline(), LAST_SECONDS))
         return False
 
     def leave(self) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked, fork_kernel
     from .guards import clients, ports_of, tcp_sockets, why_not
-    from .take_over import take_over
+    from .take_over import remains, take_over
 
 
 class Link:
@@ -87,6 +87,9 @@ def become(kernel: Any, plan: dict[str, Any], forked: Forked) -> None:
     link = None
     try:
         link = Link(plan["socket"])
+        of_kernel = remains().link
+        if of_kernel is not None:  # whose end the server sees when only the kernel has it
+            of_kernel.close()
         listeners = leave_connections(kernel)
         count = kernel.shell.execution_count
         link.tell(pid=os.getpid(), count=count, clients=clients(kernel.parent.iopub_port))

@@ -26,6 +26,13 @@ from .checkpoint import Checkpoint, Refused
 from .guards import clients
 from .process import END_SECONDS, KernelProcess, end_holders, free_bytes, pss_bytes
 
+NOT_UNDONE: Final = [
+    "Files and databases on disk: what the code wrote, changed or removed.",
+    "What it sent over the network or to other programs, and the programs that it started.",
+    "How far files that were open before have been read or written, and shared memory.",
+    "The outputs that it showed; they stay in the notebook and in the record.",
+]
+"""What a user reads beside the button."""
 NOT_HERE: Final = "Undo is not available here: "
 OURS: Final = ("x_", MAIN, ASIDE)
 """How the ids of our requests begin, also of those of an earlier connection."""
@@ -82,7 +89,11 @@ class Keeper:
         self.look_for_user()
         kept = [each.answer() for each in self.checkpoints if each.is_alive]
         return CheckpointList(
-            enabled=True, available=self.reason is None, reason=self.reason, checkpoints=kept
+            enabled=True,
+            available=self.reason is None,
+            reason=self.reason,
+            checkpoints=kept,
+            not_undone=NOT_UNDONE,
         )
 
     # -- before an execution -----------------------------------------------------------------------

@@ -19,15 +19,8 @@ from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import ExecutionId, KernelState
 from .checkpoint import Refused
-from .keeper import NOT_HERE, Keeper, why_never
+from .keeper import NOT_HERE, NOT_UNDONE, Keeper, why_never
 
-NOT_UNDONE: Final = [
-    "Files and databases on disk: what the code wrote, changed or removed.",
-    "What it sent over the network or to other programs, and the programs that it started.",
-    "How far files that were open before have been read or written, and shared memory.",
-    "The outputs that it showed; they stay in the notebook and in the record.",
-]
-"""What a user reads beside the button."""
 SWITCHED_OFF: Final = "The administrator of this server has switched off checkpoints."
 
 
@@ -96,7 +89,11 @@ class Checkpoints:
         if keeper is not None and reason is None:
             return keeper.answer()
         return CheckpointList(
-            enabled=keeper is not None, available=reason is None, reason=reason, checkpoints=[]
+            enabled=keeper is not None,
+            available=reason is None,
+            reason=reason,
+            checkpoints=[],
+            not_undone=NOT_UNDONE,
         )
 
     async def set(self, kernel_id: str, enabled: bool) -> CheckpointList:

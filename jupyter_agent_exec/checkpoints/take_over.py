@@ -112,8 +112,6 @@ def close_own(kernel: Any) -> None:
     import zmq
 
     left = remains()
-    if left.link is not None:
-        left.link.close()
     thread = getattr(kernel, "shell_channel_thread", None)
     for subshell in thread.manager._cache.values() if thread else ():
         its = subshell.io_loop.asyncio_loop

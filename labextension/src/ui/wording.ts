@@ -143,7 +143,9 @@ export function reasonText(
     interrupt_ignored: trans.__('the previous one ignored an interrupt'),
     culled: trans.__('the previous one was idle for too long'),
     shut_down: trans.__('somebody shut down the previous one'),
-    changed: trans.__('somebody selected a different kernel')
+    changed: trans.__('somebody selected a different kernel'),
+    undone: trans.__('with the variables from before what was undone'),
+    rescued: trans.__('the previous one died, and earlier variables are back')
   };
   return reasons[reason] ?? null;
 }
