@@ -69,7 +69,9 @@ def of_python_threads(kernel: Any) -> str | None:
         own = [each for each in modules if each not in ("threading", "builtins", "None")]
         first = own[-1] if own else ""
         is_idle = own[:1] == ["concurrent.futures.thread"] and last == "_worker"
-        if is_idle or ((not own or first.startswith(THREADS)) and "__main__" not in own):
+        is_known = not own or first.startswith(THREADS)
+        is_known |= type(thread).__module__.startswith(THREADS)
+        if is_idle or (is_known and "__main__" not in own):
             continue
         owner = type(thread).__module__ if first == "concurrent.futures.thread" else first
         return f"the thread {thread.name!r} of {owner or first} would be missing in a copy"

@@ -72,8 +72,6 @@ class Keeper:
         """Why the last checkpoint was not made, in a sentence; None if it was."""
         self.ran: list[ExecutionId] = []
         """The agents' executions since the oldest checkpoint, oldest first."""
-        self.death: KernelDeath | None = None
-        """How the kernel ended before the copy took its place that is the kernel now."""
         self._live = live
         self._most = most
         self._share = share
@@ -82,7 +80,8 @@ class Keeper:
         self._process: KernelProcess | None = None
         self._adopted: Checkpoint | None = None
         self._held: Kernel | None = None
-        self._rescue: asyncio.Task[KernelDeath | None] | None = None
+        self._rescue: asyncio.Task[None] | None = None
+        self._fate: asyncio.Future[KernelDeath | None] | None = None
 
     def answer(self) -> CheckpointList:
         """Return what the routes say of them."""
@@ -265,6 +264,7 @@ class Keeper:
             while self.checkpoints:
                 self.checkpoints.pop().drop()
             return False
+        self._fate = asyncio.get_running_loop().create_future()
         self._rescue = start_apart(self._rescued(), f"rescue of {self.kernel_id}")
         return True
 
@@ -273,18 +273,26 @@ class Keeper:
         if death.reason != "died" or self._process is None:
             return death
         has_died = self._process.now.poll() is not None
-        if (has_died and not self.is_replaced()) or self._rescue is None:
+        if (has_died and not self.is_replaced()) or self._fate is None:
             return death
-        rescued = await asyncio.shield(self._rescue)
-        return rescued or death
+        return await asyncio.shield(self._fate) or death
 
-    async def _rescued(self) -> KernelDeath | None:
+    async def _rescued(self) -> None:
         """Let the newest checkpoint take the place of the kernel, which has died."""
+        fate = self._fate
+        assert fate is not None
+        try:
+            await self._try_rescue(fate)
+        finally:
+            if not fate.done():
+                fate.set_result(None)
+
+    async def _try_rescue(self, fate: asyncio.Future[KernelDeath | None]) -> None:
         process = self._process
         assert process is not None
         if self._adopted is not None and await self._adopted.exits():
             await self._drop_from(0)
-            return None
+            return
         async with self._lock:
             how = "The kernel died"
             if process.returncode is not None:
@@ -293,23 +301,23 @@ class Keeper:
             await self._let_go()
             while self.checkpoints:
                 checkpoint = self.checkpoints.pop()
+                at = datetime.fromisoformat(checkpoint.at).astimezone()
+                of = f"{at:%H:%M}, before cell [{checkpoint.count}]"
+                death = KernelDeath("rescued", f"{how}; its variables are those of {of}.")
                 try:
                     await checkpoint.prepare(checkpoint.count)
+                    fate.set_result(death)
+                    await self._live.replace(self.kernel_id, death)
                     process.now = checkpoint.process
                     await self._begin(checkpoint, checkpoint.clients, RESCUE_SECONDS)
                 except Refused as error:
                     self._log.warning("%s was not rescued: %s", self.kernel_id, error)
                     await checkpoint.end()
+                    if fate.done():
+                        return
                     continue
-                at = datetime.fromisoformat(checkpoint.at).astimezone()
-                self.death = KernelDeath(
-                    "rescued",
-                    f"{how}; its variables are those of {at:%H:%M}, before cell "
-                    f"[{checkpoint.count}].",
-                )
-                self._log.warning("%s: %s", self.kernel_id, self.death.message)
-                return self.death
-        return None
+                self._log.warning("%s: %s", self.kernel_id, death.message)
+                return
 
     # -- the end -----------------------------------------------------------------------------------
 
