@@ -11,7 +11,6 @@ import contextvars
 import gc
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,33 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked, fork_kernel
     from .guards import clients, ports_of, tcp_sockets, why_not
+    from .link import Link
     from .take_over import remains, take_over
-
-
-class Link:
-    """A connection to the server that carries lines of JSON."""
-
-    def __init__(self, path: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(path)
-        self._lines = self._socket.makefile("rb")
-
-    def tell(self, **told: object) -> None:
-        """Send a line."""
-        self._socket.sendall(json.dumps(told).encode() + b"\n")
-
-    def close(self) -> None:
-        """Close it in this process."""
-        self._lines.close()
-        self._socket.close()
-
-    def hear(self) -> dict[str, Any]:
-        """Wait for a line; end this process if the server has hung up."""
-        line = self._lines.readline()
-        if not line:
-            os._exit(0)
-        heard: dict[str, Any] = json.loads(line)
-        return heard
 
 
 def checkpoint(given: str) -> None:
@@ -67,7 +41,12 @@ def stay_for_checkpoints(target: str) -> None:
 def freeze(kernel: Any, plan: dict[str, Any]) -> None:
     """Fork, and return in the kernel; in the copy, return when it is the kernel."""
     try:
-        if kernel.get_parent("shell")["header"]["msg_id"] != plan["request"]:
+        lock = getattr(kernel, "_main_asyncio_lock", None)
+        if lock is not None:
+            has_begun = lock.locked()
+        else:  # ipykernel 6
+            has_begun = kernel.get_parent("shell")["header"]["msg_id"] != plan["request"]
+        if has_begun:
             raise RuntimeError("the kernel has begun with other code")
         if os.getpid() != plan["pid"]:
             raise RuntimeError("another program starts and watches the kernel's process")

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked
-    from .freeze import Link
     from .guards import clients
+    from .link import Link
 
 BIND_SECONDS = 5.0
 """Seconds within which the channels must be bound."""
