@@ -8,7 +8,6 @@ import type {
   IAgentSession,
   IApproval,
   IApprovalList,
-  ICheckpointList,
   IPreview,
   GrantSpan,
   IErase,
@@ -507,29 +506,6 @@ export class FakeServer implements IAgentExecApi {
   ): Promise<IExecution> {
     this._asked(`review ${id}: ${verdict} ${comment}`);
     return this._executionNamed(id);
-  }
-
-  /** What is known of a kernel's checkpoints. */
-  checkpoints: ICheckpointList = {
-    enabled: false,
-    available: true,
-    reason: null,
-    checkpoints: [],
-    not_undone: ['Files.']
-  };
-
-  async getCheckpoints(): Promise<ICheckpointList> {
-    return this.checkpoints;
-  }
-
-  async keepCheckpoints(id: string): Promise<ICheckpointList> {
-    this._asked(`keep checkpoints of ${id}`);
-    return this.checkpoints;
-  }
-
-  async undo(id: string): Promise<unknown> {
-    this._asked(`undo ${id}`);
-    return null;
   }
 
   async withdrawGrant(id: string): Promise<IAgentSession> {
