@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from ..errors import AgentExecError
+from ..errors import AgentExecError, KernelUnavailable
 from ..kernels.channels import KernelDeath
 from ..kernels.inspection import ASIDE, MAIN
 from ..kernels.kernel import Kernel
@@ -188,6 +188,8 @@ class Keeper:
         ------
         Refused, HistoryUnavailable
             The kernel goes on unchanged.
+        KernelUnavailable
+            The copy failed in the last moment; the kernel has ended.
         """
         async with self._lock:
             self.look_for_user()
@@ -240,7 +242,14 @@ class Keeper:
         end_holders(before.pid, ports, spared)
         before.kill()
         await asyncio.to_thread(before.wait, END_SECONDS)
-        await self._begin(checkpoint, there, RETURN_SECONDS)
+        try:
+            await self._begin(checkpoint, there, RETURN_SECONDS)
+        except Refused as error:
+            raise KernelUnavailable(
+                f"The kernel was ended, and its copy did not go on: {error}. Jupyter starts it "
+                "anew, without variables.",
+                kernel_id=self.kernel_id,
+            ) from error
 
     async def _begin(self, checkpoint: Checkpoint, there: int, seconds: float) -> None:
         await checkpoint.begin(there, seconds)

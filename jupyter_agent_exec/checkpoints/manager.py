@@ -131,6 +131,8 @@ class Checkpoints:
         ExecutionNotFound
         UndoUnavailable, HistoryUnavailable
             The kernel goes on unchanged.
+        KernelUnavailable
+            The copy failed in the last moment; the kernel has ended.
         """
         record = await self._history.execution(id)
         kernel = record.kernel
