@@ -156,6 +156,7 @@ def test_bodies_are_needed_where_a_field_is(described: dict[str, Any]) -> None:
         "/accepted-breaks",
         "/notebooks/{path}/cells",
         "/executions/{execution_id}/review",
+        "/kernels/{kernel_id}/checkpoints",
         "/approvals/pause",
         "/executions/{execution_id}/approve",
         "/tokens",
@@ -209,6 +210,11 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     while execution["document"]["status"] != "written":
         execution = (await ask("GET", f"executions/{execution['id']}")).json
     assert (await ask("POST", f"executions/{execution['id']}/accept")).status == 200
+    checkpoints = f"kernels/{execution['kernel']['id']}/checkpoints"
+    assert (await ask("PUT", checkpoints, {"enabled": True})).status == 200
+    undone = (await ask("POST", f"{at}/executions", {"source": "2"})).json
+    assert len((await ask("GET", checkpoints)).json["checkpoints"]) == 1
+    assert (await ask("POST", f"executions/{undone['id']}/undo")).status == 200
     listed = await ask("GET", "proposals", session_id=session["id"])
     assert listed.json == {"proposals": []}
     assert (await ask("POST", f"{at}/accept")).status == 200

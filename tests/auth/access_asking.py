@@ -22,6 +22,7 @@ NOWHERE = {
     "path": "no/such.ipynb",
     "token_id": "t_01JD0000000000000000000000",
     "filename": "no-such-file",
+    "kernel_id": "01234567-0000-4000-8000-000000000000",
 }
 
 
