@@ -35,6 +35,7 @@ export namespace CommandIDs {
   export const resume = 'agent-exec:resume';
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
+  export const undo = 'agent-exec:undo';
   export const reviewAll = 'agent-exec:review-all';
   export const goToCell = 'agent-exec:go-to-cell';
   export const goToProposal = 'agent-exec:go-to-proposal';

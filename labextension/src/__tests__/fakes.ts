@@ -8,6 +8,7 @@ import type {
   IAgentSession,
   IApproval,
   IApprovalList,
+  ICheckpointList,
   IPreview,
   GrantSpan,
   IErase,
@@ -96,6 +97,9 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     left_out: [],
     lookalikes: {},
     decided_edits: [],
+    comments: [],
+    undone_at: null,
+    undone_by: null,
     restored: false,
     next_approval: null,
     ...given
@@ -506,6 +510,29 @@ export class FakeServer implements IAgentExecApi {
   ): Promise<IExecution> {
     this._asked(`review ${id}: ${verdict} ${comment}`);
     return this._executionNamed(id);
+  }
+
+  /** What is known of a kernel's checkpoints. */
+  checkpoints: ICheckpointList = {
+    enabled: false,
+    available: true,
+    reason: null,
+    checkpoints: [],
+    not_undone: ['Files.']
+  };
+
+  async getCheckpoints(): Promise<ICheckpointList> {
+    return this.checkpoints;
+  }
+
+  async keepCheckpoints(id: string): Promise<ICheckpointList> {
+    this._asked(`keep checkpoints of ${id}`);
+    return this.checkpoints;
+  }
+
+  async undo(id: string): Promise<unknown> {
+    this._asked(`undo ${id}`);
+    return null;
   }
 
   async withdrawGrant(id: string): Promise<IAgentSession> {

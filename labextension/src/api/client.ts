@@ -9,6 +9,7 @@ import type {
   IApprovalList,
   GrantSpan,
   IApprovalPolicy,
+  ICheckpointList,
   IErase,
   IErasure,
   IExecution,
@@ -199,6 +200,22 @@ export class AgentExecApi {
     said: Pick<IReview, 'verdict' | 'comment'>
   ): Promise<IExecution> {
     return this._request('PUT', ['executions', id, 'review'], said);
+  }
+
+  /** What an undo of executions in a kernel could bring back. */
+  getCheckpoints(kernelId: string): Promise<ICheckpointList> {
+    return this._request('GET', ['kernels', kernelId, 'checkpoints']);
+  }
+
+  /** Keep a checkpoint of a kernel before each execution of an agent. */
+  keepCheckpoints(kernelId: string): Promise<ICheckpointList> {
+    const body = { enabled: true };
+    return this._request('PUT', ['kernels', kernelId, 'checkpoints'], body);
+  }
+
+  /** Make the kernel as it was before an execution. */
+  undo(id: string): Promise<unknown> {
+    return this._request('POST', ['executions', id, 'undo'], {});
   }
 
   /** Let a session's agent ask again before it runs code in that kernel. */

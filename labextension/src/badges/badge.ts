@@ -208,6 +208,10 @@ export class Badge extends Widget {
           ? flagIcon
           : commentIcon;
     icon.element({ container: this._reviewIcon });
+    const undoneBy = reviews.undoneBy(this._record.execution_id);
+    this._undone.hidden = undoneBy === null;
+    this._undone.textContent = undoneBy === null ? '' : trans.__('Undone');
+    this._undone.title = undoneBy ?? '';
     this._renderLabel();
   }
 
@@ -256,7 +260,8 @@ export class Badge extends Widget {
       this._time.textContent,
       this._editedWord.textContent,
       this._held.hidden ? '' : this._held.textContent,
-      this._reviewWord.textContent
+      this._reviewWord.textContent,
+      this._undone.textContent
     ];
     this.node.setAttribute('aria-label', parts.filter(Boolean).join(', '));
   }
@@ -277,7 +282,8 @@ export class Badge extends Widget {
       this._time,
       this._edited,
       this._held,
-      this._review
+      this._review,
+      this._undone
     );
     this.node.addEventListener('keydown', event => {
       // Escape leads back to the cell.
@@ -301,6 +307,7 @@ export class Badge extends Widget {
   private readonly _reviewIcon = iconElement();
   private readonly _reviewWord = element('span', '');
   private readonly _time = createPart('time', 'time');
+  private readonly _undone = createPart('span', 'undone');
   private readonly _word = element('span', '');
 }
 
@@ -346,6 +353,8 @@ export interface IKnownExecutions {
 export interface ICellReviews {
   readonly changed: ISignal<unknown, void>;
   get(executionId: string): IReview | null;
+  /** Who made the kernel as it was before; null if nobody did. */
+  undoneBy(executionId: string): string | null;
   /** Have what is said of a cell's execution looked up. */
   look(record: ICellRecord): void;
 }

@@ -2,6 +2,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { undoIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, isFinal } from '../tokens';
@@ -10,6 +11,7 @@ import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
 import { labelled, reporter, sessionCommand, takes } from '../ui/commands';
 import { addErase } from './erase';
+import { undo } from './undo';
 
 type Args = ReadonlyPartialJSONObject;
 
@@ -107,6 +109,13 @@ export function addReviewCommands(
     icon: commentIcon,
     describedBy: takes('execution_id!'),
     execute: args => comment(live, args, trans).catch(report)
+  });
+  commands.addCommand(CommandIDs.undo, {
+    label: trans.__('Undo What the Agent Ran…'),
+    icon: undoIcon,
+    describedBy: takes('execution_id!'),
+    execute: ({ execution_id }) =>
+      undo(live.api, String(execution_id), trans).catch(report)
   });
   addErase(app, live, trans);
 }

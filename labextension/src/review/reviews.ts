@@ -17,6 +17,7 @@ interface IKnown {
   readonly sessionId: string;
   readonly seq: number;
   review: IReview | null;
+  undoneBy: string | null;
 }
 
 /**
@@ -40,10 +41,20 @@ export class Reviews extends Observable {
     return this._known.get(executionId)?.review ?? null;
   }
 
+  /** Who made the kernel as it was before; null if nobody did. */
+  undoneBy(executionId: string): string | null {
+    return this._known.get(executionId)?.undoneBy ?? null;
+  }
+
   /** Have what is said of a cell's execution looked up, and kept up to date. */
   look({ execution_id: id, seq, session_id, status }: ICellRecord): void {
     if (seq !== null && isFinal(status) && !this._known.has(id)) {
-      this._known.set(id, { sessionId: session_id, seq, review: null });
+      this._known.set(id, {
+        sessionId: session_id,
+        seq,
+        review: null,
+        undoneBy: null
+      });
       this._want(id);
     }
   }
@@ -106,10 +117,11 @@ export class Reviews extends Observable {
           limit: PAGE
         }
       );
-      for (const { id: executionId, review } of executions) {
+      for (const { id: executionId, review, undone_by } of executions) {
         const known = this._known.get(executionId);
         if (known) {
           known.review = review;
+          known.undoneBy = undone_by ?? null;
         }
       }
       const read = next_after ?? Infinity;

@@ -68,6 +68,7 @@ export class SessionView implements IDisposable {
       reviews: {
         changed: session.changed,
         get: id => find(id)?.review ?? null,
+        undoneBy: id => find(id)?.undone_by ?? null,
         look: () => undefined
       },
       createActions: id => new CellActions(session.find(id)!, this._options)

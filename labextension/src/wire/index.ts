@@ -26,6 +26,7 @@ export type IRefusal = Schemas['Refusal'];
 export type IChanges = Schemas['Changes'];
 export type IVariableChange = Schemas['VariableChange'];
 export type ILeftOut = Schemas['LeftOut'];
+export type ICheckpointList = Schemas['CheckpointList'];
 export type IReview = Schemas['Review'];
 export type IImage = Schemas['Image'];
 export type ITextRange = Schemas['Text'];

@@ -79,6 +79,21 @@ export type Schemas = {
     more_variables: number;
     not_compared: number;
   };
+  /** A sleeping copy of a kernel, as the kernel was before an execution. */
+  Checkpoint: {
+    execution_id: string;
+    at: string;
+    bytes: number;
+    undoable: boolean;
+  };
+  /** A kernel's checkpoints, oldest first. */
+  CheckpointList: {
+    enabled: boolean;
+    available: boolean;
+    reason: string | null;
+    checkpoints: Schemas['Checkpoint'][];
+    not_undone: string[];
+  };
   /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
   Claim: {
     purpose: string | null;

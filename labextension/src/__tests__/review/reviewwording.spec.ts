@@ -59,6 +59,7 @@ describe('reviewItems', () => {
     expect(args(APPROVED)).toEqual([
       { ...one, verdict: null, isGiven: true, label: 'Reviewed' },
       { ...one, verdict: 'flagged', isGiven: false, label: 'Flag' },
+      one,
       one
     ]);
   });
