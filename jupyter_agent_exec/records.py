@@ -14,6 +14,8 @@ import enum
 import hashlib
 import hmac
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -47,6 +49,7 @@ from .models import (
     derive,
     marked,
 )
+from .text.counts import counted
 from .types import (
     Access,
     ApprovalMode,
@@ -687,6 +690,8 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
 
 class Undone(ExecutionEntry, frozen=True, kw_only=True, tag="undone"):
     """A user made the kernel as it was before an execution."""
+
+    follows_end = True
 
     first: ExecutionId
     """The execution that the user asked to undo: this one, or an earlier one of the same kernel."""

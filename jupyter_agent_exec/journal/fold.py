@@ -145,7 +145,8 @@ def execution_record(
     )
     variables = None if finished is None else finished.variables
     reviewed, undone = last.of(Reviewed), last.of(Undone)
-    return replace(
+    after = replace if finished is None else partial(after_finished, entry=finished)
+    return after(
         record,
         outputs=folded.outputs,
         blobs=tuple(folded.blobs),
@@ -157,8 +158,8 @@ def execution_record(
         entry_hash=next((line.hash for line in lines if line.entry is finished), None),
         document=_document(last),
         input=_input(status, last.of(InputAsked), folded),
-        approval=approval.state(folded.text),
-        review=None if reviewed is None else review_of(reviewed),
+        approval=_approval(accepted, last, folded.text),
+        review=None if reviewed is None else reviewed.review,
         undone_at=None if undone is None else undone.at,
         undone_by=None if undone is None else undone.by.named,
         changes=_decoded(variables, Changes, folded),

@@ -473,19 +473,13 @@ _KINDS = {name: kind for name, kind in KINDS.items() if issubclass(kind, Journal
 _AMENDMENTS_OF_0_1 = ("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored")
 
 
-_AMENDMENTS = (
-    "outputs_accepted",
-    "cell_written",
-    "edits_deciding",
-    "edits_decided",
-    "erased",
-    "notebook_moved",
-    "reviewed",
-    "undone",
-    *("outputs_discarded", "outputs_restored", "cell_discarded", "cell_restored"),  # of 0.1
-)
-"""Entries that may follow a session's end: a person's decisions, and what happened to its cells and
-to its notebook."""
+def _kind(entry: dict[str, Any]) -> type[JournalEntry]:
+    """Return the kind of a journal's entry; their base for one that is not known."""
+    return _KINDS.get(str(entry.get("type")), JournalEntry)
+
+
+def _may_follow_end(entry: dict[str, Any]) -> bool:
+    return _kind(entry).follows_end or entry.get("type") in _AMENDMENTS_OF_0_1
 
 
 def _compare_session(

@@ -29,7 +29,6 @@ from ..errors import (
 from ..executions.execution import LiveExecution, until_finished
 from ..journal.history import History
 from ..journal.outputs import brief, read_outputs
-from ..journal.reader import ImagePage
 from ..models import (
     EventsQuery,
     ExecutionsQuery,

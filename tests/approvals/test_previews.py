@@ -104,7 +104,7 @@ async def test_a_trial_that_hangs_ends_by_its_time(
     agent: Agent, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await opened(agent, desk)
-    monkeypatch.setattr(previews, "SECONDS", 1.0)
+    monkeypatch.setattr(previews, "SECONDS", 3.0)
     asked = await asks(agent, session, HANGS)
     told = await previewed(agent, asked)
     assert (told["status"], told["outputs"][0]["text"]) == ("timed_out", "begun\n")

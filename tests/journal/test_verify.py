@@ -99,7 +99,14 @@ def test_it_knows_the_payloads_of_each_kind_of_entry():
 
 def test_only_decisions_and_what_becomes_of_cells_may_follow_a_sessions_end():
     may = {kind.__struct_config__.tag for kind in get_args(JOURNAL_ENTRY) if kind.follows_end}
-    decisions = {"outputs_accepted", "edits_deciding", "edits_decided", "erased", "reviewed"}
+    decisions = {
+        "outputs_accepted",
+        "edits_deciding",
+        "edits_decided",
+        "erased",
+        "reviewed",
+        "undone",
+    }
     assert may == decisions | {"cell_written", "notebook_moved"}
 
 
