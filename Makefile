@@ -303,6 +303,7 @@ clean: ## remove everything that make has made, including the demo's output
 	python -m venv .make/jupyter-ai
 	SKIP_JUPYTER_BUILDER=1 .make/jupyter-ai/bin/python -m pip --disable-pip-version-check install --quiet \
 		jupyter-ai-acp-client==0.3.3 jupyter-ai-persona-manager==0.2.2 jupyter-ai-chat-commands==0.0.4 \
+		"$$(grep '^jupyterlab==' constraints.txt)" \
 		--editable '.[mcp]'
 	@touch $@
 

@@ -23,25 +23,27 @@ export class OwnServer {
   private constructor(
     readonly folder: string,
     private readonly _port: number,
-    private readonly _environ: Readonly<Record<string, string>>
+    private readonly _environ: Readonly<Record<string, string>>,
+    private readonly _command: string
   ) {}
 
   /** Where a server can be started, with an empty folder and more variables. */
   static async prepare(
-    environ: Readonly<Record<string, string>> = {}
+    environ: Readonly<Record<string, string>> = {},
+    command = process.env.AGENT_EXEC_UI_JUPYTER_LAB ?? 'jupyter-lab'
   ): Promise<OwnServer> {
     const folder = await mkdtemp(join(tmpdir(), 'agent-exec-own-'));
-    return new OwnServer(folder, await freePort(), environ);
+    return new OwnServer(folder, await freePort(), environ, command);
   }
 
   get url(): string {
     return `http://127.0.0.1:${this._port}`;
   }
 
-  /** Start it, and wait until it answers. */
-  async start(): Promise<void> {
+  /** Start it, with more variables, and wait until it answers. */
+  async start(environ: Readonly<Record<string, string>> = {}): Promise<void> {
     this._process = spawn(
-      process.env.AGENT_EXEC_UI_JUPYTER_LAB ?? 'jupyter-lab',
+      this._command,
       ['--config', 'jupyter_server_test_config.py'],
       {
         cwd: dirname(__dirname),
@@ -50,7 +52,8 @@ export class OwnServer {
           AGENT_EXEC_UI_COLLABORATION: 'off',
           AGENT_EXEC_UI_FOLDER: this.folder,
           AGENT_EXEC_UI_PORT: String(this._port),
-          ...this._environ
+          ...this._environ,
+          ...environ
         },
         stdio: 'ignore'
       }
