@@ -13,6 +13,7 @@ from ..models import Execution, OutputChange, StatusChange
 from ..types import Output
 from .connection import Backoff, Connection, Request
 from .errors import ConnectionLost, ServerUnreachable, UnexpectedAnswer
+from .replies import decoded
 from .requests import API, segment
 from .result import Result
 
@@ -80,13 +81,13 @@ def _event(message: httpx2.ServerSentEvent) -> Event | None:
     try:
         match message.event:
             case "output":
-                return OutputChanged(msgspec.json.decode(message.data, type=OutputChange))
+                return OutputChanged(decoded(message.data, OutputChange))
             case "status":
-                return StatusChanged(msgspec.json.decode(message.data, type=StatusChange))
+                return StatusChanged(decoded(message.data, StatusChange))
             case "accepted":
-                return Accepted(Result(msgspec.json.decode(message.data, type=Execution)))
+                return Accepted(Result(decoded(message.data, Execution)))
             case "finished":
-                return Finished(Result(msgspec.json.decode(message.data, type=Execution)))
+                return Finished(Result(decoded(message.data, Execution)))
     except msgspec.DecodeError as error:
         raise UnexpectedAnswer(
             f"The stream brought a {message.event!r} event that is unknown here: {error}", 200

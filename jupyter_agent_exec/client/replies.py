@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from threading import Lock
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -50,7 +51,7 @@ def read(reply: Reply, model: type[M]) -> M:
     """
     check(reply)
     try:
-        return msgspec.json.decode(reply.content, type=model)
+        return decoded(reply.content, model)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnexpectedAnswer(
             f"The server answered {reply.status} with something unknown here ({error}). Is its "
@@ -59,12 +60,26 @@ def read(reply: Reply, model: type[M]) -> M:
         ) from error
 
 
+def decoded(data: bytes | str, model: type[M]) -> M:
+    """Decode JSON; from any thread. Raises as a decoder of msgspec."""
+    with _making_decoders:
+        if model not in _decoders:
+            _decoders[model] = msgspec.json.Decoder(model)
+    found: M = _decoders[model].decode(data)
+    return found
+
+
+_decoders: Final[dict[object, msgspec.json.Decoder[Any]]] = {}
+_making_decoders: Final = Lock()
+"""The process crashes if threads have msgspec look at a type for the first time at once."""
+
+
 def check(reply: Reply) -> None:
     """Raise the error of a reply, if it has one."""
     if 200 <= reply.status < 300:
         return
     try:
-        problem = msgspec.json.decode(reply.content, type=Problem)
+        problem = decoded(reply.content, Problem)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise _foreign(reply.status) from None
     raise refusal(problem)

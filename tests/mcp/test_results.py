@@ -223,6 +223,7 @@ NOT_OF_TOOLS = {
     errors.NotInstalled,
     errors.RangeNotSatisfiable,
     errors.Unauthenticated,
+    errors.UndoUnavailable,
     TokenRefused,
 }
 """Errors that no tool answers with."""

@@ -376,7 +376,7 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   await page.keyboard.press('Enter');
   await expect(
     page.locator('.jp-AgentExecMenu [data-type="command"]')
-  ).toHaveCount(4);
+  ).toHaveCount(5);
   await menuOpened(page);
   await page.keyboard.press('Escape');
   await expect(more).toBeFocused();

@@ -45,9 +45,9 @@ export function reviewItems(
     };
   };
   return [
+    { command: CommandIDs.undo, args: { execution_id } },
     item('approved', trans.__('Mark reviewed'), trans.__('Reviewed')),
     item('flagged', trans.__('Flag'), trans.__('Flagged')),
-    { command: CommandIDs.comment, args: { execution_id } },
-    { command: CommandIDs.undo, args: { execution_id } }
+    { command: CommandIDs.comment, args: { execution_id } }
   ];
 }

@@ -57,9 +57,9 @@ describe('reviewItems', () => {
   it('offers to take back the verdict that was given', () => {
     const one = { execution_id: 'x_1' };
     expect(args(APPROVED)).toEqual([
+      one,
       { ...one, verdict: null, isGiven: true, label: 'Reviewed' },
       { ...one, verdict: 'flagged', isGiven: false, label: 'Flag' },
-      one,
       one
     ]);
   });
