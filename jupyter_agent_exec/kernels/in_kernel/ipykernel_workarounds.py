@@ -46,7 +46,8 @@ def keep_all(patience: float | None) -> None:
 
         def send_patiently(frames: Any, *args: Any, **kwargs: object) -> Any:
             frames = list(frames)
-            frames.insert(frames.index(b"<IDS|MSG>"), NUMBER + b"%d" % next(numbers))
+            if b"<IDS|MSG>" in frames:  # else it is no message
+                frames.insert(frames.index(b"<IDS|MSG>"), NUMBER + b"%d" % next(numbers))
             try:
                 return send(frames, *args, **kwargs)
             except Again:
