@@ -267,16 +267,9 @@ class Reviews:
         )
         await self._history.decide(record.session_id, [reviewed])
         record = await self._history.execution(id)
-        session = await self._history.session(record.session_id)
-        live = self._history.open_session(session.id)
+        live = self._history.open_session(record.session_id)
         if live is not None:
             live.reviewed(record)
-        self._activity.publish(
-            "execution",
-            session.id,
-            record.id,
-            length=session.chain.length,
-            status=record.status,
-            seq=record.seq,
-        )
+        session = await self._history.session(record.session_id)
+        self._activity.publish_execution(record, session.chain.length)
         return record

@@ -181,14 +181,7 @@ class Checkpoints:
             undone = Undone(at=timestamp(), by=caller.by(), execution_id=record.id, first=first)
             await self._history.decide(record.session_id, [undone])
             session = await self._history.session(record.session_id)
-            self._activity.publish(
-                "execution",
-                session.id,
-                record.id,
-                length=session.chain.length,
-                status=record.status,
-                seq=record.seq,
-            )
+            self._activity.publish_execution(record, session.chain.length)
 
     def _why_not(self, kernel_id: str) -> str | None:
         manager = self._manager(kernel_id)

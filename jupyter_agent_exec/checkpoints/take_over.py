@@ -203,7 +203,7 @@ def ignore(loop: Any, context: dict[str, Any]) -> None:
 
 
 def bind(app: Any, listeners: dict[int, int]) -> None:
-    """Make the kernel's sockets and threads anew, on the sockets that listen already."""
+    """Make new sockets and threads for the kernel, on the sockets that listen already."""
     import zmq
 
     plain = zmq.Socket.bind
@@ -307,7 +307,7 @@ def repair_debugger(kernel: Any, control: Any) -> None:
 
 
 def repair_streams(app: Any) -> None:
-    """Give the streams, to which the user's code has references, threads and buffers anew."""
+    """Give the streams, to which the user's code has references, new threads and buffers."""
     for stream in (sys.stdout, sys.stderr):
         if type(stream).__module__ != "ipykernel.iostream":
             continue

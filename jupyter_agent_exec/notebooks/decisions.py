@@ -109,11 +109,4 @@ class OutputDecisions:
         except HistoryUnavailable as error:
             self._log.warning("What became of a cell is not recorded: %s", error.message)
         session = await self._sessions.session(record.session_id)
-        self._activity.publish(
-            "execution",
-            session.id,
-            record.id,
-            length=session.chain.length,
-            status=record.status,
-            seq=record.seq,
-        )
+        self._activity.publish_execution(record, session.chain.length)

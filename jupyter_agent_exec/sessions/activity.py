@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from ..records import ExecutionRecord
 from ..types import ExecutionId, SessionId, SessionStatus, Status
 
 EVENTS_SCHEMA_ID: Final = "https://schema.jupyter.org/jupyter_agent_exec/activity/v1"
@@ -88,6 +89,17 @@ class Activity:
         self._waiting[key] = self._waiting.pop(key, {}) | event
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(MERGE_DELAY, self._send)
+
+    def publish_execution(self, record: ExecutionRecord, length: int) -> None:
+        """Publish that a recorded execution has changed; `length` as in `publish`."""
+        self.publish(
+            "execution",
+            record.session_id,
+            record.id,
+            length=length,
+            status=record.status,
+            seq=record.seq,
+        )
 
     def stop(self) -> None:
         """Send the events that wait."""

@@ -34,6 +34,7 @@ from ..models import (
     GiveInput,
     ScratchTarget,
     Session,
+    derive,
 )
 from ..records import (
     SERVER,
@@ -209,12 +210,8 @@ class LiveSession(ExecutionObserver):
         self._comments.pop(record.id, None)
         review = record.review
         if review is not None and review.comment is not None:
-            self._comments[record.id] = Comment(
-                execution_id=record.id,
-                seq=record.seq,
-                verdict=review.verdict,
-                comment=review.comment,
-                by=review.by,
+            self._comments[record.id] = derive(
+                Comment, review, execution_id=record.id, seq=record.seq
             )
 
     def take_comments(self) -> list[Comment]:

@@ -20,7 +20,7 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = (
-    Mutation("a name is bound anew", "", "x = 1", "x = 2", "x == 1"),
+    Mutation("a name is bound again", "", "x = 1", "x = 2", "x == 1"),
     Mutation("a name is removed", "", "gone = 1", "del gone", "gone == 1"),
     Mutation("new names, an import", "", "", "import wave; new = 3",
              "'new' not in globals() and 'wave' not in sys.modules"),

@@ -35,7 +35,7 @@ async def test_a_kernel_that_dies_comes_back_with_its_variables(agent: Agent, de
     assert restarts.qsize() == 1
     await restarts.get()
 
-    # The kernel that took the place can die, too, whoever runs what, or nobody.
+    # The kernel that took the place can die, too, also when nothing runs.
     manager.provisioner.process.send_signal(signal.SIGKILL)
     await asyncio.wait_for(restarts.get(), 60)
     assert (await person.has_run("assert x == 1"))["status"] == "ok"

@@ -71,7 +71,7 @@ async def test_undo_brings_everything_back_but_files_and_every_client_goes_on(
     told = await undone(agent, ran)
     assert (told["taken_back"], told["kernel"]["id"]) == ([ran["id"]], kernel_id)
     assert any("Files" in each for each in told["not_undone"])
-    # The tab is connected still. An agent that connects anew asks for IPython's banner, whose tip
+    # The tab is connected still. An agent that connects again asks for IPython's banner, whose tip
     # draws a random number.
     assert (await person.has_run(source(both, "is_unchanged")))["status"] == "ok"
     look = await agent.run(session, "found", values={"found": "found"})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
@@ -17,6 +16,7 @@ from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
 from jupyter_agent_exec.records import CellWritten, ExecutionRecord, Opened
+from jupyter_agent_exec.sessions.activity import Activity
 from jupyter_agent_exec.types import SessionId
 from tests.journal.recorded import (
     AT,
@@ -58,17 +58,22 @@ class Sessions:
         return call()
 
 
+class Told(Activity):
+    """Notes what is published, instead of sending it."""
+
+    def __init__(self, published: list[tuple[str, str | None]]) -> None:
+        super().__init__(lambda _: None)
+        self._published = published
+
+    def publish(self, action: str, session: Any = None, id: str | None = None, **_: Any) -> None:
+        self._published.append((action, id))
+
+
 class Full:
     """A history on a full disk."""
 
     def decide(self, session_id: SessionId, entries: Any, payloads: Sequence[Any] = ()) -> None:
         raise HistoryUnavailable("The disk is full.")
-
-
-class Published(Protocol):
-    """A session that something is told of."""
-
-    id: SessionId
 
 
 class Bench:
@@ -96,14 +101,10 @@ class Bench:
 
     def deciding(self, history: History, writable: Any) -> OutputDecisions:
         """Return who carries decisions out."""
-
-        def publish(action: str, session: Published, id: str | None = None, **told: Any) -> None:
-            self.published.append((action, id))
-
         return OutputDecisions(
             Sessions(history, writable),
             self.placing,
-            SimpleNamespace(publish=publish),
+            Told(self.published),
             log=logging.getLogger(__name__),
         )
 

@@ -102,7 +102,7 @@ class Forked(NamedTuple):
     mask: Collection[int]
     """Signals that were blocked before; in the new process, all are."""
     random: Any
-    """State of Python's random numbers, which Python seeds anew at a fork; None if unused."""
+    """State of Python's random numbers, which Python seeds again at a fork; None if unused."""
     hooks: list[tuple[list[Callable[[], object]], list[Callable[[], object]]]]
     """What Python calls at a fork: the lists, which lack the user's hooks in the new process, and
     what was in them."""

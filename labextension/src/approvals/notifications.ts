@@ -8,7 +8,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
-import { askedText, inputText, proposingText } from '../atwork/atworkwording';
+import { askedText, proposingText } from '../atwork/atworkwording';
 import { askedIn, showAsking, showProposed } from './showasking';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
@@ -43,17 +43,11 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const execute = app.commands.execute.bind(app.commands);
     const { shell } = app;
     const waiting = (): IWaiting[] => [
-      ...live.asking.map(execution => ({
-        id: execution.id,
+      ...[...live.asking, ...live.inputs].map(execution => ({
+        // One execution may ask for input more than once.
+        id: `${execution.id} ${execution.input?.asked_at ?? ''}`,
         sessionId: execution.session_id,
         text: askedText(execution, trans),
-        path: askedIn(execution),
-        show: () => showAsking(execution, execute)
-      })),
-      ...live.inputs.map(execution => ({
-        id: `${execution.id} ${execution.input?.asked_at}`,
-        sessionId: execution.session_id,
-        text: inputText(execution, trans),
         path: askedIn(execution),
         show: () => showAsking(execution, execute)
       })),

@@ -80,32 +80,27 @@ export function stoppedText(
   };
 }
 
-/** That a cell of an agent needs approval. */
+/** That a cell of an agent needs approval, or its code input. */
 export function askedText(
-  { agent, document, seq, source, token }: IExecution,
+  { agent, document, input, seq, source, token }: IExecution,
   trans: TranslationBundle
 ): string {
-  return trans.__(
-    'Cell %1 of %2 (%3) needs approval: %4',
+  const about = [
     seq,
     nameOf(agent),
-    shortText(credentialWord(token, trans)),
-    document ? shortText(plainName(document.path)) : firstLine(source)
-  );
-}
-
-/** That the code of an agent waits for input. */
-export function inputText(
-  { agent, input, seq, token }: IExecution,
-  trans: TranslationBundle
-): string {
-  return trans.__(
-    'Cell %1 of %2 (%3) needs input: %4',
-    seq,
-    nameOf(agent),
-    shortText(credentialWord(token, trans)),
-    firstLine(input?.prompt ?? '')
-  );
+    shortText(credentialWord(token, trans))
+  ] as const;
+  return input
+    ? trans.__(
+        'Cell %1 of %2 (%3) needs input: %4',
+        ...about,
+        firstLine(input.prompt)
+      )
+    : trans.__(
+        'Cell %1 of %2 (%3) needs approval: %4',
+        ...about,
+        document ? shortText(plainName(document.path)) : firstLine(source)
+      );
 }
 
 /** That an agent proposes changes of a notebook. */

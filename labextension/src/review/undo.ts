@@ -1,34 +1,14 @@
 /** Lets a person undo what an agent ran: the kernel is as it was before. */
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 import type { IAgentExecApi } from '../api/client';
+import { confirm } from './confirm';
 import { element } from '../ui/elements';
 
-/** Ask whether to go on; what does not come back is listed. */
-async function confirm(
-  title: string,
-  text: string,
-  items: readonly string[],
-  act: string | null,
-  trans: TranslationBundle
-): Promise<boolean> {
-  const body = new Widget();
-  body.node.append(element('p', '', text));
+/** A sentence, and what does not come back. */
+function told(text: string, items: readonly string[]): HTMLElement[] {
   const list = element('ul', '');
   list.append(...items.map(each => element('li', '', each)));
-  body.node.append(list);
-  const { button } = await showDialog({
-    title,
-    body,
-    buttons: [
-      Dialog.cancelButton({
-        label: act === null ? trans.__('Close') : trans.__('Cancel')
-      }),
-      ...(act === null ? [] : [Dialog.warnButton({ label: act })])
-    ]
-  });
-  return button.accept;
+  return [element('p', '', text), list];
 }
 
 /** Undo an execution, or say why not; where it is off, offer to turn it on. */
@@ -50,7 +30,7 @@ export async function undo(
     const text = trans.__(
       'All variables will be as they were before this code ran. This does not come back:'
     );
-    if (await confirm(title, text, not_undone, trans.__('Undo'), trans)) {
+    if (await confirm(title, told(text, not_undone), trans.__('Undo'), trans)) {
       await api.undo(id);
     }
   } else if (enabled || reason !== null) {
@@ -59,12 +39,14 @@ export async function undo(
       trans.__(
         'This cannot be undone: you have run code since, or a newer execution can be undone instead.'
       );
-    await confirm(title, text, [], null, trans);
+    await confirm(title, told(text, []), null, trans);
   } else {
     const text = trans.__(
       'Undo is off for this kernel. If you turn it on, you can undo what agents run from now on. This does not come back:'
     );
-    if (await confirm(title, text, not_undone, trans.__('Turn on'), trans)) {
+    if (
+      await confirm(title, told(text, not_undone), trans.__('Turn on'), trans)
+    ) {
       await api.keepCheckpoints(kernel.id);
     }
   }
