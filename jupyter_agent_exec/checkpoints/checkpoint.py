@@ -114,12 +114,12 @@ class Checkpoint:
         """Whether it can still take the kernel's place."""
         return not self._reader.at_eof() and self.process.poll() is None
 
-    def answer(self) -> CheckpointAnswer:
+    async def answer(self) -> CheckpointAnswer:
         """Return what the routes say of it."""
         return CheckpointAnswer(
             execution_id=self.execution_id,
             at=self.at,
-            bytes=pss_bytes(self.process.pid),
+            bytes=await asyncio.to_thread(pss_bytes, self.process.pid),
             undoable=self.is_undoable,
         )
 

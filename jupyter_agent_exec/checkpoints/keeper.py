@@ -83,10 +83,10 @@ class Keeper:
         self._rescue: asyncio.Task[None] | None = None
         self._fate: asyncio.Future[KernelDeath | None] | None = None
 
-    def answer(self) -> CheckpointList:
+    async def answer(self) -> CheckpointList:
         """Return what the routes say of them."""
         self.look_for_user()
-        kept = [each.answer() for each in self.checkpoints if each.is_alive]
+        kept = [await each.answer() for each in list(self.checkpoints) if each.is_alive]
         return CheckpointList(
             enabled=True,
             available=self.reason is None,
@@ -115,7 +115,7 @@ class Keeper:
 
     async def _take(self, kernel: Kernel, execution: ExecutionId) -> None:
         process = self._watched_process()
-        need, free = pss_bytes(process.pid), free_bytes()
+        need, free = await asyncio.to_thread(pss_bytes, process.pid), free_bytes()
         if need > self._share * free:
             raise Refused(
                 f"the kernel takes {need >> 20:,} MB, and a checkpoint may come to take at most "
@@ -247,7 +247,7 @@ class Keeper:
         except Refused as error:
             raise KernelUnavailable(
                 f"The kernel was ended, and its copy did not go on: {error}. Jupyter starts it "
-                "anew, without variables.",
+                "again, without variables.",
                 kernel_id=self.kernel_id,
             ) from error
 

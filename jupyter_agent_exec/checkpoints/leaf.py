@@ -21,7 +21,7 @@ class CheckpointsHandler(SessionsBase):
     @requires("decide", answers={200: CheckpointList})
     async def get(self, kernel_id: str) -> None:
         """List a kernel's checkpoints, and say whether agents' executions in it can be undone."""
-        self.answer(self.checkpoints.read(kernel_id))
+        self.answer(await self.checkpoints.read(kernel_id))
 
     @web.authenticated
     @requires("decide", body=SetCheckpoints, answers={200: CheckpointList})

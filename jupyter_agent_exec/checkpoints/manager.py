@@ -82,12 +82,12 @@ class Checkpoints:
 
     # -- for the routes ----------------------------------------------------------------------------
 
-    def read(self, kernel_id: str) -> CheckpointList:
+    async def read(self, kernel_id: str) -> CheckpointList:
         """Return a kernel's checkpoints; raise KernelNotFound if there is no such kernel."""
         reason = self._why_not(kernel_id)
         keeper = self._keepers.get(kernel_id)
         if keeper is not None and reason is None:
-            return keeper.answer()
+            return await keeper.answer()
         return CheckpointList(
             enabled=keeper is not None,
             available=reason is None,
@@ -121,7 +121,7 @@ class Checkpoints:
                 share=self._share,
                 log=self._log,
             )
-        return self.read(kernel_id)
+        return await self.read(kernel_id)
 
     async def undo(self, id: str, caller: Caller) -> Undo:
         """Make a kernel as it was before an execution.

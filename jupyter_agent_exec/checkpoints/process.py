@@ -125,7 +125,10 @@ def has_ended(number: int, seconds: float | None) -> bool:
 
 
 def pss_bytes(pid: int) -> int:
-    """Return a process's share of memory; 0 if it has ended. Source: Linux, *smaps_rollup*."""
+    """Return a process's share of memory; 0 if it has ended. Blocks: the system looks at each page.
+
+    Source: Linux, *smaps_rollup*.
+    """
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):
