@@ -103,7 +103,10 @@ class Index:
         self._thread.start()
 
     def stop(self) -> None:
-        """Index the lines that were reported, and end the thread. Idempotent."""
+        """Index the lines that were reported, and end the thread. Idempotent.
+
+        Before the index is ready, they are left to the next start.
+        """
         with self._condition:
             self._stopping = True
             self._condition.notify()

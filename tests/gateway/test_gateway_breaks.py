@@ -81,7 +81,9 @@ def test_code_that_ends_while_the_network_is_cut_keeps_its_end(
     )
     gate.until_it_is_here()
     until_printed(far, execution, "before")
+    kernel = far.server.get(f"sessions/{session}")["kernel"]["id"]
     far.network.cut()
+    _until(far, kernel, connections=0)  # it throws away what it still sends to the old connection
     gate.let_it_on()
     far.network.mend()
     done = ended(far.server, execution)
@@ -107,7 +109,7 @@ def test_code_whose_end_was_lost_is_settled_by_asking_the_kernel(
         far.network.cut()
         gate.let_it_on()
         lost.until_it_is_here()
-        _until_idle(far, kernel)
+        _until(far, kernel, execution_state="idle")
         far.network.mend()
         done = ended(far.server, ran)
     assert (done["status"], done["outputs_complete"]) == ("lost", False)
@@ -116,8 +118,9 @@ def test_code_whose_end_was_lost_is_settled_by_asking_the_kernel(
     assert (after["status"], after["text"], after["kernel"]["restarted"]) == ("ok", "1", False)
 
 
-def _until_idle(far: Far, kernel: str) -> None:
-    while next(k for k in far.gateway.kernels() if k["id"] == kernel)["execution_state"] != "idle":
+def _until(far: Far, kernel: str, **state: object) -> None:
+    """Wait until the gateway's model of a kernel has these values."""
+    while not state.items() <= next(k for k in far.gateway.kernels() if k["id"] == kernel).items():
         pass
 
 
