@@ -37,6 +37,8 @@ export namespace CommandIDs {
   export const review = 'agent-exec:review';
   export const undo = 'agent-exec:undo';
   export const reviewAll = 'agent-exec:review-all';
+  export const nextUnreviewed = 'agent-exec:next-unreviewed';
+  export const nextFailed = 'agent-exec:next-failed';
   export const goToCell = 'agent-exec:go-to-cell';
   export const goToProposal = 'agent-exec:go-to-proposal';
   export const openSession = 'agent-exec:open-session';
@@ -48,6 +50,7 @@ export namespace CommandIDs {
   export const openNotebook = 'agent-exec:open-notebook';
   export const insertAndRun = 'agent-exec:insert-and-run';
   export const insertCells = 'agent-exec:insert-cells';
+  export const insertMissing = 'agent-exec:insert-missing';
   export const copySource = 'agent-exec:copy-source';
   export const openText = 'agent-exec:open-text';
   export const showDifference = 'agent-exec:show-difference';

@@ -92,3 +92,37 @@ test('without a notebook a message says what is missing; a source goes to the cl
   await expect(search).toHaveValue('print("copied")');
   await page.unroute('**/api/agent-exec/executions/*');
 });
+
+test('cells that a person has deleted come back from the session', async ({
+  page,
+  panel,
+  desk
+}) => {
+  const notebook = await desk.open([codeCell('mine', '1')]);
+  const agent = await desk.attach();
+  const theirs = ['print("one")', 'print("two")', 'print("three")'];
+  for (const source of theirs) {
+    await desk.run(agent, source);
+  }
+  await shown(page, 2).locator('.jp-InputArea-prompt').click();
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  await expect.poll(sources).toEqual(['1', theirs[0], theirs[2]]);
+  const bring = async () => {
+    await shown(page, 1)
+      .getByRole('button', { name: 'Open Agent Session' })
+      .click();
+    await panel.document.waitFor();
+    await panel.tool('More actions').click();
+    await page.getByRole('menuitem', { name: 'Insert Missing Cells' }).click();
+  };
+  await bring();
+  await page.getByText('1 cell inserted').first().waitFor();
+  await expect.poll(sources).toEqual(['1', ...theirs]);
+  await expect(shown(page, 2)).toContainText('two');
+  await bring();
+  await page.getByText('No cell is missing.').first().waitFor();
+  expect(await sources()).toEqual(['1', ...theirs]);
+});

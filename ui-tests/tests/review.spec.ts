@@ -104,6 +104,42 @@ panelTest(
 );
 
 notebookTest(
+  'keys lead to what nobody has reviewed, and to what failed',
+  async ({ desk, page }) => {
+    await desk.open([codeCell('mine', '1')]);
+    const agent = await desk.attach();
+    const unreviewed = () => page.keyboard.press('Control+Alt+Shift+N');
+    const active = (index: number) =>
+      expect(shown(page, index)).toHaveClass(/jp-mod-active/);
+    await page.keyboard.press('Control+Alt+Shift+E');
+    await page.getByText('No agent has run a cell here.').first().waitFor();
+    for (const source of ['print(1)', '1 / 0', 'print(3)']) {
+      await desk.run(agent, source);
+    }
+    const cell = shown(page, 1);
+    await choose(page, cell, 'Mark reviewed');
+    await expect(cell).toContainText('Reviewed by');
+    await shown(page, 0).locator('.jp-InputArea-prompt').click();
+    for (const next of [2, 3, 2]) {
+      await unreviewed();
+      await active(next);
+    }
+    await shown(page, 3).locator('.jp-InputArea-prompt').click();
+    await page.keyboard.press('Control+Alt+Shift+E');
+    await active(2);
+    for (const index of [2, 3]) {
+      await choose(page, shown(page, index), 'Mark reviewed');
+      await expect(shown(page, index)).toContainText('Reviewed by');
+    }
+    await unreviewed();
+    await page
+      .getByText('Every cell that an agent ran here is reviewed.')
+      .first()
+      .waitFor();
+  }
+);
+
+notebookTest(
   'a review of a cell in a notebook stays there',
   async ({ desk, page }) => {
     await desk.open([codeCell('mine', '1')]);

@@ -27,6 +27,9 @@ import type {
 /** More than any session's number of executions. */
 const BEYOND_LAST = 2 ** 31 - 1;
 
+/** Executions read at once. */
+const PAGE = 200;
+
 /** What shows that the passphrase was typed in this page. */
 const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
@@ -45,6 +48,25 @@ export interface IExecutionRange {
 
 /** The server, as the models see it. */
 export type IAgentExecApi = Pick<AgentExecApi, keyof AgentExecApi>;
+
+/** All executions of a session, in order, without large outputs. */
+export async function allExecutions(
+  api: Pick<IAgentExecApi, 'listExecutions'>,
+  sessionId: string
+): Promise<IExecution[]> {
+  const all: IExecution[] = [];
+  let after: number | null = 0;
+  while (after !== null) {
+    const page: IExecutionList = await api.listExecutions(sessionId, {
+      after,
+      brief: true,
+      limit: PAGE
+    });
+    all.push(...page.executions);
+    after = page.next_after;
+  }
+  return all;
+}
 
 /**
  * Talks to the server extension with the page's own credentials.

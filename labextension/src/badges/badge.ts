@@ -39,6 +39,12 @@ const GRACE = 10_000;
 /** Of a cell whose outputs are an agent's; it has a coloured edge. */
 const AGENT_CELL = 'jp-mod-agentExec';
 
+/**
+ * Keys on a badge's buttons are for them, not for the notebook. Those with Ctrl
+ * or Cmd are shortcuts: Lumino looks for this before a listener here hears a key.
+ */
+const OWN_KEYS = 'data-lm-suppress-shortcuts';
+
 /** How many colours there are for agents. */
 const COLOURS = 12;
 
@@ -58,8 +64,12 @@ export class Badge extends Widget {
     super();
     this.addClass('jp-AgentExecBadge');
     this.node.setAttribute('role', 'group');
-    // Keys on its buttons are for them, not for the notebook.
-    this.node.dataset.lmSuppressShortcuts = 'true';
+    this.node.toggleAttribute(OWN_KEYS, true);
+    for (const type of ['keydown', 'keyup'] as const) {
+      this.node.addEventListener(type, ({ ctrlKey, metaKey }) => {
+        this.node.toggleAttribute(OWN_KEYS, !ctrlKey && !metaKey);
+      });
+    }
     const { id, sharedModel } = _cell.model;
     this._actions =
       _options.createActions?.(id) ??

@@ -15,8 +15,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon, pasteIcon, runIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
+import { allExecutions } from '../api/client';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
-import { reporter, takes } from '../ui/commands';
+import type { IExecution } from '../tokens';
+import { reporter, sessionCommand, takes } from '../ui/commands';
 import { sessionIn } from '../ui/sessionpaths';
 
 type Args = ReadonlyPartialJSONObject;
@@ -121,6 +123,42 @@ function addGoToCommand(
   });
 }
 
+/** Add the command that puts what a session's notebook lacks of it there. */
+function addInsertMissing(
+  { commands, shell }: JupyterFrontEnd,
+  live: ILiveModel,
+  notebooks: INotebookTracker,
+  read: (ids: readonly string[]) => Promise<IExecution[]>,
+  trans: TranslationBundle
+): void {
+  const { api } = live;
+  const insert = async (sessionId: string): Promise<void> => {
+    const { path } = await api.getSession(sessionId);
+    const panel: NotebookPanel | undefined =
+      notebooks.find(each => each.context.localPath === path) ??
+      (await commands.execute('docmanager:open', { path }));
+    if (!panel) {
+      return;
+    }
+    shell.activateById(panel.id);
+    const executions = await allExecutions(api, sessionId);
+    await panel.context.ready;
+    const model = panel.content.model!;
+    const { insertMissing, missingFrom } = await import('./insertion');
+    const missing = missingFrom(model, executions);
+    insertMissing(model, missing, await read(missing.map(({ id }) => id)));
+    const text =
+      missing.length > 0
+        ? trans._n('%1 cell inserted', '%1 cells inserted', missing.length)
+        : trans.__('No cell is missing.');
+    Notification.info(text, { autoClose: 5000 });
+  };
+  commands.addCommand(CommandIDs.insertMissing, {
+    ...sessionCommand(live, trans, insert),
+    label: trans.__('Insert Missing Cells Into the Notebook')
+  });
+}
+
 /** Whether a notebook is the user's own, and still open. */
 function isTheirs(panel: NotebookPanel | null): panel is NotebookPanel {
   return (
@@ -215,6 +253,7 @@ export const insertPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    addInsertMissing(app, live, notebooks, read, trans);
     addGoToCommand(app, notebooks, trans);
     const category = trans.__('Agents');
     for (const command of [CommandIDs.insertCells, CommandIDs.copySource]) {

@@ -3,11 +3,12 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { addNext } from '../review/next';
 import { Reviews } from '../review/reviews';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
@@ -68,14 +69,20 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     'Shows in notebooks which agents work there, which cells they ran, and what needs approval.',
   autoStart: true,
   requires: [ILiveModel, INotebookTracker],
-  optional: [IToolbarWidgetRegistry, IEditorServices, ITranslator],
+  optional: [
+    IToolbarWidgetRegistry,
+    IEditorServices,
+    ITranslator,
+    ICommandPalette
+  ],
   activate: (
     app: JupyterFrontEnd,
     live: ILiveModel,
     notebooks: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
     editors: IEditorServices | null,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
   ): void => {
     const { commands, serviceManager } = app;
     const options = {
@@ -87,6 +94,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
       openMenu: menuOpener(commands)
     };
     addAcceptOutputs(commands, live.api, options.trans);
+    addNext(app, notebooks, options.reviews, palette, options.trans);
     const show = (panel: NotebookPanel) => {
       if (sessionIn(panel.context.path) !== null) {
         return; // it shows itself what is known of it

@@ -5,8 +5,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { undoIcon } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
+import { allExecutions } from '../api/client';
 import { CommandIDs, isFinal } from '../tokens';
-import type { IExecutionList, ILiveModel, IReview } from '../tokens';
+import type { ILiveModel, IReview } from '../tokens';
 import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
 import { labelled, reporter, sessionCommand, takes } from '../ui/commands';
@@ -14,9 +15,6 @@ import { addErase } from './erase';
 import { undo } from './undo';
 
 type Args = ReadonlyPartialJSONObject;
-
-/** Executions read at once. */
-const PAGE = 200;
 
 /** Ask for a comment; null if it was not given after all. */
 async function askComment(
@@ -56,19 +54,13 @@ async function review({ api }: ILiveModel, args: Args): Promise<void> {
 
 /** Mark all that has run so far in a session, and that nobody has reviewed. */
 async function reviewAll({ api }: ILiveModel, id: string): Promise<void> {
-  let after: number | null = 0;
-  while (after !== null) {
-    const page: IExecutionList = await api.listExecutions(id, {
-      after,
-      brief: true,
-      limit: PAGE
-    });
-    for (const execution of page.executions) {
-      if (isFinal(execution.status) && !execution.review) {
-        await api.review(execution.id, { verdict: 'approved', comment: null });
-      }
+  for (const { id: executionId, review, status } of await allExecutions(
+    api,
+    id
+  )) {
+    if (isFinal(status) && !review) {
+      await api.review(executionId, { verdict: 'approved', comment: null });
     }
-    after = page.next_after;
   }
 }
 

@@ -59,6 +59,12 @@ export class Reviews extends Observable {
     }
   }
 
+  /** Have what is said of these cells' executions known. */
+  read(records: readonly ICellRecord[]): Promise<void> {
+    records.forEach(each => this.look(each));
+    return this._reading.request(true);
+  }
+
   /** Look all of them up again. */
   refresh(): void {
     this._known.forEach((_, id) => this._want(id));

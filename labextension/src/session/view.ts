@@ -113,6 +113,9 @@ export class SessionView implements IDisposable {
     const { toolbar } = this._panel;
     toolbar.addClass('jp-AgentExecSessionToolbar');
     const items = () => [
+      ...(session.session?.path
+        ? [{ command: CommandIDs.insertMissing, args }]
+        : []),
       { command: CommandIDs.reviewAll, args },
       { command: CommandIDs.erase, args }
     ];

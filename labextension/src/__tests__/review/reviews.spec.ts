@@ -61,6 +61,14 @@ describe('Reviews', () => {
     expect(calls()).toHaveLength(1);
   });
 
+  it('can be waited for, also while it reads others', async () => {
+    reviews.look(record(1));
+    const read = reviews.read([record(2), record(3)]);
+    await settle();
+    await read;
+    expect(reviews.get('x_2')).toEqual(APPROVED);
+  });
+
   it('goes on where a page ends, and leaves out what nobody looks at', async () => {
     for (let seq = 4; seq <= 450; seq++) {
       server.put(execution({ seq }));
