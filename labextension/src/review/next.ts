@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { isRunAgain, METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { CommandIDs, isFinal } from '../tokens';
 import type { ICellRecord, Status } from '../tokens';
-import { reporter } from '../ui/commands';
+import { reporter, takes } from '../ui/commands';
 import type { Reviews } from './reviews';
 
 /** How long a notification stays that there is no such cell. */
@@ -72,6 +72,7 @@ export function addNext(
     };
     commands.addCommand(command, {
       label,
+      describedBy: takes(),
       isEnabled: () => front() !== null,
       execute: async () => {
         const panel = front();
