@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from jupyter_agent_exec import models
-from jupyter_agent_exec.types import Via
+from jupyter_agent_exec import errors, models
+from jupyter_agent_exec.types import Status, Via
 from scripts import references
 
 ROOT = Path(__file__).parents[1]
@@ -102,6 +102,15 @@ def test_every_dependency_says_why_it_is_there() -> None:
     assert set(rows("docs/reference/dependencies.md")) == {
         re.split(r"[\[<>=]", item)[0] for item in asked
     }
+
+
+def test_troubleshooting_names_what_can_be_seen() -> None:
+    text = (ROOT / "docs/how-to/troubleshooting.md").read_text()
+    seen = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
+    named = {name for each in seen for name in re.findall(r"`([a-z]\w*_\w+)`", each)}
+    codes = {each.code for each in vars(errors).values() if hasattr(each, "code")}
+    assert named - codes - {*get_args(Status), *models.Execution.__struct_fields__} == set()
+    assert len(named) >= 20
 
 
 def test_every_page_is_in_the_list_of_its_folder() -> None:
