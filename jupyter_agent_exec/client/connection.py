@@ -14,7 +14,7 @@ token.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
@@ -36,9 +36,8 @@ from .errors import (
     ConnectionLost,
     NoServerFound,
     ServerUnreachable,
-    UnexpectedAnswer,
 )
-from .replies import Reply, check, read
+from .replies import check, failure, read
 from .requests import API, with_query
 from .servers import URL_VARIABLE, Server, found, named
 
@@ -75,14 +74,13 @@ class Request(msgspec.Struct, frozen=True):
     method: str
     path: str
     """Path below the server's base URL, with the query."""
-    body: bytes = b""
-    """JSON."""
+    body: bytes | Path = b""
+    """The body, or the path of the file with the body."""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     """Headers in addition to those of the connection and of the body."""
     read_timeout: float = 60.0
     """Seconds without any data after which the connection counts as broken."""
-    upload: bytes | Path | None = None
-    """Sent unchanged, instead of `body`. For a path, the file's content is sent."""
+    content_type: bytes = b"application/json"
 
 
 def json_request(
@@ -103,33 +101,26 @@ def json_request(
     return Request(method, f"{API}{path}", encoded, headers, read_timeout)
 
 
-class Download(msgspec.Struct, frozen=True):
-    """A response whose content is read piece by piece."""
-
-    status: int
-    etag: str | None
-    pieces: AsyncIterator[bytes]
-
-
 class Backoff:
     """The pauses between attempts to reconnect, and the time to give up."""
 
-    def __init__(self) -> None:
+    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._sleep = sleep
         self.reset()
 
     def reset(self) -> None:
         """Start again from the shortest pause, because there was a connection."""
-        self._tries = 0
+        self.tries = 0
         self._paused = 0.0
 
-    def after(self, error: ServerUnreachable) -> float:
-        """Return the seconds to pause after `error`, or raise it when it is time to give up."""
+    async def pause(self, error: ServerUnreachable) -> None:
+        """Pause after `error`, or raise it when it is time to give up."""
         if self._paused >= RECONNECT_SECONDS:
             raise error
-        pause = min(0.05 * (1 << self._tries), 2.0)
-        self._tries += 1
+        pause = min(0.05 * (1 << self.tries), 2.0)
+        self.tries += 1
         self._paused += pause
-        return pause
+        await self._sleep(pause)
 
 
 class Connection:
@@ -224,7 +215,7 @@ class Connection:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> httpx2.Response:
         """Send `request` once and return the answer.
 
         Raises
@@ -236,26 +227,22 @@ class Connection:
             await self.connect()
         return await self.exchange(request)
 
-    async def send_persistently(self, request: Request) -> Reply:
+    async def send_persistently(self, request: Request) -> httpx2.Response:
         """Send `request`, and send it again if the connection breaks.
 
         If the first attempt cannot connect, raise at once: the address is probably wrong.
         """
-        backoff: Backoff | None = None
+        backoff = Backoff(self.sleep)
         while True:
             try:
-                reply = await self.send(request)
-                if reply.status in (502, 503, 504):
-                    _raise_if_lost(reply)
-                return reply
-            except CannotConnect as error:
-                if backoff is None:
-                    raise
-                pause = backoff.after(error)
+                response = await self.send(request)
+                if isinstance(error := failure(response), ConnectionLost):
+                    raise error
+                return response
             except ServerUnreachable as error:
-                backoff = backoff or Backoff()
-                pause = backoff.after(error)
-            await self.sleep(pause)
+                if isinstance(error, CannotConnect) and not backoff.tries:
+                    raise
+                await backoff.pause(error)
 
     async def get(self, path: str, model: type[M], read_timeout: float = 60.0) -> M:
         """GET `path` below `API`. The request may be repeated."""
@@ -303,17 +290,11 @@ class Connection:
         """
         if not self.connected:
             await self.connect()
-        response = await self._answered(request)
-        assert self._address is not None
-        try:
+        async with self._opened(request) as response:
             yield response
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
-        finally:
-            await self._end(response)
 
     @asynccontextmanager
-    async def download(self, request: Request) -> AsyncIterator[Download]:
+    async def download(self, request: Request) -> AsyncIterator[httpx2.Response]:
         """Open the content of a response for reading. Raise as `open` does.
 
         Raises
@@ -323,56 +304,41 @@ class Connection:
         """
         async with self.open(request) as response:
             if not response.is_success:
-                check(await self._whole(response))
-            etag = response.headers.get("ETag")
-            yield Download(response.status_code, etag, response.aiter_bytes())
-
-    async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
-        """Yield the events of a stream. Raise as `download` does."""
-        async with self.open(request) as response:
-            if not response.is_success:
-                check(await self._whole(response))
-            async for event in httpx2.EventSource(response, max_event_size=None):
-                yield event
+                await response.aread()
+                check(response)
+            yield response
 
     async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield the content of `path` below `API` in pieces."""
-        async with self.download(Request("GET", f"{API}{path}")) as download:
-            async for piece in download.pieces:
+        async with self.download(Request("GET", f"{API}{path}")) as response:
+            async for piece in response.aiter_bytes():
                 yield piece
 
     async def content(self, path: str) -> bytes:
         """Return the content of `path` below `API`."""
         return b"".join([piece async for piece in self.pieces(path)])
 
-    async def exchange(self, request: Request) -> Reply:
+    async def exchange(self, request: Request) -> httpx2.Response:
         """Send `request` to the current server, and return the whole response."""
-        response = await self._answered(request)
-        try:
-            return await self._whole(response)
-        except BaseException:
-            await self._end(response)
-            raise
-
-    async def _answered(self, request: Request) -> httpx2.Response:
-        assert self._address is not None
-        sent = self._address.request(request)
-        assert self._transport is not None
-        try:
-            response = await self._transport.handle_async_request(sent)
-        except httpx2.TransportError as error:
-            raise self._address.trouble(error) from error
-        response.request = sent
-        self._address.remember(response)
+        async with self._opened(request) as response:
+            await response.aread()
         return response
 
-    async def _whole(self, response: httpx2.Response) -> Reply:
+    @asynccontextmanager
+    async def _opened(self, request: Request) -> AsyncIterator[httpx2.Response]:
         assert self._address is not None
+        assert self._transport is not None
+        sent = self._address.request(request)
         try:
-            content = await response.aread()
+            response = await self._transport.handle_async_request(sent)
+            response.request = sent
+            self._address.remember(response)
+            try:
+                yield response
+            finally:
+                await response.aclose()
         except httpx2.TransportError as error:
             raise self._address.trouble(error) from error
-        return Reply(response.status_code, content, response.headers.get("ETag"))
 
     # -- I/O, which awaits -------------------------------------------------------------------------
 
@@ -386,10 +352,6 @@ class Connection:
         self.connected = False
         if transport is not None:
             await transport.aclose()
-
-    async def _end(self, response: httpx2.Response) -> None:
-        with anyio.CancelScope(shield=True):
-            await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
         """Pause for some seconds."""
@@ -419,9 +381,6 @@ class BlockingConnection(Connection):
     def _open_transport(self, options: dict[str, Any]) -> None:
         made = self._given or _BlockingTransport(httpx2.HTTPTransport(**options))
         self._transport = made
-
-    async def _end(self, response: httpx2.Response) -> None:
-        await response.aclose()
 
     async def sleep(self, seconds: float) -> None:
         """Pause for some seconds."""
@@ -498,19 +457,15 @@ class _Address:
 
         Headers are bytes and the body is a stream, so that httpx2 has nothing to convert.
         """
-        headers = [*self._headers, *self._cookie, *self.unlock, *request.headers]
         stream: httpx2.ByteStream | _FileStream
-        if isinstance(request.upload, Path):
-            stream = _FileStream(request.upload)
+        if isinstance(request.body, Path):
+            stream = _FileStream(request.body)
             length = stream.bytes
         else:
-            content = request.body if request.upload is None else request.upload
-            stream, length = httpx2.ByteStream(content), len(content)
-        if request.body:
-            headers.append((b"Content-Type", b"application/json"))
-        if request.upload is not None:
-            headers.append((b"Content-Type", b"application/octet-stream"))
+            stream, length = httpx2.ByteStream(request.body), len(request.body)
+        headers = [*self._headers, *self._cookie, *self.unlock, *request.headers]
         if request.method != "GET":
+            headers.append((b"Content-Type", request.content_type))
             headers.append((b"Content-Length", b"%d" % length))
         timeout = {
             "connect": CONNECT_SECONDS,
@@ -553,19 +508,9 @@ class _FileStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
                 yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self.bytes
-        async with await anyio.open_file(self._path, "rb") as file:
-            while left and (piece := await file.read(min(left, _PIECE_BYTES))):
-                left -= len(piece)
-                yield piece
-
-
-def _raise_if_lost(reply: Reply) -> None:
-    """Raise `ConnectionLost` if the reply comes from a proxy that does not reach the server."""
-    try:
-        check(reply)
-    except (AgentExecError, UnexpectedAnswer):
-        return
+        pieces = iter(self)
+        while piece := await anyio.to_thread.run_sync(next, pieces, b""):
+            yield piece
 
 
 def _no_server(reasons: list[str]) -> NoServerFound:

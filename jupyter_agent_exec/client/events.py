@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import httpx2
 import msgspec
@@ -52,14 +51,14 @@ async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Ev
     If the connection breaks, reconnect and continue the stream after its last event.
     """
     path = f"{API}/executions/{segment(execution_id)}/stream"
-    backoff = Backoff()
+    backoff = Backoff(connection.sleep)
     last_id = ""
     last_status: Event | None = None
     while True:
         headers = ((b"Last-Event-ID", last_id.encode()),) if last_id else ()
         try:
-            async with aclosing(connection.events(Request("GET", path, headers=headers))) as sent:
-                async for message in sent:
+            async with connection.download(Request("GET", path, headers=headers)) as response:
+                async for message in httpx2.EventSource(response, max_event_size=None):
                     backoff.reset()
                     event = _event(message)
                     last_id = message.id
@@ -72,8 +71,7 @@ async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Ev
                         return
             raise ConnectionLost("The server ended the stream before the execution had finished.")
         except ServerUnreachable as error:
-            pause = backoff.after(error)
-        await connection.sleep(pause)
+            await backoff.pause(error)
 
 
 def _event(message: httpx2.ServerSentEvent) -> Event | None:

@@ -5,26 +5,17 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+import httpx2
 import msgspec
 
 from ..errors import AgentExecError
 from ..models import Problem
-from .errors import ConnectionLost, UnexpectedAnswer
+from .errors import ClientError, ConnectionLost, UnexpectedAnswer
 
 M = TypeVar("M")
 
 _GATEWAY_TROUBLE: Final = frozenset({502, 503, 504})
 """Statuses of a proxy that does not reach the server."""
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """A response of the server."""
-
-    status: int
-    """HTTP status."""
-    content: bytes
-    etag: str | None = None
-    """ETag of the resource."""
 
 
 def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:
@@ -37,7 +28,7 @@ def _with_codes(base: type[AgentExecError]) -> dict[str, type[AgentExecError]]:
 _BY_CODE: Final = _with_codes(AgentExecError)
 
 
-def read(reply: Reply, model: type[M]) -> M:
+def read(reply: httpx2.Response, model: type[M]) -> M:
     """Return the model in `reply`.
 
     Raises
@@ -54,9 +45,9 @@ def read(reply: Reply, model: type[M]) -> M:
         return decoded(reply.content, model)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnexpectedAnswer(
-            f"The server answered {reply.status} with something unknown here ({error}). Is its "
-            "version of jupyter-agent-exec the same as this client's?",
-            reply.status,
+            f"The server answered {reply.status_code} with something unknown here ({error}). Is "
+            "its version of jupyter-agent-exec the same as this client's?",
+            reply.status_code,
         ) from error
 
 
@@ -74,15 +65,20 @@ _making_decoders: Final = Lock()
 """The process crashes if threads have msgspec look at a type for the first time at once."""
 
 
-def check(reply: Reply) -> None:
+def check(reply: httpx2.Response) -> None:
     """Raise the error of a reply, if it has one."""
-    if 200 <= reply.status < 300:
-        return
+    if (error := failure(reply)) is not None:
+        raise error
+
+
+def failure(reply: httpx2.Response) -> AgentExecError | ClientError | None:
+    """Return the error of a reply, if it has one."""
+    if reply.is_success:
+        return None
     try:
-        problem = decoded(reply.content, Problem)
+        return refusal(decoded(reply.content, Problem))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _foreign(reply.status) from None
-    raise refusal(problem)
+        return _foreign(reply.status_code)
 
 
 def refusal(problem: Problem) -> AgentExecError:

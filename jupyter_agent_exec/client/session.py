@@ -36,7 +36,7 @@ from .calls import (
 from .connection import Connection, Request, json_request
 from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
-from .replies import Reply, check, read
+from .replies import check, decoded, read
 from .requests import (
     API,
     ExecuteOptions,
@@ -540,7 +540,7 @@ class AsyncSession:
         if path is not None:
             pieces = self._connection.pieces(route)
             return await save(self._connection, pieces, Path(path), progress)
-        return read(Reply(200, await self._connection.content(route)), dict[str, Any])
+        return decoded(await self._connection.content(route), dict[str, Any])
 
     async def restore(
         self,
@@ -664,8 +664,13 @@ class AsyncSession:
             The file at the path has another ETag.
         """
         name, content = to_upload(source, name)
-        headers = if_match(etag)
-        request = Request("PUT", self._file_path(name), headers=headers, upload=content)
+        request = Request(
+            "PUT",
+            self._file_path(name),
+            content,
+            if_match(etag),
+            content_type=b"application/octet-stream",
+        )
         return read(await self._connection.send(request), models.SessionFile)
 
     @overload
@@ -698,10 +703,10 @@ class AsyncSession:
         """Return the current ETag of a file, which is needed to replace it."""
         path = self._file_path(name)
         reply = await self._connection.send_persistently(Request("HEAD", path))
-        if reply.status == 404:  # an answer to HEAD has no body with a message
+        if reply.status_code == 404:  # an answer to HEAD has no body with a message
             reply = await self._connection.send_persistently(Request("GET", path))
         check(reply)
-        return reply.etag or ""
+        return reply.headers.get("ETag", "")
 
     async def delete_file(self, name: str, *, etag: str | None = None) -> None:
         """Delete a file of the session's folder, or an empty folder.

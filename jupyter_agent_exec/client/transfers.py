@@ -5,15 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from http import HTTPStatus
 from os import PathLike
 from pathlib import Path
-from typing import Final
 
 from ..errors import InvalidRequest
 from .connection import Backoff, Connection, Request
 from .errors import ConnectionLost, ServerUnreachable
-
-_PARTIAL: Final = 206
 
 
 class _FileChanged(ConnectionLost):
@@ -22,17 +20,16 @@ class _FileChanged(ConnectionLost):
 
 async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, None]:
     """Yield a file's content. After a lost connection, reconnect and continue."""
-    backoff = Backoff()
+    backoff = Backoff(connection.sleep)
     taken, etag = 0, ""
     while True:
         headers = ((b"Range", b"bytes=%d-" % taken), (b"If-Range", etag.encode())) if taken else ()
-        request = Request("GET", path, headers=headers)
         try:
-            async with connection.download(request) as download:
-                if taken and download.status != _PARTIAL:
+            async with connection.download(Request("GET", path, headers=headers)) as response:
+                if taken and response.status_code != HTTPStatus.PARTIAL_CONTENT:
                     raise _FileChanged("The connection broke, and the file has changed since.")
-                etag = download.etag or ""
-                async for piece in download.pieces:
+                etag = response.headers.get("ETag", "")
+                async for piece in response.aiter_bytes():
                     backoff.reset()
                     taken += len(piece)
                     yield piece
@@ -40,8 +37,7 @@ async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, 
         except _FileChanged:
             raise
         except ServerUnreachable as error:
-            pause = backoff.after(error)
-        await connection.sleep(pause)
+            await backoff.pause(error)
 
 
 async def save(

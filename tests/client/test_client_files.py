@@ -14,14 +14,13 @@ from jupyter_agent_exec.client import (
     ConnectionLost,
     Session,
 )
-from jupyter_agent_exec.client.replies import Reply
 from jupyter_agent_exec.errors import (
     FileMissing,
     FileNotOwned,
     InvalidRequest,
     PreconditionFailed,
 )
-from tests.client.wire import Script
+from tests.client.wire import Script, reply
 from tests.real_server import RealServer
 
 LARGE = bytes(range(256)) * 12_000
@@ -129,14 +128,14 @@ def test_the_awaiting_client_does_the_same(
 
 
 def test_a_download_that_breaks_goes_on_where_it_was() -> None:
-    whole = Reply(200, b"", '"e"')
-    script = Script(whole, b"abc", ConnectionLost("cut"), Reply(206, b"", '"e"'), b"def", b"")
+    whole = reply(b"", 200, '"e"')
+    script = Script(whole, b"abc", ConnectionLost("cut"), reply(b"", 206, '"e"'), b"def", b"")
     assert script.run(script.session.download("a.bin")) == b"abcdef"
     again = script.sent[-1]
     assert again.headers == ((b"Range", b"bytes=3-"), (b"If-Range", b'"e"'))
 
 
 def test_a_download_of_a_file_that_changed_meanwhile_is_no_mixture() -> None:
-    script = Script(Reply(200, b"", '"e"'), b"abc", ConnectionLost("cut"), Reply(200, b"", '"f"'))
+    script = Script(reply(b"", 200, '"e"'), b"abc", ConnectionLost("cut"), reply(b"", 200, '"f"'))
     with pytest.raises(ConnectionLost, match="changed"):
         script.run(script.session.download("a.bin"))

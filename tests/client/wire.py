@@ -12,8 +12,7 @@ import msgspec
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import AsyncAgentExecClient, AsyncSession, ServerUnreachable
 from jupyter_agent_exec.client.blocking import iterate, run
-from jupyter_agent_exec.client.connection import Connection, Download, Request
-from jupyter_agent_exec.client.replies import Reply, check
+from jupyter_agent_exec.client.connection import Connection, Request
 from jupyter_agent_exec.client.servers import Server
 from jupyter_agent_exec.models import Problem
 from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
@@ -101,11 +100,12 @@ def server_status() -> models.ServerStatus:
     )
 
 
-def reply(body: Any, status: int = 200) -> Reply:
-    return Reply(status, body if isinstance(body, bytes) else msgspec.json.encode(body))
+def reply(body: Any, status: int = 200, etag: str = "") -> httpx2.Response:
+    content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return httpx2.Response(status, headers={"ETag": etag} if etag else {}, content=content)
 
 
-def problem(code: str, message: str, status: int, /, **detail: Any) -> Reply:
+def problem(code: str, message: str, status: int, /, **detail: Any) -> httpx2.Response:
     return reply(Problem(message=message, reason=None, code=code, detail=detail), status)
 
 
@@ -121,7 +121,9 @@ class Script(Connection):
     """
 
     def __init__(
-        self, *answers: Reply | bytes | ServerUnreachable, servers: list[Server] | None = None
+        self,
+        *answers: httpx2.Response | bytes | ServerUnreachable,
+        servers: list[Server] | None = None,
     ) -> None:
         super().__init__(None, None)
         self.connected = servers is None
@@ -158,29 +160,24 @@ class Script(Connection):
     async def use(self, server: Server) -> None:
         self.tried.append(server.address)
 
-    async def exchange(self, request: Request) -> Reply:
+    async def exchange(self, request: Request) -> httpx2.Response:
         self.sent.append(request)
-        reply: Reply = self._next()
+        reply: httpx2.Response = self._next()
         return reply
 
     @asynccontextmanager
-    async def download(self, request: Request) -> AsyncIterator[Download]:
+    async def open(self, request: Request) -> AsyncIterator[httpx2.Response]:
         reply = await self.exchange(request)
-        check(reply)
         async with aclosing(self._pieces()) as pieces:
-            yield Download(reply.status, reply.etag, pieces)
-
-    async def events(self, request: Request) -> AsyncGenerator[httpx2.ServerSentEvent, None]:
-        check(await self.exchange(request))
-        async with aclosing(self._pieces()) as pieces:
-            response = httpx2.Response(
-                200,
-                headers={"Content-Type": "text/event-stream"},
-                content=pieces,
+            yield httpx2.Response(
+                reply.status_code,
+                headers={
+                    "ETag": reply.headers.get("ETag", ""),
+                    "Content-Type": "text/event-stream",
+                },
+                content=pieces if reply.is_success else reply.content,
                 request=httpx2.Request("GET", "http://127.0.0.1"),
             )
-            async for event in httpx2.EventSource(response, max_event_size=None):
-                yield event
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         while piece := self._next():
