@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from ..client import Result
 from ..client.result import joined, suffix_of
+from ..models import Execution
 from ..text.terminal import clean
 from ..types import OF_EARLIER, RAW_IMAGE_TYPES, Output
 
@@ -80,12 +81,14 @@ class RaisedException:
 
 
 class ResultInNewSession(Result):
-    """The first result in a new session, after someone closed the previous session."""
+    """The first result in a new session, after someone closed the previous session.
 
-    @property
-    def text(self) -> str:
-        """The text for a language model, after a note that variables are gone."""
-        return f"[{IN_NEW_SESSION}]\n{super().text}"
+    Its text begins with a note that variables are gone.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution)
+        self.text = f"[{IN_NEW_SESSION}]\n{execution.text}"
 
 
 Piece: TypeAlias = Stream | DisplayedObject | RaisedException

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import base64
-import html
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ..models import Document, Execution, ExecutionError, Input, Value, WaitingFor
+from ..models import Execution
 from ..models import Image as ImageModel
-from ..text.terminal import clean
-from ..types import FINAL_STATUSES, RAW_IMAGE_TYPES, Output, Status
+from ..types import FINAL_STATUSES, Output
 from .display import plain, waiting
 from .errors import ClientError
 
 _SUFFIXES: Final = {"image/svg+xml": ".svg", "image/jpeg": ".jpg"}
-_PRE: Final = '<pre style="margin: 0; white-space: pre-wrap">{}</pre>'
-_PRE_STDERR: Final = (
-    '<pre style="margin: 0; white-space: pre-wrap; '
-    'background: var(--jp-rendermime-error-background, #fdd)">{}</pre>'
-)
 
 
 class Image:
@@ -74,12 +67,6 @@ class Image:
         )
         return f"<Image {self.mimetype}{pixels}, {self.bytes} bytes>"
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {
-            "text/plain": repr(self),
-            self.mimetype: joined(self._outputs[self.output]["data"][self.mimetype]),
-        }
-
 
 class Result:
     """The result of an execution, or its state so far.
@@ -92,76 +79,36 @@ class Result:
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
-
-    @property
-    def id(self) -> str:
+        self.id: str = execution.id
         """The execution's id."""
-        return self.execution.id
-
-    @property
-    def status(self) -> Status:
+        self.status = execution.status
         """The status of the execution."""
-        return self.execution.status
-
-    @property
-    def ok(self) -> bool:
+        self.ok = execution.status == "ok"
         """Whether the code ran to its end without an error."""
-        return self.execution.status == "ok"
-
-    @property
-    def finished(self) -> bool:
+        self.finished = execution.status in FINAL_STATUSES
         """Whether the status is final."""
-        return self.execution.status in FINAL_STATUSES
-
-    @property
-    def text(self) -> str:
+        self.text = execution.text
         """The text for a language model: streams, results and errors in order."""
-        return self.execution.text
-
-    @property
-    def error(self) -> ExecutionError | None:
+        self.error = execution.error
         """The exception that ended it, as the kernel reported it."""
-        return self.execution.error
-
-    @property
-    def values(self) -> dict[str, Value]:
+        self.values = execution.values or {}
         """The values of the requested expressions; empty until the code has ended.
 
         Each has `json` if JSON can hold the value. Otherwise, it has a description of the value, or
         the error of the expression.
         """
-        return self.execution.values or {}
-
-    @property
-    def cell(self) -> dict[str, Any]:
+        self.cell = execution.cell
         """The execution as an nbformat 4.5 code cell."""
-        return self.execution.cell
-
-    @property
-    def outputs(self) -> list[Output]:
+        self.outputs: list[Output] = execution.cell["outputs"]
         """The cell's nbformat outputs."""
-        outputs: list[Output] = self.execution.cell["outputs"]
-        return outputs
-
-    @property
-    def images(self) -> list[Image]:
+        self.images = [Image(model, self.outputs) for model in execution.images]
         """The images among the outputs, in order."""
-        return [Image(model, self.outputs) for model in self.execution.images]
-
-    @property
-    def document(self) -> Document | None:
+        self.document = execution.document
         """The state of its cell in the session's notebook; None if there is no notebook."""
-        return self.execution.document
-
-    @property
-    def waiting_for(self) -> WaitingFor | None:
+        self.waiting_for = execution.waiting_for
         """The reason why it waits; None if it does not wait."""
-        return self.execution.waiting_for
-
-    @property
-    def input(self) -> Input | None:
+        self.input = execution.input
         """The open input request of its code; None if there is none."""
-        return self.execution.input
 
     @property
     def summary(self) -> str:
@@ -200,10 +147,19 @@ class Result:
         head = f"<Result [{self.execution.seq}] {self.summary}>"
         return f"{head}\n{self}" if self.text else head
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        return mimebundle(self.outputs, repr(self))
+    def _ipython_display_(self) -> None:
+        """Show the text in a notebook, and then each output that is more than text."""
+        from IPython.display import display
+
+        display({"text/plain": repr(self)}, raw=True)  # type: ignore[no-untyped-call]
+        for output in self.outputs:
+            if output.get("data", {}).keys() > {"text/plain"}:
+                data = {
+                    mimetype: value if mimetype.endswith("json") else joined(value)
+                    for mimetype, value in output["data"].items()
+                }
+                metadata = output["metadata"]
+                display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
 
 class ExecutionFailed(ClientError):
@@ -220,26 +176,6 @@ class ExecutionFailed(ClientError):
         self.result = result
 
 
-def mimebundle(outputs: list[Output], text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return data and metadata that show `outputs` as one output of a notebook.
-
-    A single output stays unchanged. Several outputs become one HTML document, in order, because a
-    mimebundle holds alternatives of one output, not a sequence. `text` is for programs that cannot
-    show HTML.
-
-    Display ids are left out, because later updates do not reach this copy.
-    """
-    if len(outputs) == 1 and "data" in outputs[0]:
-        data = {
-            mimetype: value if mimetype.endswith("json") else joined(value)
-            for mimetype, value in outputs[0]["data"].items()
-        }
-        return {**data, "text/plain": text}, dict(outputs[0].get("metadata", {}))
-    if not outputs:
-        return {"text/plain": text}, {}
-    return {"text/plain": text, "text/html": "\n".join(map(_as_html, outputs))}, {}
-
-
 def joined(value: Any) -> Any:
     """Return a mimebundle's value, with its lines joined if nbformat has split them."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
@@ -250,32 +186,3 @@ def joined(value: Any) -> Any:
 def suffix_of(mimetype: str) -> str:
     """Return the file name suffix of an image type, with the dot."""
     return _SUFFIXES.get(mimetype, "." + mimetype.partition("/")[2])
-
-
-def _as_html(output: Output) -> str:
-    kind = output["output_type"]
-    if kind == "stream":
-        frame = _PRE_STDERR if output["name"] == "stderr" else _PRE
-        return frame.format(html.escape(plain(clean(joined(output["text"])))))
-    if kind == "error":
-        lines = output["traceback"] or [f"{output['ename']}: {output['evalue']}"]
-        return _PRE_STDERR.format(html.escape(plain("\n".join(lines))))
-    return _data_as_html(output["data"], output.get("metadata", {}))
-
-
-def _data_as_html(data: dict[str, Any], metadata: dict[str, Any]) -> str:
-    if "text/html" in data:
-        return f"<div>{joined(data['text/html'])}</div>"
-    if "image/svg+xml" in data:
-        return f"<div>{joined(data['image/svg+xml'])}</div>"
-    for mimetype in RAW_IMAGE_TYPES:
-        if mimetype in data:
-            known = metadata.get(mimetype, {})
-            pixels = "".join(
-                f' {side}="{int(known[side])}"'
-                for side in ("width", "height")
-                if isinstance(known, dict) and isinstance(known.get(side), (int, float))
-            )
-            encoded = html.escape("".join(joined(data[mimetype]).split()))
-            return f'<div><img src="data:{mimetype};base64,{encoded}"{pixels}></div>'
-    return _PRE.format(html.escape(plain(str(joined(data.get("text/plain", ""))))))

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+from IPython.utils.capture import capture_output
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import ExecutionFailed, Result, apply
@@ -104,32 +108,42 @@ def test_sizes_are_shown_as_people_read_them(count: int, shown: str) -> None:
     assert size(count) == shown
 
 
-def test_a_single_output_is_shown_as_itself() -> None:
-    data, metadata = Result(execution(outputs=[PNG_OUTPUT]))._repr_mimebundle_()
-    assert data["image/png"] == PNG_OUTPUT["data"]["image/png"]
-    assert metadata == PNG_OUTPUT["metadata"]
-    assert data["text/plain"].startswith("<Result")
+@pytest.fixture
+def shown() -> Iterator[Callable[[Result], list[dict[str, Any]]]]:
+    """Return what IPython shows of a result: mimebundles."""
+    shell = InteractiveShell.instance(history_length=0)
+
+    def show(result: Result) -> list[dict[str, Any]]:
+        with capture_output() as captured:
+            display(result)
+        return [output.data for output in captured.outputs]
+
+    yield show
+    shell.clear_instance()
 
 
-def test_json_of_strings_stays_an_array() -> None:
-    output = {**TABLE, "data": {"application/json": ["a", "b"], "text/plain": ["a\n", "b"]}}
-    data, _ = Result(execution(outputs=[output]))._repr_mimebundle_()
-    assert data["application/json"] == ["a", "b"]
-
-
-def test_several_outputs_become_one_document_in_order() -> None:
+def test_ipython_shows_the_text_and_then_whatever_is_more_than_text(
+    shown: Callable[[Result], list[dict[str, Any]]],
+) -> None:
     outputs = [STREAM, PNG_OUTPUT, TABLE, FAILURE]
-    data, _ = Result(execution("error", outputs=outputs))._repr_mimebundle_()
-    document = data["text/html"]
-    places = [document.index(part) for part in ("1 &lt; 2\n", "base64,", "<table>", "KeyError")]
-    assert places == sorted(places)
-    assert "\x1b" not in document
-    assert 'width="10" height="5"' in document
+    text, image, table = shown(Result(execution("error", outputs=outputs)))
+    assert text["text/plain"].startswith("<Result [1] error")
+    assert image == PNG_OUTPUT["data"]
+    assert "<table>" in table["text/html"]
 
 
-def test_an_execution_without_outputs_is_shown_by_its_status() -> None:
-    data, metadata = Result(execution(text=""))._repr_mimebundle_()
-    assert (data, metadata) == ({"text/plain": "<Result [1] ok in 0.25 s>"}, {})
+def test_lines_are_joined_but_json_stays_an_array(
+    shown: Callable[[Result], list[dict[str, Any]]],
+) -> None:
+    data = {"application/json": ["a", "b"], "text/plain": ["a\n", "b"]}
+    [_, output] = shown(Result(execution(outputs=[{**TABLE, "data": data}])))
+    assert output == {"application/json": ["a", "b"], "text/plain": "a\nb"}
+
+
+def test_an_execution_without_outputs_is_shown_by_its_status(
+    shown: Callable[[Result], list[dict[str, Any]]],
+) -> None:
+    assert shown(Result(execution(text=""))) == [{"text/plain": "<Result [1] ok in 0.25 s>"}]
 
 
 def test_changes_bring_outputs_up_to_date() -> None:
