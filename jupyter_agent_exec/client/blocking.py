@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx2
@@ -128,12 +127,7 @@ class Session(Blocking[AsyncSession]):
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         run(self._awaiting.__aexit__(kind, error, traceback))
 
     def __repr__(self) -> str:
@@ -154,7 +148,6 @@ class Session(Blocking[AsyncSession]):
     variables = blocking(AsyncSession.variables)
     packages = blocking(AsyncSession.packages)
     restore = blocking(AsyncSession.restore)
-    blob = blocking(AsyncSession.blob)
     requirements = blocking(AsyncSession.requirements)
     withdraw_grant = blocking(AsyncSession.withdraw_grant)
     interrupt = blocking(AsyncSession.interrupt)

@@ -34,24 +34,15 @@ async def give_input(
     """Answer the input request of an execution."""
     path = f"/executions/{segment(execution_id)}/input"
     request = models.GiveInput(value=value, asked_at=asked_at)
-    return await connection.send_model("POST", path, request, models.Execution)
+    return await connection.post(path, request, models.Execution)
 
 
 async def read_cells(
-    connection: Connection,
-    path: str,
-    outputs: bool,
-    text_limit: int | None,
-    proposed_by: str | None = None,
+    connection: Connection, path: str, outputs: bool, text_limit: int | None, by: str | None = None
 ) -> models.NotebookCells:
-    """Read the notebook at a contents path."""
-    query = with_query(
-        cells_path(path),
-        outputs=outputs and None,
-        text_limit=text_limit,
-        proposed_by=proposed_by,
-    )
-    return await connection.get(query, models.NotebookCells)
+    """Read the notebook at a contents path, perhaps with the edits that a session proposes."""
+    query = {"outputs": outputs and None, "text_limit": text_limit, "proposed_by": by}
+    return await connection.get(with_query(cells_path(path), **query), models.NotebookCells)
 
 
 def cells_path(path: str) -> str:

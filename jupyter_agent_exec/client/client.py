@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Unpack
 from uuid import uuid4
 
 import httpx2
@@ -13,12 +12,14 @@ from msgspec.structs import replace
 from .. import models
 from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
 from .calls import finished, get_execution, get_session, give_input, read_cells
-from .connection import Connection, Request, json_request
+from .connection import Connection, json_request
 from .events import Event, follow
 from .replies import read
 from .requests import (
-    API,
+    ErasureOptions,
     Preloadable,
+    SearchFilters,
+    SessionFilters,
     require_finite,
     segment,
     session_target,
@@ -219,14 +220,7 @@ class AsyncAgentExecClient:
         return AsyncSession(self._connection, await get_session(self._connection, session_id))
 
     async def sessions(
-        self,
-        *,
-        status: str | None = None,
-        agent: str | None = None,
-        target: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        unreviewed: bool | None = None,
+        self, **filters: Unpack[SessionFilters]
     ) -> AsyncGenerator[AsyncSession, None]:
         """Yield sessions: first the open ones, then the closed ones, each newest first.
 
@@ -236,17 +230,7 @@ class AsyncAgentExecClient:
             Filters, as in `GET /sessions`. A session must pass all of them; None matches any.
         """
         seen: set[str] = set()
-        pages = self._connection.pages(
-            "/sessions",
-            models.SessionList,
-            status=status,
-            agent=agent,
-            target=target,
-            since=since,
-            until=until,
-            unreviewed=unreviewed,
-        )
-        async for page in pages:
+        async for page in self._connection.pages("/sessions", models.SessionList, **filters):
             for info in page.sessions:
                 if info.id not in seen:  # a session closed after the last page would come twice
                     seen.add(info.id)
@@ -340,7 +324,7 @@ class AsyncAgentExecClient:
         """
         request = models.Approve(source_sha256=Digest(source_sha256), source=source, grant=grant)
         path = f"/executions/{segment(execution_id)}/approve"
-        return Result(await self._connection.send_model("POST", path, request, models.Execution))
+        return Result(await self._connection.post(path, request, models.Execution))
 
     async def reject(self, execution_id: str, reason: str | None = None) -> Result:
         """Reject a waiting execution, as a user. The agent gets the reason.
@@ -352,7 +336,7 @@ class AsyncAgentExecClient:
         """
         request = models.Reject(reason=reason)
         path = f"/executions/{segment(execution_id)}/reject"
-        return Result(await self._connection.send_model("POST", path, request, models.Execution))
+        return Result(await self._connection.post(path, request, models.Execution))
 
     async def set_policy(
         self,
@@ -363,15 +347,8 @@ class AsyncAgentExecClient:
         edits: EditMode | None = None,
     ) -> models.Approvals:
         """Change the approval policy as a user: for each kind of target, and for edits."""
-        policy = models.SetPolicy(
-            scratch=scratch,
-            notebook=notebook,
-            kernel=kernel,
-            edits=edits,
-        )
-        return await self._connection.send_model(
-            "PUT", "/approvals/policy", policy, models.Approvals
-        )
+        policy = models.SetPolicy(scratch=scratch, notebook=notebook, kernel=kernel, edits=edits)
+        return await self._connection.put("/approvals/policy", policy, models.Approvals)
 
     async def unlock(self, passphrase: str) -> str:
         """Unlock decisions with the passphrase, on a server that requires one.
@@ -394,23 +371,19 @@ class AsyncAgentExecClient:
             The server has no passphrase.
         """
         request = models.Unlock(passphrase=passphrase)
-        unlocked = await self._connection.send_model("POST", "/unlock", request, models.Unlocked)
+        unlocked = await self._connection.post("/unlock", request, models.Unlocked)
         self._connection.show_unlock(unlocked.unlock)
         return unlocked.expires_at
 
     async def pause(self) -> models.Approvals:
         """Pause all agents, as a user. Running code continues."""
-        return await self._set_pause(paused=True)
+        pause = models.SetPause(paused=True)
+        return await self._connection.put("/approvals/pause", pause, models.Approvals)
 
     async def resume(self) -> models.Approvals:
         """End a pause."""
-        return await self._set_pause(paused=False)
-
-    async def _set_pause(self, *, paused: bool) -> models.Approvals:
-        request = models.SetPause(paused=paused)
-        return await self._connection.send_model(
-            "PUT", "/approvals/pause", request, models.Approvals
-        )
+        pause = models.SetPause(paused=False)
+        return await self._connection.put("/approvals/pause", pause, models.Approvals)
 
     async def review(
         self, execution_id: str, verdict: Verdict | None, *, comment: str | None = None
@@ -434,19 +407,9 @@ class AsyncAgentExecClient:
         """
         request = models.SetReview(verdict=verdict, comment=comment)
         path = f"/executions/{segment(execution_id)}/review"
-        return Result(await self._connection.send_model("PUT", path, request, models.Execution))
+        return Result(await self._connection.put(path, request, models.Execution))
 
-    async def erase(
-        self,
-        *,
-        execution_id: str | None = None,
-        session_id: str | None = None,
-        agent: str | None = None,
-        username: str | None = None,
-        text: str | None = None,
-        reason: str | None = None,
-        dry_run: bool = False,
-    ) -> models.Erasure:
+    async def erase(self, **what: Unpack[ErasureOptions]) -> models.Erasure:
         """Erase from the record of closed sessions, as a user. Name one thing to erase.
 
         Parameters
@@ -464,16 +427,7 @@ class AsyncAgentExecClient:
         dry_run
             Only tell what would go.
         """
-        request = models.Erase(
-            execution_id=execution_id,
-            session_id=session_id,
-            agent=agent,
-            username=username,
-            text=text,
-            reason=reason,
-            dry_run=dry_run,
-        )
-        return await self._connection.send_model("POST", "/erasures", request, models.Erasure)
+        return await self._connection.post("/erasures", models.Erase(**what), models.Erasure)
 
     async def accept_break(self, name: str) -> models.ServerStatus:
         """Have the record signed on although it does not continue what was signed, as a user.
@@ -484,9 +438,7 @@ class AsyncAgentExecClient:
             The break's name, as `status` tells it.
         """
         request = models.AcceptBreak(name=name)
-        return await self._connection.send_model(
-            "POST", "/accepted-breaks", request, models.ServerStatus
-        )
+        return await self._connection.post("/accepted-breaks", request, models.ServerStatus)
 
     async def retain(self, *, dry_run: bool = False) -> models.Retention:
         """Remove what the server's rules of retention let go, as a user.
@@ -497,14 +449,10 @@ class AsyncAgentExecClient:
             Only tell what would go.
         """
         request = models.Retain(dry_run=dry_run)
-        return await self._connection.send_model("POST", "/retention", request, models.Retention)
+        return await self._connection.post("/retention", request, models.Retention)
 
     async def text(
-        self,
-        execution_id: str,
-        offset: int = 0,
-        limit: int | None = None,
-        match: str | None = None,
+        self, execution_id: str, offset: int = 0, limit: int | None = None, match: str | None = None
     ) -> models.Text:
         """Read an execution's complete text, including text that its cell leaves out.
 
@@ -550,18 +498,7 @@ class AsyncAgentExecClient:
         return await read_cells(self._connection, path, outputs, text_limit)
 
     async def search(
-        self,
-        q: str = "",
-        *,
-        agent: str | None = None,
-        target: str | None = None,
-        status: str | None = None,
-        session_id: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        has_image: bool | None = None,
-        review: str | None = None,
-        limit: int | None = None,
+        self, q: str = "", *, limit: int | None = None, **filters: Unpack[SearchFilters]
     ) -> AsyncGenerator[models.SearchHit, None]:
         """Search sources, text outputs and errors, newest first.
 
@@ -574,30 +511,15 @@ class AsyncAgentExecClient:
         limit
             Maximum number of results; all when None.
         """
-        after: str | None = None
-        left = math.inf if limit is None else limit
-        while left > 0:
-            path = with_query(
-                "/search",
-                q=q,
-                after=after,
-                limit=None if limit is None else min(int(left), 100),
-                agent=agent,
-                target=target,
-                status=status,
-                session_id=session_id,
-                since=since,
-                until=until,
-                has_image=has_image,
-                review=review,
-            )
-            page = await self._connection.get(path, models.SearchResults)
-            for hit in page.hits[: None if limit is None else int(left)]:
+        size = None if limit is None else min(limit, 100)
+        pages = self._connection.pages("/search", models.SearchResults, q=q, limit=size, **filters)
+        found = 0
+        async for page in pages:
+            for hit in page.hits:
+                found += 1
                 yield hit
-            left -= len(page.hits)
-            after = page.next_after
-            if after is None:
-                return
+                if found == limit:
+                    return
 
     # -- agent tokens ------------------------------------------------------------------------------
 
@@ -642,7 +564,7 @@ class AsyncAgentExecClient:
         )
         if expires_in is not None:
             request = replace(request, expires_in=expires_in)
-        return await self._connection.send_model("POST", "/tokens", request, models.MintedToken)
+        return await self._connection.post("/tokens", request, models.MintedToken)
 
     async def tokens(self) -> list[models.Token]:
         """List agent tokens without their secrets, newest first."""
@@ -660,7 +582,7 @@ class AsyncAgentExecClient:
         """
         request = models.ExtendToken(scopes=list(scopes))
         path = f"/tokens/{segment(token_id)}/scopes"
-        return await self._connection.send_model("POST", path, request, models.Token)
+        return await self._connection.post(path, request, models.Token)
 
     async def revoke_token(self, token_id: str) -> models.Token:
         """Revoke a token: its sessions are closed, and running code is interrupted.
@@ -670,5 +592,4 @@ class AsyncAgentExecClient:
         NotFound
             There is no such token.
         """
-        request = Request("DELETE", f"{API}/tokens/{segment(token_id)}")
-        return read(await self._connection.send(request), models.Token)
+        return await self._connection.delete(f"/tokens/{segment(token_id)}", models.Token)

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, TypeVarTuple
+from typing import Any, Final, Literal, TypeAlias, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
@@ -28,7 +28,7 @@ import msgspec
 
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
-from ..models import ExecutionList, ServerStatus, SessionFileList, SessionList
+from ..models import ExecutionList, SearchResults, ServerStatus, SessionFileList, SessionList
 from ..models import Request as RequestModel
 from .errors import (
     CannotConnect,
@@ -42,9 +42,10 @@ from .requests import API, with_query
 from .servers import URL_VARIABLE, Server, found, named
 
 M = TypeVar("M")
-Page = TypeVar("Page", ExecutionList, SessionFileList, SessionList)
+Page = TypeVar("Page", ExecutionList, SearchResults, SessionFileList, SessionList)
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 CONNECT_SECONDS: Final = 10.0
 
@@ -76,7 +77,7 @@ class Request(msgspec.Struct, frozen=True):
     """Path below the server's base URL, with the query."""
     body: bytes | Path = b""
     """The body, or the path of the file with the body."""
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Headers = ()
     """Headers in addition to those of the connection and of the body."""
     read_timeout: float = 60.0
     """Seconds without any data after which the connection counts as broken."""
@@ -87,7 +88,7 @@ def json_request(
     method: Literal["POST", "PUT", "PATCH"],
     path: str,
     body: RequestModel,
-    headers: tuple[tuple[bytes, bytes], ...] = (),
+    headers: Headers = (),
     read_timeout: float = 60.0,
 ) -> Request:
     """Return the request that sends a model to a route below `API`."""
@@ -261,15 +262,17 @@ class Connection:
             if after is None:
                 return
 
-    async def send_model(
-        self,
-        method: Literal["POST", "PUT", "PATCH"],
-        path: str,
-        body: RequestModel,
-        model: type[M],
-    ) -> M:
-        """Send a model once, and return the server's answer."""
-        return read(await self.send(json_request(method, path, body)), model)
+    async def post(self, path: str, body: RequestModel, model: type[M]) -> M:
+        """POST a model once, and return the server's answer."""
+        return read(await self.send(json_request("POST", path, body)), model)
+
+    async def put(self, path: str, body: RequestModel, model: type[M]) -> M:
+        """PUT a model once, and return the server's answer."""
+        return read(await self.send(json_request("PUT", path, body)), model)
+
+    async def delete(self, path: str, model: type[M]) -> M:
+        """Send DELETE once, and return the server's answer."""
+        return read(await self.send(Request("DELETE", f"{API}{path}")), model)
 
     async def act(self, path: str) -> None:
         """POST an empty JSON object to a route, once."""

@@ -125,6 +125,42 @@ class ExecuteOptions(TypedDict, total=False):
     trial: bool
 
 
+class SessionFilters(TypedDict, total=False):
+    """Which sessions to list; `SessionsQuery` says what each means."""
+
+    status: str | None
+    agent: str | None
+    target: str | None
+    since: str | None
+    until: str | None
+    unreviewed: bool | None
+
+
+class SearchFilters(TypedDict, total=False):
+    """Which executions to find; `SearchQuery` says what each means."""
+
+    agent: str | None
+    target: str | None
+    status: str | None
+    session_id: str | None
+    since: str | None
+    until: str | None
+    has_image: bool | None
+    review: str | None
+
+
+class ErasureOptions(TypedDict, total=False):
+    """What to erase; `Erase` says what each means."""
+
+    execution_id: str | None
+    session_id: str | None
+    agent: str | None
+    username: str | None
+    text: str | None
+    reason: str | None
+    dry_run: bool
+
+
 def source_text(source: Source) -> str:
     """Return code as it is, or the content of the file with code."""
     if isinstance(source, str):

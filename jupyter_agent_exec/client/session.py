@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, TypeVar, Unpack, overload
 from urllib.parse import quote
 from uuid import uuid4
@@ -49,7 +42,16 @@ from .requests import (
     with_query,
 )
 from .result import Result
-from .transfers import beside, download_target, if_match, pieces_of, save, to_upload
+from .transfers import (
+    OCTETS,
+    Progress,
+    beside,
+    download_target,
+    if_match,
+    pieces_of,
+    save,
+    to_upload,
+)
 
 T = TypeVar("T")
 
@@ -85,12 +87,7 @@ class AsyncSession:
     async def __aenter__(self) -> AsyncSession:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, traceback: object) -> None:
         if error is None:
             await self.close()
         elif not isinstance(error, ServerUnreachable):
@@ -373,7 +370,8 @@ class AsyncSession:
             purpose=purpose,
         )
         path = cells_path(await self._notebook_path())
-        return await self._connection.send_model("PATCH", path, request, models.NotebookEdited)
+        sent = await self._connection.send(json_request("PATCH", path, request))
+        return read(sent, models.NotebookEdited)
 
     async def proposals(self) -> list[models.Proposal]:
         """Return the edits that the session has proposed, and what became of each."""
@@ -418,8 +416,7 @@ class AsyncSession:
     ) -> list[models.Proposal]:
         request = models.DecideEdits(ids=None if ids is None else [ProposedEditId(i) for i in ids])
         path = f"{self._path}/proposals/{what}"
-        decided = await self._connection.send_model("POST", path, request, models.ProposalList)
-        return decided.proposals
+        return (await self._connection.post(path, request, models.ProposalList)).proposals
 
     async def _notebook_path(self) -> str:
         """Return the current path of the session's notebook, which may have been renamed."""
@@ -470,8 +467,7 @@ class AsyncSession:
 
     async def withdraw_grant(self) -> models.Session:
         """Withdraw the agent's grant in the session's kernel, as a user."""
-        request = Request("DELETE", f"{API}{self._path}/grant")
-        self.info = read(await self._connection.send(request), models.Session)
+        self.info = await self._connection.delete(f"{self._path}/grant", models.Session)
         return self.info
 
     async def interrupt(self, *, queued: bool = False) -> None:
@@ -483,9 +479,7 @@ class AsyncSession:
             Also cancel the session's executions that wait. In a user's kernel, they always are.
         """
         request = models.InterruptKernel(queued=queued)
-        self.info = await self._connection.send_model(
-            "POST", f"{self._path}/interrupt", request, models.Session
-        )
+        self.info = await self._connection.post(f"{self._path}/interrupt", request, models.Session)
 
     async def restart(self) -> None:
         """Restart the kernel. All variables are lost.
@@ -520,7 +514,7 @@ class AsyncSession:
         path: str | PathLike[str],
         *,
         clean: bool = False,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress | None = None,
     ) -> Path: ...
 
     async def export(
@@ -528,7 +522,7 @@ class AsyncSession:
         path: str | PathLike[str] | None = None,
         *,
         clean: bool = False,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress | None = None,
     ) -> dict[str, Any] | Path:
         """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
 
@@ -538,8 +532,7 @@ class AsyncSession:
         """
         route = with_query(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
-            pieces = self._connection.pieces(route)
-            return await save(self._connection, pieces, Path(path), progress)
+            return await save(self._connection, self._connection.pieces(route), path, progress)
         return decoded(await self._connection.content(route), dict[str, Any])
 
     async def restore(
@@ -565,9 +558,7 @@ class AsyncSession:
             Seconds to wait until all has run.
         """
         request = models.Restore(
-            leave_out=[ExecutionId(id) for id in leave_out],
-            dry_run=dry_run,
-            wait=wait,
+            leave_out=[ExecutionId(id) for id in leave_out], dry_run=dry_run, wait=wait
         )
         sent = json_request(
             "POST", f"{self._path}/restore", request, read_timeout=wait + ANSWER_SECONDS
@@ -586,14 +577,14 @@ class AsyncSession:
 
     @overload
     async def journal(
-        self, path: str | PathLike[str], *, progress: Callable[[int], object] | None = None
+        self, path: str | PathLike[str], *, progress: Progress | None = None
     ) -> Path: ...
 
     async def journal(
         self,
         path: str | PathLike[str] | None = None,
         *,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress | None = None,
     ) -> bytes | Path:
         """Return the raw record, or write it to `path` and return that.
 
@@ -601,19 +592,8 @@ class AsyncSession:
         """
         route = f"{self._path}/journal"
         if path is not None:
-            pieces = self._connection.pieces(route)
-            return await save(self._connection, pieces, Path(path), progress)
+            return await save(self._connection, self._connection.pieces(route), path, progress)
         return await self._connection.content(route)
-
-    async def blob(self, digest: str) -> bytes:
-        """Return a large payload that the raw record names, such as an image.
-
-        Raises
-        ------
-        BlobNotFound
-            It was erased.
-        """
-        return await self._connection.content(f"/blobs/{segment(digest)}")
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -629,11 +609,9 @@ class AsyncSession:
         recursive
             Include the content of subfolders.
         """
-        route, below = f"{self._path}/files", path or None
-        pages = self._connection.pages(
-            route, models.SessionFileList, path=below, recursive=recursive or None
-        )
-        async for page in pages:
+        query = {"path": path or None, "recursive": recursive or None}
+        route = f"{self._path}/files"
+        async for page in self._connection.pages(route, models.SessionFileList, **query):
             for each in page.files:
                 yield each
 
@@ -664,13 +642,8 @@ class AsyncSession:
             The file at the path has another ETag.
         """
         name, content = to_upload(source, name)
-        request = Request(
-            "PUT",
-            self._file_path(name),
-            content,
-            if_match(etag),
-            content_type=b"application/octet-stream",
-        )
+        path = self._file_path(name)
+        request = Request("PUT", path, content, if_match(etag), content_type=OCTETS)
         return read(await self._connection.send(request), models.SessionFile)
 
     @overload

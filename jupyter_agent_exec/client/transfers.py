@@ -8,10 +8,16 @@ from contextlib import aclosing, contextmanager
 from http import HTTPStatus
 from os import PathLike
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from ..errors import InvalidRequest
-from .connection import Backoff, Connection, Request
+from .connection import Backoff, Connection, Headers, Request
 from .errors import ConnectionLost, ServerUnreachable
+
+OCTETS: Final = b"application/octet-stream"
+
+Progress: TypeAlias = Callable[[int], object]
+"""Called with the number of bytes each time that some were written."""
 
 
 class _FileChanged(ConnectionLost):
@@ -43,10 +49,11 @@ async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, 
 async def save(
     connection: Connection,
     pieces: AsyncGenerator[bytes, None],
-    target: Path,
-    progress: Callable[[int], object] | None = None,
+    path: str | PathLike[str],
+    progress: Progress | None = None,
 ) -> Path:
-    """Write pieces to a file, and return its path. `progress` is called with each piece's size."""
+    """Write pieces to a file, and return its path."""
+    target = Path(path)
     async with aclosing(pieces):
         with await connection.in_thread(lambda: target.open("wb")) as file:
             async for piece in pieces:
@@ -83,6 +90,6 @@ def beside(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def if_match(etag: str | None) -> tuple[tuple[bytes, bytes], ...]:
+def if_match(etag: str | None) -> Headers:
     """Return the header with which a file is only changed if it has this ETag."""
     return () if etag is None else ((b"If-Match", etag.encode("latin-1", "replace")),)

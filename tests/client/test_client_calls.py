@@ -297,7 +297,7 @@ def hit(number: int) -> SearchHit:
     )
 
 
-def test_search_asks_for_no_more_than_is_wanted() -> None:
+def test_search_gives_no_more_than_is_wanted() -> None:
     first = SearchResults(hits=[hit(n) for n in range(100)], next_after="x_99")  # type: ignore[arg-type]
     script = Script(
         reply(first), reply(SearchResults(hits=[hit(n) for n in range(50)], next_after=None))
@@ -305,7 +305,7 @@ def test_search_asks_for_no_more_than_is_wanted() -> None:
     script.run(script.client.search("mean", limit=120, has_image=True))
     assert len(script.emitted) == 120
     assert script.sent[0].path == "/api/agent-exec/search?q=mean&limit=100&has_image=true"
-    assert "after=x_99&limit=20" in script.sent[1].path
+    assert "after=x_99&q=mean&limit=100" in script.sent[1].path
 
 
 def test_a_session_that_closes_while_all_are_listed_is_told_once() -> None:

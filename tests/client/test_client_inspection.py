@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from jupyter_agent_exec.client import AsyncAgentExecClient, Result, Session
+from jupyter_agent_exec.client import AsyncAgentExecClient, Session
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.models import Value
 from tests.real_server import RealServer
@@ -20,8 +20,7 @@ def test_values_come_with_the_result(session: Session) -> None:
     assert (result.values["bad"].ename, result.ok) == ("NameError", True)
     assert session.run("x").values == {}
     # A program that is checked by mypy needs no test for None.
-    hints = get_type_hints(Result.values.fget), get_type_hints(Value)
-    assert (hints[0]["return"], hints[1]["json"]) == (dict[str, Value], Any)
+    assert get_type_hints(Value)["json"] == Any
 
 
 def test_a_kernel_is_looked_into(session: Session) -> None:
