@@ -12,7 +12,7 @@ from getpass import GetPassWarning, getpass
 from pathlib import Path
 from threading import Event, Thread
 from types import FrameType, MappingProxyType
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound, ServerUnreachable
@@ -24,6 +24,7 @@ from . import exit_codes
 from .console import Console
 from .usage import UsageError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 LOOK_SECONDS: Final = 0.2
@@ -150,8 +151,14 @@ def typed(prompt: str) -> str:
             raise UsageError("A passphrase is typed on a terminal; there is none here.") from None
 
 
-def decided(client: AgentExecClient, console: Console, decide: Callable[[], T]) -> T:
-    """Make a decision for the user; ask for the passphrase if the server requires it.
+def decided(
+    client: AgentExecClient,
+    console: Console,
+    decide: Callable[P, T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Call `decide` for the user; ask for the passphrase first if the server requires it.
 
     Raises
     ------
@@ -161,7 +168,7 @@ def decided(client: AgentExecClient, console: Console, decide: Callable[[], T]) 
         The user typed a wrong passphrase `TRIES` times.
     """
     try:
-        return decide()
+        return decide(*args, **kwargs)
     except PassphraseRequired:
         pass
     for tries_left in reversed(range(TRIES)):
@@ -172,4 +179,4 @@ def decided(client: AgentExecClient, console: Console, decide: Callable[[], T]) 
             if not tries_left:
                 raise
             console.complain(error.message)
-    return decide()
+    return decide(*args, **kwargs)

@@ -246,9 +246,10 @@ def _change_chats(arguments: Namespace, console: Console) -> int:
             minted = decided(
                 client,
                 console,
-                lambda: client.mint_token(
-                    "Jupyter AI", CHAT_SCOPES, expires_in=arguments.expires_in
-                ),
+                client.mint_token,
+                "Jupyter AI",
+                CHAT_SCOPES,
+                expires_in=arguments.expires_in,
             )
             kept = ChatToken(id=minted.token.id, secret=minted.secret)
             file.parent.mkdir(parents=True, exist_ok=True)

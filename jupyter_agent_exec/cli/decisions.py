@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from difflib import ndiff
-from functools import partial
 from typing import Final, TypeAlias, get_args
 
 import msgspec
@@ -86,14 +85,9 @@ def approve(arguments: Namespace, console: Console) -> int | None:
             return None
         # If the execution does not await approval, the server's error says why.
         sha256 = "0" * 64 if asking is None else asking.source_sha256
-        _answer(
-            decided(
-                client,
-                console,
-                lambda: client.approve(arguments.id, sha256, source=edited, grant=arguments.grant),
-            ),
-            console,
-        )
+        options = {"source": edited, "grant": arguments.grant}
+        result = decided(client, console, client.approve, arguments.id, sha256, **options)
+        _answer(result, console)
     return None
 
 
@@ -110,8 +104,8 @@ def reject(arguments: Namespace, console: Console) -> None:
         raise UsageError("--reason is for an execution (x_…).")
     with connected(arguments, console, may_start=False) as client:
         if is_code:
-            reject = partial(client.reject, arguments.id, arguments.reason)
-            _answer(decided(client, console, reject), console)
+            result = decided(client, console, client.reject, arguments.id, arguments.reason)
+            _answer(result, console)
         else:
             asking = _proposal(client, arguments.id)
             _decide_edits(client, asking, Session.reject_edits, console)
@@ -151,7 +145,7 @@ def _decide_edits(
 ) -> None:
     session = client.session(proposal.session_id)
     ids = [edit.id for edit in proposal.edits]
-    made = decided(client, console, lambda: decide(session, list(ids)))
+    made = decided(client, console, decide, session, list(ids))
     edits = [edit for each in made for edit in each.edits if edit.id in ids]
     console.answer(
         edits, *(f"{each.id}  {each.status}: {each.reason or ''}".rstrip(": ") for each in edits)
@@ -227,12 +221,13 @@ def _review_options(parser: ArgumentParser) -> None:
 )
 def review(arguments: Namespace, console: Console) -> None:
     """Review an execution, or all of a session so far."""
-    if arguments.clear and arguments.comment:
+    comment = arguments.comment
+    if arguments.clear and comment:
         raise UsageError("--clear takes the comment back too; leave out one of them.")
     verdict: Verdict | None = None
     if arguments.approve or arguments.flag:
         verdict = "approved" if arguments.approve else "flagged"
-    if not (arguments.clear or verdict or arguments.comment):
+    if not (arguments.clear or verdict or comment):
         raise UsageError("What do you think? --approve, --flag, --comment or --clear.")
     with connected(arguments, console, may_start=False) as client:
         ids = [arguments.id]
@@ -244,11 +239,7 @@ def review(arguments: Namespace, console: Console) -> None:
                 and (each.execution.review is not None) == arguments.clear
             ]
         made = [
-            decided(
-                client,
-                console,
-                partial(client.review, id, verdict, comment=arguments.comment),
-            ).execution
+            decided(client, console, client.review, id, verdict, comment=comment).execution
             for id in ids
         ]
     lines = (f"{each.id}  {_review_line(each.review)}" for each in made)
@@ -284,7 +275,7 @@ def _set_pause(
     arguments: Namespace, console: Console, set: Callable[[AgentExecClient], Approvals]
 ) -> None:
     with connected(arguments, console, may_start=False) as client:
-        approvals = decided(client, console, lambda: set(client))
+        approvals = decided(client, console, set, client)
     console.answer(approvals, _paused(approvals) or "Agents go on.")
 
 
@@ -298,7 +289,7 @@ def accept_break(arguments: Namespace, console: Console) -> int | None:
                 console.complain(found)
             if not console.confirmed("Sign the record as it is now?", _NOBODY_LOOKS):
                 return exit_codes.STOPPED
-        told = decided(client, console, partial(client.accept_break, arguments.name))
+        told = decided(client, console, client.accept_break, arguments.name)
     console.answer(told, "The record is signed again; it says that you accepted this.")
     return None
 

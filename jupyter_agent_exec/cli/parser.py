@@ -35,7 +35,6 @@ _COMMANDS: Final = (
     sessions.show,
     sessions.search,
     sessions.export,
-    sessions.address,
     decisions.pending,
     decisions.approve,
     decisions.reject,

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final, get_args
-from urllib.parse import quote
 
 import msgspec
 
@@ -243,19 +242,6 @@ def _until_indexed(client: AgentExecClient, console: Console) -> None:
         with showing(client, console, "indexing"):
             while client.status().indexing is not None:
                 time.sleep(LOOK_SECONDS)
-
-
-@command("open", "print the address of a session in JupyterLab", session_id)
-def address(arguments: Namespace, console: Console) -> None:
-    """Print where JupyterLab shows a session: its notebook, or the panel of all agents."""
-    with connected(arguments, console, may_start=False) as client:
-        info = client.session(arguments.session).info
-        url = f"{client.address}/lab"
-    if info.path is not None:
-        url += f"/tree/{quote(info.path)}"
-    else:
-        console.note(f"The panel of agents lists {info.id}.")
-    console.answer({"session_id": info.id, "url": url}, url)
 
 
 def _export_options(parser: ArgumentParser) -> None:

@@ -54,14 +54,13 @@ def create(arguments: Namespace, console: Console) -> None:
         minted = decided(
             client,
             console,
-            lambda: client.mint_token(
-                arguments.label,
-                arguments.scope or SCOPES,
-                expires_in=arguments.expires_in,
-                approval=arguments.approval,
-                edits=arguments.edits,
-                caps=caps,
-            ),
+            client.mint_token,
+            arguments.label,
+            arguments.scope or SCOPES,
+            expires_in=arguments.expires_in,
+            approval=arguments.approval,
+            edits=arguments.edits,
+            caps=caps,
         )
     token, told = minted.token, minted.secret
     if arguments.config is not None:

@@ -111,19 +111,6 @@ def test_a_session_is_exported_with_its_journal(cli: Cli, worked: Session) -> No
     assert len(json.loads(piped.stdout)["cells"]) == 3
 
 
-def test_the_address_of_a_session_is_printed(cli: Cli, worked: Session, server: RealServer) -> None:
-    lab = f"{server.url.rstrip('/')}/lab"
-    done = cli("open", worked.id)
-    assert done.stdout == f"{lab}\n"
-    assert worked.id in done.stderr
-    with (
-        AgentExecClient(server.url, server.token) as client,
-        client.open_session("a", notebook="a b.ipynb", create=True) as session,
-    ):
-        told = answer(cli, "open", session.id)
-    assert told == {"session_id": session.id, "url": f"{lab}/tree/a%20b.ipynb"}
-
-
 def test_an_export_shows_the_bytes_that_it_has_on_a_terminal(cli: Cli, worked: Session) -> None:
     code, shown = at_terminal(cli, "export", worked.id, "--journal", "out.jsonl")
     files = (f"{worked.id}.ipynb", "out.jsonl")
