@@ -9,7 +9,7 @@ from .. import models
 from ..types import FINAL_STATUSES
 from .connection import Connection
 from .display import waiting
-from .requests import contents_path, segment, with_query
+from .requests import contents_path, segment
 
 WAIT_SECONDS: Final = 30.0
 """How long one request waits for an execution before the client sends another one."""
@@ -42,7 +42,7 @@ async def read_cells(
 ) -> models.NotebookCells:
     """Read the notebook at a contents path, perhaps with the edits that a session proposes."""
     query = {"outputs": outputs and None, "text_limit": text_limit, "proposed_by": by}
-    return await connection.get(with_query(cells_path(path), **query), models.NotebookCells)
+    return await connection.get(cells_path(path), models.NotebookCells, **query)
 
 
 def cells_path(path: str) -> str:
@@ -66,12 +66,13 @@ async def finished(
         asked = current.input
         if until_input and asked is not None:
             break
-        path = with_query(
+        current = await connection.get(
             f"/executions/{current.id}",
+            models.Execution,
+            WAIT_SECONDS + ANSWER_SECONDS,
             wait=f"{WAIT_SECONDS:g}",
             asked_at=None if asked is None else asked.asked_at,
         )
-        current = await connection.get(path, models.Execution, WAIT_SECONDS + ANSWER_SECONDS)
     return current
 
 

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from .. import models
 from ..types import ApprovalMode, Digest, EditMode, GrantSpan, Verdict
 from .calls import finished, get_execution, get_session, give_input, read_cells
-from .connection import Connection, json_request
+from .connection import Connection
 from .events import Event, follow
-from .replies import read
 from .requests import (
     ErasureOptions,
     Preloadable,
@@ -24,7 +23,6 @@ from .requests import (
     segment,
     session_target,
     to_preload,
-    with_query,
 )
 from .result import Result
 from .session import AsyncSession
@@ -211,8 +209,9 @@ class AsyncAgentExecClient:
             preload=to_preload(preload),
             allow_stdin=allow_stdin,
         )
-        sending = json_request("POST", "/sessions", request, read_timeout=OPENING_SECONDS)
-        info = read(await self._connection.send_persistently(sending), models.Session)
+        info = await self._connection.post(
+            "/sessions", request, models.Session, repeated=True, read_timeout=OPENING_SECONDS
+        )
         return AsyncSession(self._connection, info)
 
     async def session(self, session_id: str) -> AsyncSession:
@@ -258,7 +257,8 @@ class AsyncAgentExecClient:
         AlreadyFinished
             The execution has finished.
         """
-        await self._connection.act_persistently(f"/executions/{segment(execution_id)}/cancel")
+        path = f"/executions/{segment(execution_id)}/cancel"
+        await self._connection.post(path, models.Cancel(), models.Execution, repeated=True)
 
     async def give_input(
         self, execution_id: str, value: str, *, asked_at: str | None = None
@@ -290,8 +290,7 @@ class AsyncAgentExecClient:
         path
             Contents path of the notebook; None for all.
         """
-        query = with_query("/proposals", path=path)
-        return (await self._connection.get(query, models.ProposalList)).proposals
+        return (await self._connection.get("/proposals", models.ProposalList, path=path)).proposals
 
     async def approve(
         self,
@@ -469,8 +468,9 @@ class AsyncAgentExecClient:
             and a colon.
         """
         path = f"/executions/{segment(execution_id)}/text"
-        query = with_query(path, offset=offset, limit=limit, match=match)
-        return await self._connection.get(query, models.Text)
+        return await self._connection.get(
+            path, models.Text, offset=offset, limit=limit, match=match
+        )
 
     async def notebooks(self) -> list[models.OpenNotebook]:
         """List the notebooks that have a kernel, or are open in a tab or a live document."""

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
@@ -84,22 +84,15 @@ class Request(msgspec.Struct, frozen=True):
     content_type: bytes = b"application/json"
 
 
-def json_request(
-    method: Literal["POST", "PUT", "PATCH"],
-    path: str,
-    body: RequestModel,
-    headers: Headers = (),
-    read_timeout: float = 60.0,
-) -> Request:
-    """Return the request that sends a model to a route below `API`."""
+def encoded(body: RequestModel) -> bytes:
+    """Return a model as JSON."""
     try:
-        encoded = _encoder.encode(body)
+        return _encoder.encode(body)
     except UnicodeEncodeError as error:
         raise InvalidRequest(
             "Text with a lone surrogate cannot be sent: it has no UTF-8 form.",
             position=error.start,
         ) from error
-    return Request(method, f"{API}{path}", encoded, headers, read_timeout)
 
 
 class Backoff:
@@ -245,9 +238,11 @@ class Connection:
                     raise
                 await backoff.pause(error)
 
-    async def get(self, path: str, model: type[M], read_timeout: float = 60.0) -> M:
+    async def get(
+        self, path: str, model: type[M], read_timeout: float = 60.0, /, **query: str | float | None
+    ) -> M:
         """GET `path` below `API`. The request may be repeated."""
-        request = Request("GET", f"{API}{path}", read_timeout=read_timeout)
+        request = Request("GET", with_query(f"{API}{path}", **query), read_timeout=read_timeout)
         return read(await self.send_persistently(request), model)
 
     async def pages(
@@ -256,31 +251,38 @@ class Connection:
         """Yield the pages of a list below `API`."""
         after: str | int | None = None
         while True:
-            page = await self.get(with_query(path, after=after, **query), model)
+            page = await self.get(path, model, after=after, **query)
             yield page
             after = page.next_after
             if after is None:
                 return
 
-    async def post(self, path: str, body: RequestModel, model: type[M]) -> M:
-        """POST a model once, and return the server's answer."""
-        return read(await self.send(json_request("POST", path, body)), model)
+    async def post(
+        self,
+        path: str,
+        body: RequestModel,
+        model: type[M],
+        *,
+        repeated: bool = False,
+        headers: Headers = (),
+        read_timeout: float = 60.0,
+    ) -> M:
+        """POST a model, and return the answer. If `repeated`, again if the connection breaks."""
+        request = Request("POST", f"{API}{path}", encoded(body), headers, read_timeout)
+        send = self.send_persistently if repeated else self.send
+        return read(await send(request), model)
 
     async def put(self, path: str, body: RequestModel, model: type[M]) -> M:
-        """PUT a model once, and return the server's answer."""
-        return read(await self.send(json_request("PUT", path, body)), model)
+        """PUT a model once, and return the answer."""
+        return read(await self.send(Request("PUT", f"{API}{path}", encoded(body))), model)
+
+    async def patch(self, path: str, body: RequestModel, model: type[M]) -> M:
+        """PATCH with a model once, and return the answer."""
+        return read(await self.send(Request("PATCH", f"{API}{path}", encoded(body))), model)
 
     async def delete(self, path: str, model: type[M]) -> M:
-        """Send DELETE once, and return the server's answer."""
+        """Send DELETE once, and return the answer."""
         return read(await self.send(Request("DELETE", f"{API}{path}")), model)
-
-    async def act(self, path: str) -> None:
-        """POST an empty JSON object to a route, once."""
-        check(await self.send(Request("POST", f"{API}{path}", b"{}")))
-
-    async def act_persistently(self, path: str) -> None:
-        """POST an empty JSON object to a route, and repeat that if the connection breaks."""
-        check(await self.send_persistently(Request("POST", f"{API}{path}", b"{}")))
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[httpx2.Response]:
@@ -311,15 +313,11 @@ class Connection:
                 check(response)
             yield response
 
-    async def pieces(self, path: str) -> AsyncGenerator[bytes, None]:
+    async def pieces(self, path: str, **query: str | float | None) -> AsyncGenerator[bytes, None]:
         """Yield the content of `path` below `API` in pieces."""
-        async with self.download(Request("GET", f"{API}{path}")) as response:
+        async with self.download(Request("GET", with_query(f"{API}{path}", **query))) as response:
             async for piece in response.aiter_bytes():
                 yield piece
-
-    async def content(self, path: str) -> bytes:
-        """Return the content of `path` below `API`."""
-        return b"".join([piece async for piece in self.pieces(path)])
 
     async def exchange(self, request: Request) -> httpx2.Response:
         """Send `request` to the current server, and return the whole response."""

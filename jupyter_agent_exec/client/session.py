@@ -26,7 +26,7 @@ from .calls import (
     give_input,
     read_cells,
 )
-from .connection import Connection, Request, json_request
+from .connection import Connection, Request
 from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
 from .replies import check, decoded, read
@@ -39,7 +39,6 @@ from .requests import (
     header_value,
     segment,
     steps_request,
-    with_query,
 )
 from .result import Result
 from .transfers import (
@@ -48,6 +47,7 @@ from .transfers import (
     beside,
     download_target,
     if_match,
+    joined,
     pieces_of,
     save,
     to_upload,
@@ -173,26 +173,25 @@ class AsyncSession:
     async def _execute(
         self, execute: models.Execute, key: str | None, wait: float
     ) -> models.Execution:
-        request = replace(execute, wait=wait)
-        return await self._submit("executions", request, key, wait, models.Execution)
+        return await self._submit("executions", execute, key, wait, models.Execution)
 
     async def _submit(
         self,
         to: str,
-        model: models.Request,
+        request: models.Execute | models.RunSteps,
         key: str | None,
         wait: float,
         answer: type[T],
     ) -> T:
         """Send code that never runs twice, and return the answer, which is held for `wait`."""
-        request = json_request(
-            "POST",
+        return await self._connection.post(
             f"{self._path}/{to}",
-            model,
+            replace(request, wait=wait),
+            answer,
+            repeated=True,
             headers=((b"Idempotency-Key", header_value(key or uuid4().hex)),),
             read_timeout=wait + ANSWER_SECONDS,
         )
-        return read(await self._connection.send_persistently(request), answer)
 
     async def _answer(
         self, execution: models.Execution, asked: models.Input, value: str
@@ -255,8 +254,7 @@ class AsyncSession:
     async def _accept(
         self, steps: models.RunSteps, key: str | None, wait: float
     ) -> list[models.Execution]:
-        request = replace(steps, wait=wait)
-        return (await self._submit("steps", request, key, wait, models.Steps)).executions
+        return (await self._submit("steps", steps, key, wait, models.Steps)).executions
 
     async def run_cell(
         self,
@@ -370,13 +368,13 @@ class AsyncSession:
             purpose=purpose,
         )
         path = cells_path(await self._notebook_path())
-        sent = await self._connection.send(json_request("PATCH", path, request))
-        return read(sent, models.NotebookEdited)
+        return await self._connection.patch(path, request, models.NotebookEdited)
 
     async def proposals(self) -> list[models.Proposal]:
         """Return the edits that the session has proposed, and what became of each."""
-        path = with_query("/proposals", session_id=self.id)
-        return (await self._connection.get(path, models.ProposalList)).proposals
+        connection = self._connection
+        listed = await connection.get("/proposals", models.ProposalList, session_id=self.id)
+        return listed.proposals
 
     async def keep_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
         """Make proposed edits in the notebook, as a user; those that do not fit are obsolete.
@@ -446,8 +444,8 @@ class AsyncSession:
         LanguageNotSupported
             The kernel is not a Python kernel.
         """
-        path = with_query(f"{self._path}/variables", match=match, limit=limit)
-        return await self._connection.get(path, models.VariableList)
+        path = f"{self._path}/variables"
+        return await self._connection.get(path, models.VariableList, match=match, limit=limit)
 
     async def packages(
         self, match: str | None = None, *, limit: int | None = None
@@ -456,8 +454,8 @@ class AsyncSession:
 
         Parameters and errors are those of `variables`.
         """
-        path = with_query(f"{self._path}/packages", match=match, limit=limit)
-        return await self._connection.get(path, models.PackageList)
+        path = f"{self._path}/packages"
+        return await self._connection.get(path, models.PackageList, match=match, limit=limit)
 
     async def executions(self) -> AsyncGenerator[Result, None]:
         """Yield the session's executions in order."""
@@ -489,13 +487,14 @@ class AsyncSession:
         KernelNotOwned
             It is a user's kernel, which only the user may restart.
         """
-        await self._connection.act(f"{self._path}/restart")
-        self.info = await get_session(self._connection, self.id)
+        path = f"{self._path}/restart"
+        self.info = await self._connection.post(path, models.RestartKernel(), models.Session)
 
     async def close(self) -> None:
         """Close the session and shut down its scratch kernel. A user's kernel keeps running."""
         with suppress(SessionClosed):  # it has been closed already
-            await self._connection.act_persistently(f"{self._path}/close")
+            path, request = f"{self._path}/close", models.CloseSession()
+            await self._connection.post(path, request, models.Session, repeated=True)
 
     async def guide(self) -> str:
         """Return the guide for a language model that works in this session.
@@ -530,10 +529,10 @@ class AsyncSession:
         no metadata of this extension, only cell ids that lead to the record. `progress` is called
         with the number of bytes each time that some were written.
         """
-        route = with_query(f"{self._path}/notebook", clean=clean or None)
+        pieces = self._connection.pieces(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
-            return await save(self._connection, self._connection.pieces(route), path, progress)
-        return decoded(await self._connection.content(route), dict[str, Any])
+            return await save(self._connection, pieces, path, progress)
+        return decoded(await joined(pieces), dict[str, Any])
 
     async def restore(
         self,
@@ -560,17 +559,15 @@ class AsyncSession:
         request = models.Restore(
             leave_out=[ExecutionId(id) for id in leave_out], dry_run=dry_run, wait=wait
         )
-        sent = json_request(
-            "POST", f"{self._path}/restore", request, read_timeout=wait + ANSWER_SECONDS
-        )
-        return read(await self._connection.send(sent), models.Restoration)
+        path, timeout = f"{self._path}/restore", wait + ANSWER_SECONDS
+        return await self._connection.post(path, request, models.Restoration, read_timeout=timeout)
 
     async def requirements(self) -> str:
         """Return what was installed where the session's code ran last, as a `requirements.txt`.
 
         A comment says so if the record does not know it.
         """
-        return (await self._connection.content(f"{self._path}/requirements")).decode()
+        return (await joined(self._connection.pieces(f"{self._path}/requirements"))).decode()
 
     @overload
     async def journal(self, path: None = None) -> bytes: ...
@@ -590,10 +587,10 @@ class AsyncSession:
 
         `progress` is that of `export`.
         """
-        route = f"{self._path}/journal"
+        pieces = self._connection.pieces(f"{self._path}/journal")
         if path is not None:
-            return await save(self._connection, self._connection.pieces(route), path, progress)
-        return await self._connection.content(route)
+            return await save(self._connection, pieces, path, progress)
+        return await joined(pieces)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -666,7 +663,7 @@ class AsyncSession:
         """
         pieces = pieces_of(self._connection, self._file_path(name))
         if to is None:
-            return b"".join([piece async for piece in pieces])
+            return await joined(pieces)
         target = download_target(name, to)
         with beside(target) as part:
             await save(self._connection, pieces, part)

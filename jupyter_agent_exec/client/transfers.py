@@ -46,6 +46,11 @@ async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, 
             await backoff.pause(error)
 
 
+async def joined(pieces: AsyncGenerator[bytes, None]) -> bytes:
+    """Return the whole content."""
+    return b"".join([piece async for piece in pieces])
+
+
 async def save(
     connection: Connection,
     pieces: AsyncGenerator[bytes, None],
