@@ -468,12 +468,8 @@ class _Address:
         if request.method != "GET":
             headers.append((b"Content-Type", request.content_type))
             headers.append((b"Content-Length", b"%d" % length))
-        timeout = {
-            "connect": CONNECT_SECONDS,
-            "read": request.read_timeout,
-            "write": request.read_timeout,
-            "pool": None,
-        }
+        quiet = request.read_timeout
+        timeout = {"connect": CONNECT_SECONDS, "read": quiet, "write": quiet, "pool": None}
         return httpx2.Request(
             request.method,
             self._url(request.path),

@@ -90,8 +90,7 @@ def person(name: str) -> str:
 def said(execution: Execution) -> list[str]:
     """Return what its agent says about an execution, in sentences."""
     purpose = None if execution.claim is None else execution.claim.purpose
-    told = {"It says why": purpose}
-    return [f"{about}: {quoted(exact(text))}" for about, text in told.items() if text is not None]
+    return [] if purpose is None else [f"It says why: {quoted(exact(purpose))}"]
 
 
 def waiting(behind: WaitingFor, execution_id: str) -> str:

@@ -33,7 +33,6 @@ from ..models import (
     Step,
     Target,
 )
-from ..types import CellId, Digest
 
 API: Final = "/api/agent-exec"
 
@@ -125,26 +124,26 @@ class ExecuteOptions(TypedDict, total=False):
     trial: bool
 
 
-class SessionFilters(TypedDict, total=False):
-    """Which sessions to list; `SessionsQuery` says what each means."""
+class Filters(TypedDict, total=False):
+    """What sessions and executions can be chosen by."""
 
     status: str | None
     agent: str | None
     target: str | None
     since: str | None
     until: str | None
+
+
+class SessionFilters(Filters, total=False):
+    """Which sessions to list; `SessionsQuery` says what each means."""
+
     unreviewed: bool | None
 
 
-class SearchFilters(TypedDict, total=False):
+class SearchFilters(Filters, total=False):
     """Which executions to find; `SearchQuery` says what each means."""
 
-    agent: str | None
-    target: str | None
-    status: str | None
     session_id: str | None
-    since: str | None
-    until: str | None
     has_image: bool | None
     review: str | None
 
@@ -191,14 +190,6 @@ def steps_request(
     return RunSteps(
         steps=[replace(each, timeout=each.timeout or timeout) for each in asked],
         stop_on_error=stop_on_error,
-    )
-
-
-def cell_of(cell_id: str, source_sha256: str | None) -> Placement:
-    """Return the placement that runs an existing cell, if it still has the source."""
-    return Placement(
-        cell=CellId(cell_id),
-        source_sha256=None if source_sha256 is None else Digest(source_sha256),
     )
 
 

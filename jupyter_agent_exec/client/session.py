@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from .. import models
 from ..errors import AgentExecError, InputNotAsked, InvalidRequest, SessionClosed
-from ..types import Digest, ExecutionId, ProposedEditId, SessionId
+from ..types import CellId, Digest, ExecutionId, ProposedEditId, SessionId
 from .calls import (
     ANSWER_SECONDS,
     WAIT_SECONDS,
@@ -34,7 +34,6 @@ from .requests import (
     API,
     ExecuteOptions,
     Source,
-    cell_of,
     execute_request,
     header_value,
     segment,
@@ -287,7 +286,8 @@ class AsyncSession:
             raise InvalidRequest(
                 "placement: run_cell runs the cell where it is.", field="placement"
             )
-        options["placement"] = cell_of(cell_id, source_sha256)
+        sha256 = None if source_sha256 is None else Digest(source_sha256)
+        options["placement"] = models.Placement(cell=CellId(cell_id), source_sha256=sha256)
         return await self.run(
             None, idempotency_key=idempotency_key, raise_on_error=raise_on_error, **options
         )
