@@ -19,7 +19,6 @@ from . import exit_codes
 from .command import any_id, command, option, session_id
 from .command_client import connected, decided
 from .console import Colour, Console
-from .sessions import target, until
 from .usage import UsageError, read_source
 
 _NOBODY_LOOKS: Final = "Nobody can confirm it here; say --yes if you have looked at it."
@@ -301,23 +300,6 @@ def _paused(approvals: Approvals) -> str | None:
     return f"All agents are paused since {paused.at[11:19]} UTC, by {person(paused.by)}."
 
 
-@command("list", "list the agents that run code in a kernel without asking")
-def list_grants(arguments: Namespace, console: Console) -> None:
-    """List the sessions whose agents have a grant."""
-    with connected(arguments, console, may_start=False) as client:
-        found = [each.info for each in client.sessions(status="open") if each.info.grant]
-    console.listing(
-        found,
-        {
-            "SESSION": "id",
-            "UNTIL": lambda info: until(info.grant),
-            "CREDENTIAL": lambda info: credential(info.token),
-            "CALLS ITSELF": lambda info: quoted(info.agent.name),
-            "RUNS IN": target,
-        },
-    )
-
-
 @command("end", "end what a session's agent may run in its kernel without asking", session_id)
 def end_grant(arguments: Namespace, console: Console) -> None:
     """End the grant of a session's agent."""
@@ -328,4 +310,4 @@ def end_grant(arguments: Namespace, console: Console) -> None:
     console.answer(info, told if had else f"{info.id}  There is no grant in this session.")
 
 
-GRANT_COMMANDS: Final = (list_grants, end_grant)
+GRANT_COMMANDS: Final = (end_grant,)

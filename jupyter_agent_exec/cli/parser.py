@@ -43,7 +43,7 @@ _COMMANDS: Final = (
     decisions.resume,
     run.stop,
     ("token", "create, list and revoke agent tokens", tokens.COMMANDS),
-    ("grant", "list and end what agents may run without asking", decisions.GRANT_COMMANDS),
+    ("grant", "end what agents may run without asking", decisions.GRANT_COMMANDS),
     erase.erase,
     decisions.accept_break,
     check.verify,

@@ -103,7 +103,7 @@ def sessions(arguments: Namespace, console: Console) -> None:
             "LAST ACTIVITY": lambda info: _time(info.last_activity_at),
             "CREDENTIAL": lambda info: one_line(credential(info.token), 24),
             "CALLS ITSELF": _called,
-            "RUNS IN": lambda info: one_line(target(info), 40),
+            "RUNS IN": lambda info: one_line(_target(info), 40),
             "TITLE": lambda info: quoted(one_line(info.title, 58)) if info.title else "",
         },
     )
@@ -111,13 +111,11 @@ def sessions(arguments: Namespace, console: Console) -> None:
 
 def _called(info: models.Session, width: int = 24) -> str:
     """Return what an agent calls itself, and how long it runs code without asking."""
-    grant = "" if info.grant is None else f" (granted until {until(info.grant)})"
+    grant = ""
+    if info.grant is not None:
+        until = "restart" if info.grant.until is None else _time(info.grant.until)
+        grant = f" (granted until {until})"
     return quoted(one_line(info.agent.name, width)) + grant
-
-
-def until(grant: models.Grant) -> str:
-    """Return when a grant ends."""
-    return "restart" if grant.until is None else _time(grant.until)
 
 
 def _show_options(parser: ArgumentParser) -> None:
@@ -161,7 +159,7 @@ def _head(info: models.Session) -> Iterator[str]:
     opened_as = ""
     if isinstance(info.target, models.NotebookTarget) and info.path not in (None, info.target.path):
         opened_as = f", opened as {info.target.path}"
-    yield f"runs in {target(info)}{opened_as}"
+    yield f"runs in {_target(info)}{opened_as}"
 
 
 def _told(result: Result) -> Iterator[str]:
@@ -306,7 +304,7 @@ def _writable(word: str) -> Path:
     return path
 
 
-def target(info: models.Session) -> str:
+def _target(info: models.Session) -> str:
     """Return where a session's code runs."""
     if isinstance(info.target, models.KernelTarget):
         return f"kernel {info.target.kernel_id}"

@@ -72,15 +72,12 @@ def test_an_agent_is_let_run_more_until_its_grant_ends(cli: Cli, asking_server: 
         assert cli("approve", asking.id, "--grant", "restart", "--yes").returncode == 0
         assert session.run("2").status == "ok"
         assert "“claude” (granted until restart)" in cli("sessions").stdout
-        head, row = cli("grant", "list").stdout.splitlines()
-        assert head.split()[:2] == ["SESSION", "UNTIL"]
-        assert row.split()[:2] == [session.id, "restart"]
         done = cli("grant", "end", session.id)
         assert done.stdout == f"{session.id}  “claude” has to ask again\n"
         (again,) = session.submit_steps(["3"])
         assert again.status == "awaiting_approval"
         assert "There is no grant" in cli("grant", "end", session.id).stdout
-        assert cli("grant", "list", "--json").stdout == "[]\n"
+        assert "granted until" not in cli("sessions").stdout
         session.close()
 
 

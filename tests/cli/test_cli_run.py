@@ -344,7 +344,7 @@ def test_the_help_of_each_command_helps(capsys: pytest.CaptureFixture[str]) -> N
     assert exit_code(["--help"]) == 0
     text = capsys.readouterr().out
     listed = re.findall(r"^    ([a-z]+)  ", text, re.MULTILINE)
-    assert len(listed) == 22
+    assert len(listed) == 21
     for command in listed:
         assert exit_code([command, "--help"]) == 0
         assert len(capsys.readouterr().out) > 200
