@@ -183,7 +183,7 @@ class AgentExecClient(Blocking[AsyncAgentExecClient]):
 
     Raises
     ------
-    ValueError
+    InvalidAddress
         `url` is not a valid address of a Jupyter server, or has another token than `token`.
 
     Examples

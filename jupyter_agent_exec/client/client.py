@@ -54,7 +54,7 @@ class AsyncAgentExecClient:
 
     Raises
     ------
-    ValueError
+    InvalidAddress
         `url` is not a valid address of a Jupyter server, or has another token than `token`.
 
     Examples

@@ -130,7 +130,7 @@ class Connection:
 
     Raises
     ------
-    ValueError
+    InvalidAddress
         `url` is not a valid address of a Jupyter server.
     """
 
@@ -175,12 +175,12 @@ class Connection:
             The named server cannot be used, or no server here answers and accepts the token.
         """
         if self._server is not None:
-            await self._probe(self._server)
+            await self._probe(self._server, 60.0)
             return self._server
         reasons: list[str] = []
         for server in self._here():
             try:
-                await self._probe(server)
+                await self._probe(server, PROBE_SECONDS)
             except (ClientError, AgentExecError) as error:
                 reasons.append(f"{server.address}: {error}")
             else:
@@ -190,9 +190,9 @@ class Connection:
     def _here(self) -> list[Server]:
         return found(self._token)
 
-    async def _probe(self, server: Server) -> None:
+    async def _probe(self, server: Server, read_timeout: float) -> None:
         await self.use(server)
-        request = Request("GET", f"{API}/status", read_timeout=PROBE_SECONDS)
+        request = Request("GET", f"{API}/status", read_timeout=read_timeout)
         with suppress(Forbidden):  # the token is valid, but does not let its agent see this
             read(await self.exchange(request), ServerStatus)
 

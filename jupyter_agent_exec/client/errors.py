@@ -7,6 +7,7 @@
     │   ├── NoServerFound       no running Jupyter server answers for this extension
     │   ├── CannotConnect       no server listens there; nothing was sent
     │   └── ConnectionLost      the connection broke; the server may have the request
+    ├── InvalidAddress(ValueError)  not the address of a Jupyter server, or not a token
     ├── UnexpectedAnswer        something answered, but not this extension
     └── result.ExecutionFailed  `raise_on_error`: the code did not finish with status ``ok``
 
@@ -19,6 +20,10 @@ from __future__ import annotations
 
 class ClientError(Exception):
     """Base of the client's own errors."""
+
+
+class InvalidAddress(ClientError, ValueError):
+    """The URL is not the address of a Jupyter server, or the token is not one for it."""
 
 
 class ServerUnreachable(ClientError, ConnectionError):

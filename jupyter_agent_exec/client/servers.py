@@ -13,6 +13,8 @@ from jupyter_core.paths import jupyter_runtime_dir
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .errors import InvalidAddress
+
 URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
 TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
 
@@ -47,23 +49,25 @@ class Server(Struct, frozen=True, kw_only=True):
 
         Raises
         ------
-        ValueError
+        InvalidAddress
             `url` is not a valid address of a Jupyter server, or has another token than `token`.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            _ = parts.scheme == "http+unix" or parts.port  # raises when it is not a number
+        except ValueError as error:
+            raise InvalidAddress(f"Not a URL: {url!r} ({error}).") from error
         if parts.scheme not in ("http", "https", "http+unix") or not parts.netloc:
-            raise ValueError(
+            raise InvalidAddress(
                 f"Not the address of a Jupyter server: {url!r}. Give it as http://host:port/base/."
             )
         path = _PAGE.sub("", parts.path.rstrip("/"), count=1)
-        if parts.scheme != "http+unix":
-            _ = parts.port  # raises when it is not a number
         in_url = parse_qs(parts.query).get("token", [None])[0]
         if token and in_url and token != in_url:
-            raise ValueError("token: the URL has another one. Give one of them.")
+            raise InvalidAddress("token: the URL has another one. Give one of them.")
         token = token or in_url
         if token is not None and not (token.isascii() and token.isprintable()):
-            raise ValueError("Not a token: it holds characters that no token has.")
+            raise InvalidAddress("Not a token: it holds characters that no token has.")
         if parts.scheme == "http+unix":
             return cls(
                 url=f"http://localhost{path}", token=token, socket_path=unquote(parts.netloc)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.client import AgentExecClient
+from jupyter_agent_exec.client import AgentExecClient, InvalidAddress
 from jupyter_agent_exec.client.servers import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
@@ -60,12 +60,12 @@ def test_a_unix_socket_is_an_address_too() -> None:
 
 @pytest.mark.parametrize("url", ["localhost:8888", "", "ftp://x/", "http://", "http://x:port/"])
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(InvalidAddress):
         Server.at(url)
 
 
 def test_a_token_that_no_header_can_hold_is_refused() -> None:
-    with pytest.raises(ValueError, match="token"):
+    with pytest.raises(InvalidAddress, match="token"):
         AgentExecClient("http://127.0.0.1:1", "a\r\nX-Other: 1")
 
 
@@ -116,7 +116,7 @@ def test_the_token_in_a_given_address_comes_before_the_environments(runtime_dir:
     url = "http://127.0.0.1:8/?token=in-url"
     assert named(url, None, {TOKEN_VARIABLE: "env"}) == Server.at(url)
     assert named(url, "in-url", {}) == Server.at(url)
-    with pytest.raises(ValueError, match="token: the URL has another one"):
+    with pytest.raises(InvalidAddress, match="token: the URL has another one"):
         named(url, "arg", {})
 
 
