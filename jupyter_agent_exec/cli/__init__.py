@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ..client import ServerUnreachable, UnexpectedAnswer
+from ..client import InvalidAddress, ServerUnreachable, UnexpectedAnswer
 from ..errors import AgentExecError
 from . import exit_codes
 from .console import Console
 from .parser import make_parser
-from .usage import UsageError
+from .usage import Declined, UsageError
 
 __all__ = ["main"]
 
@@ -33,9 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(quiet=arguments.quiet, is_json=getattr(arguments, "json", False))
     try:
         code: int | None = arguments.command(arguments, console)
-    except UsageError as error:
+    except (InvalidAddress, UsageError) as error:
         console.complain(f"{parser.prog}: {error}")
         return exit_codes.USAGE
+    except Declined as error:
+        console.complain(str(error))
+        return exit_codes.STOPPED
     except ServerUnreachable as error:
         console.complain(f"{parser.prog}: {error}")
         return exit_codes.UNREACHABLE

@@ -7,7 +7,8 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from getpass import GetPassWarning, getpass
 from pathlib import Path
 from threading import Event, Thread
@@ -16,6 +17,8 @@ from typing import Final, Literal, ParamSpec, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from ..client import AgentExecClient, NoServerFound, ServerUnreachable
+from ..client.blocking import run
+from ..client.connection import BlockingConnection
 from ..client.errors import ClientError
 from ..client.servers import TOKEN_VARIABLE, Server
 from ..errors import AgentExecError, PassphraseRequired, PassphraseWrong
@@ -45,31 +48,42 @@ def connected(
 
     Raises
     ------
-    UsageError
-        The URL is not a server's address.
-    ServerUnreachable
-        No server was found, and none may be started or its start failed.
+    InvalidAddress, ServerUnreachable, UnexpectedAnswer, Unauthenticated
+        As for `server_of`.
     """
-    try:
-        client = AgentExecClient(arguments.url, arguments.token)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    try:
-        client.connect()
-    except NoServerFound as error:
-        if not may_start or arguments.token or os.environ.get(TOKEN_VARIABLE):
-            raise
-        console.note(f"{error.what} Starting one for the time of this command.")
-    else:
-        with closing(client), _ended_by_sigterm():
-            yield client
-        return
+    start = partial(own_server, Path.cwd()) if may_start else None
     with (
         _ended_by_sigterm(),
-        own_server(Path.cwd()) as server,
-        AgentExecClient(server.url, server.token) as client,
+        server_of(arguments, console, start) as server,
+        AgentExecClient(server.address, server.token) as client,
     ):
         yield client
+
+
+def server_of(
+    arguments: Namespace,
+    console: Console,
+    start: Callable[[], AbstractContextManager[Server]] | None,
+) -> AbstractContextManager[Server]:
+    """Return the server named by the user, or one that runs here, or else one that `start` starts.
+
+    None is started if there is a token, which it would not know.
+
+    Raises
+    ------
+    InvalidAddress, ServerUnreachable, UnexpectedAnswer, Unauthenticated
+        The named server cannot be used, or none was found and none may be started.
+    """
+    connection = BlockingConnection(arguments.url, arguments.token)
+    try:
+        return nullcontext(run(connection.find()))
+    except NoServerFound as error:
+        if start is None or arguments.token or os.environ.get(TOKEN_VARIABLE):
+            raise
+        console.note(f"{error.what} Starting one for the time of this command.")
+        return start()
+    finally:
+        run(connection.close())
 
 
 def own_server(

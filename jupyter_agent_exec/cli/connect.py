@@ -87,16 +87,15 @@ def _show(text: str, console: Console) -> None:
         console.line(f"  {line}")
 
 
-def _is_wanted(
+def _confirm(
     arguments: Namespace, console: Console, replaced: str = f"server with the name {NAME!r}"
-) -> bool:
+) -> None:
     question = "Do this?"
     if not arguments.remove:
         question += f" It replaces an earlier {replaced}."
-    if arguments.yes or console.confirmed(question, "Nobody can confirm this here: add --yes."):
-        return True
-    console.complain("Nothing was changed.")
-    return False
+    if not arguments.yes:
+        nobody = "Nobody can confirm this here: add --yes."
+        console.confirm(question, otherwise=nobody, declined="Nothing was changed.")
 
 
 # -- the server ------------------------------------------------------------------------------------
@@ -114,28 +113,25 @@ def _mcp_url(arguments: Namespace) -> str:
 
     Raises
     ------
-    UsageError, ServerUnreachable, UnexpectedAnswer, AgentExecError
+    UsageError, InvalidAddress, ServerUnreachable, UnexpectedAnswer, AgentExecError
         There is no such server, MCP is not installed there, or its address is not known.
     """
     problem: Exception | None = None
-    try:
-        server = named(arguments.url, arguments.token)
-        for each in running() if server is None else [server]:
-            try:
-                public_url = run(_described(each)).public_url
-            except (AgentExecError, ClientError) as error:
-                problem = problem or error
-                continue
-            if server is None and public_url is not None:
-                each = Server.at(public_url)
-            elif server is None and HUB_VARIABLE in os.environ:
-                raise UsageError(
-                    "The hub has not told this server its public address. Give it as your browser "
-                    "shows it: --url https://hub.example.org/user/you/."
-                )
-            return f"{each.url}{API}/mcp"
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    server = named(arguments.url, arguments.token)
+    for each in running() if server is None else [server]:
+        try:
+            public_url = run(_described(each)).public_url
+        except (AgentExecError, ClientError) as error:
+            problem = problem or error
+            continue
+        if server is None and public_url is not None:
+            each = Server.at(public_url)
+        elif server is None and HUB_VARIABLE in os.environ:
+            raise UsageError(
+                "The hub has not told this server its public address. Give it as your browser "
+                "shows it: --url https://hub.example.org/user/you/."
+            )
+        return f"{each.url}{API}/mcp"
     raise problem or NoServerFound(
         "No Jupyter server of yours runs here.", "Start one with `jupyter lab`, or give --url."
     )
@@ -168,8 +164,7 @@ def _run_commands(client: Connection, arguments: Namespace, console: Console) ->
     if program is None:
         raise UsageError(f"There is no {lines[0][0]} here. Run this where it is installed:\n{text}")
     _show(text, console)
-    if not _is_wanted(arguments, console):
-        return exit_codes.STOPPED
+    _confirm(arguments, console)
     if not arguments.remove:  # Claude Code refuses to replace a server
         _run(program, shlex.split(client.removal), capture_output=True)
     for line in lines:
@@ -203,8 +198,7 @@ def _change_file(client: Connection, arguments: Namespace, console: Console) -> 
         return exit_codes.OK
     console.line(str(file), "bold")
     _show(f"remove {NAME!r}" if arguments.remove else client.text, console)
-    if not _is_wanted(arguments, console):
-        return exit_codes.STOPPED
+    _confirm(arguments, console)
     if not arguments.remove:
         servers |= ours
     elif content == {key: {}}:
@@ -240,8 +234,7 @@ def _change_chats(arguments: Namespace, console: Console) -> int:
         hours = arguments.expires_in / 3600
         text = f"a token for {', '.join(CHAT_SCOPES)}, valid for {hours:g} hours"
         _show("remove it, and revoke its token" if arguments.remove else text, console)
-        if not _is_wanted(arguments, console, "token"):
-            return exit_codes.STOPPED
+        _confirm(arguments, console, "token")
         if not arguments.remove:
             minted = decided(
                 client,

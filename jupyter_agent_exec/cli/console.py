@@ -17,7 +17,7 @@ from ..client.result import joined
 from ..models import Input, OutputChange
 from ..text.terminal import clean
 from ..types import FINAL_STATUSES, Output, Status
-from .usage import UsageError
+from .usage import Declined, UsageError
 
 Colour: TypeAlias = Literal["bold", "red", "green"]
 
@@ -164,23 +164,28 @@ class Console:
         self.out.flush()
         _write(self.err, _coloured(plain(message).rstrip("\n"), colour, self.err) + "\n")
 
-    def confirmed(self, question: str, otherwise: str) -> bool:
-        """Return whether the user answers a question with yes.
+    def confirm(self, question: str, *, otherwise: str, declined: str) -> None:
+        """Ask the user a question, and go on only after a yes.
 
         Parameters
         ----------
         otherwise
             What to do where nobody can answer, for the error message.
+        declined
+            What is so if the answer is no, for the message.
 
         Raises
         ------
+        Declined
+            The user did not say yes.
         UsageError
             Standard input is not a terminal.
         """
         if not sys.stdin.isatty():
             raise UsageError(otherwise)
         self.sequence(f"{question} [y/N] ", "stderr")
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Declined(declined)
 
 
 def colour_of(status: Status) -> Colour | None:

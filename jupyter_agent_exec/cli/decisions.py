@@ -15,7 +15,6 @@ from ..client.display import credential, person, quoted, said
 from ..models import Approvals, Execution, Proposal, Review
 from ..text.lookalikes import exact
 from ..types import FINAL_STATUSES, GrantSpan, Verdict
-from . import exit_codes
 from .command import any_id, command, option, session_id
 from .command_client import connected, decided
 from .console import Colour, Console
@@ -62,7 +61,7 @@ def _approve_options(parser: ArgumentParser) -> None:
 
 
 @command("approve", "approve code or proposed edits after you have seen them", _approve_options)
-def approve(arguments: Namespace, console: Console) -> int | None:
+def approve(arguments: Namespace, console: Console) -> None:
     """Show code or edits, ask the user to confirm, and approve them."""
     is_code = arguments.id.startswith("x_")
     if not is_code and (arguments.edit or arguments.grant):
@@ -76,18 +75,16 @@ def approve(arguments: Namespace, console: Console) -> int | None:
             _show(asking, asking.source if edited is None else edited, console.complain)
         if asking is not None and not arguments.yes:
             question = "Let this run?" if is_code else "Change the notebook?"
-            if not console.confirmed(question, _NOBODY_LOOKS):
-                console.complain("It was not approved.")
-                return exit_codes.STOPPED
+            declined = "It was not approved."
+            console.confirm(question, otherwise=_NOBODY_LOOKS, declined=declined)
         if isinstance(asking, Proposal):
             _decide_edits(client, asking, Session.keep_edits, console)
-            return None
+            return
         # If the execution does not await approval, the server's error says why.
         sha256 = "0" * 64 if asking is None else asking.source_sha256
         options = {"source": edited, "grant": arguments.grant}
         result = decided(client, console, client.approve, arguments.id, sha256, **options)
         _answer(result, console)
-    return None
 
 
 def _reject_options(parser: ArgumentParser) -> None:
@@ -279,18 +276,17 @@ def _set_pause(
 
 
 @command("accept-break", "have the record signed on, although it is not as it was signed", _break)
-def accept_break(arguments: Namespace, console: Console) -> int | None:
+def accept_break(arguments: Namespace, console: Console) -> None:
     """Show why the record is not signed any more, ask the user to confirm, and accept it."""
     with connected(arguments, console, may_start=False) as client:
         broken = client.status().broken
         if broken is not None and broken.name == arguments.name and not arguments.yes:
             for found in broken.found:
                 console.complain(found)
-            if not console.confirmed("Sign the record as it is now?", _NOBODY_LOOKS):
-                return exit_codes.STOPPED
+            question, declined = "Sign the record as it is now?", "Nothing was accepted."
+            console.confirm(question, otherwise=_NOBODY_LOOKS, declined=declined)
         told = decided(client, console, client.accept_break, arguments.name)
     console.answer(told, "The record is signed again; it says that you accepted this.")
-    return None
 
 
 def _paused(approvals: Approvals) -> str | None:

@@ -29,7 +29,6 @@ from . import exit_codes
 from .command import command, option
 from .command_client import own_server
 from .console import Colour, Console
-from .usage import UsageError
 
 RUN_SECONDS: Final = 60.0
 ENOUGH_BYTES: Final = 100_000_000
@@ -98,10 +97,7 @@ def doctor(arguments: Namespace, console: Console) -> int:
 
 
 def _findings(arguments: Namespace) -> Iterator[Finding]:
-    try:
-        server = named(arguments.url, arguments.token)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    server = named(arguments.url, arguments.token)
     config, readable = _configuration()
     yield readable
     yield from _packages()

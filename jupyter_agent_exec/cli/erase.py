@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from ..client.display import quoted
 from ..models import Erasure
 from ..text.counts import counted
-from . import exit_codes
 from .command import any_id, command, option
 from .command_client import connected, decided, showing
 from .console import Console
@@ -30,7 +29,7 @@ def _options(parser: ArgumentParser) -> None:
 @command(
     "erase", "erase from the record of closed sessions, after you have seen what goes", _options
 )
-def erase(arguments: Namespace, console: Console) -> int | None:
+def erase(arguments: Namespace, console: Console) -> None:
     """Show what goes, ask the user to confirm, and erase it."""
     is_session = arguments.id is not None and arguments.id.startswith("s_")
     wanted = {
@@ -51,9 +50,8 @@ def erase(arguments: Namespace, console: Console) -> int | None:
                 if console.is_json:
                     raise UsageError(_NOBODY_LOOKS)
                 _tell(told, console)
-                if not console.confirmed("Erase this? It cannot be undone.", _NOBODY_LOOKS):
-                    console.complain("Nothing was erased.")
-                    return exit_codes.STOPPED
+                question, declined = "Erase this? It cannot be undone.", "Nothing was erased."
+                console.confirm(question, otherwise=_NOBODY_LOOKS, declined=declined)
 
             def erase() -> Erasure:
                 with showing(client, console, "erasing"):
@@ -61,7 +59,6 @@ def erase(arguments: Namespace, console: Console) -> int | None:
 
             told = decided(client, console, erase)
     _tell(told, console)
-    return None
 
 
 def _text(text: str | None) -> str | None:

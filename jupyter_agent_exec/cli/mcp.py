@@ -15,8 +15,8 @@ import re
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,14 +24,13 @@ from typing import IO, Any, Final
 
 import httpx2
 
-from ..client.blocking import run
-from ..client.connection import BlockingConnection, Connection, Request
-from ..client.errors import NoServerFound, ServerUnreachable
+from ..client.connection import Connection, Request
+from ..client.errors import ServerUnreachable
 from ..client.requests import API
-from ..client.servers import TOKEN_VARIABLE, Server
+from ..client.servers import Server
 from . import exit_codes
 from .command import command, option
-from .command_client import own_server
+from .command_client import own_server, server_of
 from .console import Console
 from .usage import UsageError
 
@@ -73,45 +72,16 @@ def mcp(arguments: Namespace, console: Console) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # A thread reads this. `sys.stdin` must be free when the interpreter ends.
     lines = os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
-    with out, _server(arguments, console) as server:
+    with out, _start() if arguments.start else server_of(arguments, console, _start) as server:
         console.note(f"MCP's client is connected to the Jupyter server at {server.address}.")
         asyncio.run(Bridge(server, out, console.complain).run(lines))
     return exit_codes.OK
 
 
-@contextmanager
-def _server(arguments: Namespace, console: Console) -> Iterator[Server]:
-    found = None if arguments.start else _found(arguments)
-    if found is not None:
-        yield found
-        return
+def _start() -> AbstractContextManager[Server]:
     if find_spec("mcp") is None:
         raise UsageError("MCP is not installed here: pip install 'jupyter-agent-exec[mcp]'.")
-    console.note("No running Jupyter server is used. Starting one for this client.")
-    with own_server(Path.cwd()) as server:
-        yield server
-
-
-def _found(arguments: Namespace) -> Server | None:
-    """Return the server named by the user, or the newest that runs here; None if there is none.
-
-    Raises
-    ------
-    UsageError, ServerUnreachable, UnexpectedAnswer, Unauthenticated
-        The named server cannot be used, or no server that runs here accepts the given token.
-    """
-    try:
-        connection = BlockingConnection(arguments.url, arguments.token)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    try:
-        return run(connection.find())
-    except NoServerFound:
-        if arguments.token or os.environ.get(TOKEN_VARIABLE):
-            raise
-        return None
-    finally:
-        run(connection.close())
+    return own_server(Path.cwd())
 
 
 _PARSE_ERROR: Final = -32700

@@ -18,7 +18,6 @@ from ..client import AgentExecClient, Result
 from ..client.display import credential, one_line, person, placed, quoted, said, size
 from ..text.counts import counted
 from ..types import FINAL_STATUSES, TargetKind, Verdict
-from . import exit_codes
 from .command import any_id, command, limit, option, session_id
 from .command_client import LOOK_SECONDS, connected, showing
 from .console import Console
@@ -255,7 +254,7 @@ def _export_options(parser: ArgumentParser) -> None:
 
 
 @command("export", "write a session as a notebook", _export_options)
-def export(arguments: Namespace, console: Console) -> int | None:
+def export(arguments: Namespace, console: Console) -> None:
     """Write a session's notebook to a file, and what the options name beside it."""
     is_piped = arguments.output == "-"
     files = {
@@ -266,9 +265,8 @@ def export(arguments: Namespace, console: Console) -> int | None:
     paths = {kind: _writable(word) for kind, word in files.items() if word is not None}
     for file in paths.values():
         if file.exists() and not arguments.force:
-            question = f"Overwrite {file}?"
-            if not console.confirmed(question, f"{file} exists; --force overwrites it."):
-                return exit_codes.STOPPED
+            question, otherwise = f"Overwrite {file}?", f"{file} exists; --force overwrites it."
+            console.confirm(question, otherwise=otherwise, declined="Nothing was written.")
     with (
         connected(arguments, console) as client,
         tempfile.TemporaryDirectory() as folder,
@@ -285,14 +283,13 @@ def export(arguments: Namespace, console: Console) -> int | None:
             paths["requirements"].write_text(session.requirements(), "utf-8")
         chain = client.session(session.id).info.chain
     if is_piped:
-        return None
+        return
     written = {kind: str(path) for kind, path in paths.items()}
     told = {"session_id": session.id, "chain": chain, **written}
     console.answer(told, *(f"{kind}  {path}" for kind, path in written.items()))
     console.note(
         f"chain head {chain.head}, {counted(chain.length, 'entry')}: `verify --head` takes it"
     )
-    return None
 
 
 def _writable(word: str) -> Path:

@@ -13,6 +13,10 @@ class UsageError(Exception):
     """The command line is wrong, or names something that cannot be used."""
 
 
+class Declined(Exception):
+    """The user was asked whether to go on, and has not said yes."""
+
+
 def check_where(arguments: Namespace) -> None:
     """Refuse contradictory options for where code runs and where its cell goes.
 
