@@ -92,21 +92,14 @@ def session_target(
     isolated: bool = False,
 ) -> Target:
     """Return a session's target: a notebook, a running kernel, or else a scratch kernel."""
+    of_scratch = {"cwd": cwd, "env": env or None, "isolated": isolated or None}
     if notebook is not None:
-        _require_none(
-            "notebook", kernel_id=kernel_id, cwd=cwd, env=env or None, isolated=isolated or None
-        )
+        _require_none("notebook", kernel_id=kernel_id, **of_scratch)
         return NotebookTarget(path=notebook, kernel_name=kernel_name, create=create)
     if create:
         raise InvalidRequest("create=True needs the path of a notebook=.", field="create")
     if kernel_id is not None:
-        _require_none(
-            "kernel_id",
-            kernel_name=kernel_name,
-            cwd=cwd,
-            env=env or None,
-            isolated=isolated or None,
-        )
+        _require_none("kernel_id", kernel_name=kernel_name, **of_scratch)
         return KernelTarget(kernel_id=kernel_id)
     return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated)
 
