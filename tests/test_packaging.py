@@ -254,8 +254,8 @@ def test_what_is_imported_is_asked_for() -> None:
     needed = [*project["dependencies"], *(item for name in used for item in extras[name])]
     asked = {re.split(r"[\[<>=]", item)[0] for item in needed}
     imported = {DISTRIBUTIONS.get(name, name) for name in _imported()}
-    brought = {"jupyter_ydoc", "pycrdt", "mcp_types", "pydantic", "starlette"}
-    assert imported - asked == brought, "jupyter-collaboration and mcp bring these"
+    brought = {"IPython", "jupyter_ydoc", "pycrdt", "mcp_types", "pydantic", "starlette"}
+    assert imported - asked == brought, "ipykernel, jupyter-collaboration and mcp bring these"
     assert asked - imported == set()
 
 
