@@ -160,7 +160,7 @@ class Bridge:
         await asyncio.wait(unfinished)
         if self._session:
             with suppress(ServerUnreachable):
-                bye = Request("DELETE", _PATH, b"", _encoded(self._session), _BYE_SECONDS)
+                bye = Request("DELETE", _PATH, b"", self._session, _BYE_SECONDS)
                 await self._connection.send(bye)
         await self._connection.close()
 
@@ -258,9 +258,7 @@ class Bridge:
     def _post(
         self, body: bytes, headers: dict[str, str]
     ) -> AbstractAsyncContextManager[httpx2.Response]:
-        return self._connection.open(
-            Request("POST", _PATH, body, _encoded(headers), SILENCE_SECONDS)
-        )
+        return self._connection.open(Request("POST", _PATH, body, headers, SILENCE_SECONDS))
 
     # -- to the client -------------------------------------------------------------------------
 
@@ -334,10 +332,6 @@ def _header_value(value: str) -> str:
     if _PLAIN.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
-
-
-def _encoded(headers: dict[str, str]) -> tuple[tuple[bytes, bytes], ...]:
-    return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
 def _ends(told: bytes, id: str | int) -> bool:

@@ -14,11 +14,12 @@ token.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
 import anyio
@@ -45,7 +46,9 @@ M = TypeVar("M")
 Page = TypeVar("Page", ExecutionList, SearchResults, SessionFileList, SessionList)
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+Headers: TypeAlias = Mapping[str, str]
+
+NO_HEADERS: Final[Headers] = MappingProxyType({})
 
 CONNECT_SECONDS: Final = 10.0
 
@@ -55,7 +58,7 @@ PROBE_SECONDS: Final = 5.0
 RECONNECT_SECONDS: Final = 30.0
 """How long to try to restore a broken connection before raising an error."""
 
-UNLOCK_HEADER: Final = b"X-Agent-Exec-Unlock"
+UNLOCK_HEADER: Final = "X-Agent-Exec-Unlock"
 
 LIMITS: Final = httpx2.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0
@@ -77,11 +80,10 @@ class Request(msgspec.Struct, frozen=True):
     """Path below the server's base URL, with the query."""
     body: bytes | Path = b""
     """The body, or the path of the file with the body."""
-    headers: Headers = ()
+    headers: Headers = NO_HEADERS
     """Headers in addition to those of the connection and of the body."""
     read_timeout: float = 60.0
     """Seconds without any data after which the connection counts as broken."""
-    content_type: bytes = b"application/json"
 
 
 def encoded(body: RequestModel) -> bytes:
@@ -205,7 +207,7 @@ class Connection:
     def show_unlock(self, unlock: str) -> None:
         """Send this secret with each later request, to prove that a user makes the decisions."""
         assert self._address is not None
-        self._address.unlock = [(UNLOCK_HEADER, unlock.encode())]
+        self._address.headers[UNLOCK_HEADER] = unlock
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -264,7 +266,7 @@ class Connection:
         model: type[M],
         *,
         repeated: bool = False,
-        headers: Headers = (),
+        headers: Headers = NO_HEADERS,
         read_timeout: float = 60.0,
     ) -> M:
         """POST a model, and return the answer. If `repeated`, again if the connection breaks."""
@@ -432,17 +434,15 @@ class _Address:
             "limits": LIMITS,
         }
         self._url = lru_cache(maxsize=256)(lambda path: httpx2.URL(server.url + path))
-        self._headers = [
-            (b"Host", self._url("").netloc),
-            (b"Accept", b"application/json, text/event-stream"),
-        ]
         self._cookies: SimpleCookie = SimpleCookie()
-        self._cookie: list[tuple[bytes, bytes]] = []
-        self.unlock: list[tuple[bytes, bytes]] = []
+        self.headers = {
+            "Host": self._url("").netloc.decode(),
+            "Accept": "application/json, text/event-stream",
+        }
         if server.token:
-            self._headers.append((b"Authorization", server.authorization.encode()))
+            self.headers["Authorization"] = server.authorization
         if inside := host_kernels():
-            self._headers.append((HEADER.encode(), inside.encode()))
+            self.headers[HEADER] = inside
 
     def remember(self, response: httpx2.Response) -> None:
         """Store the cookies of a response, and send them with later requests."""
@@ -450,30 +450,26 @@ class _Address:
         if lines:
             for line in lines:
                 self._cookies.load(line)
-            cookie = "; ".join(f"{name}={m.coded_value}" for name, m in self._cookies.items())
-            self._cookie = [(b"Cookie", cookie.encode("latin-1"))]
+            cookies = (f"{name}={each.coded_value}" for name, each in self._cookies.items())
+            self.headers["Cookie"] = "; ".join(cookies)
 
     def request(self, request: Request) -> httpx2.Request:
-        """Return `request` as a request of httpx2.
-
-        Headers are bytes and the body is a stream, so that httpx2 has nothing to convert.
-        """
+        """Return `request` as a request of httpx2."""
         stream: httpx2.ByteStream | _FileStream
         if isinstance(request.body, Path):
             stream = _FileStream(request.body)
             length = stream.bytes
         else:
             stream, length = httpx2.ByteStream(request.body), len(request.body)
-        headers = [*self._headers, *self._cookie, *self.unlock, *request.headers]
+        headers = {**self.headers, **request.headers}
         if request.method != "GET":
-            headers.append((b"Content-Type", request.content_type))
-            headers.append((b"Content-Length", b"%d" % length))
+            headers = {"Content-Type": "application/json", **headers, "Content-Length": str(length)}
         quiet = request.read_timeout
         timeout = {"connect": CONNECT_SECONDS, "read": quiet, "write": quiet, "pool": None}
         return httpx2.Request(
             request.method,
             self._url(request.path),
-            headers=headers,
+            headers=httpx2.Headers(headers, "latin-1"),
             stream=stream,
             extensions={"timeout": timeout},
         )

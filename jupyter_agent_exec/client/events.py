@@ -55,7 +55,7 @@ async def follow(connection: Connection, execution_id: str) -> AsyncGenerator[Ev
     last_id = ""
     last_status: Event | None = None
     while True:
-        headers = ((b"Last-Event-ID", last_id.encode()),) if last_id else ()
+        headers = {"Last-Event-ID": last_id} if last_id else {}
         try:
             async with connection.download(Request("GET", path, headers=headers)) as response:
                 async for message in httpx2.EventSource(response, max_event_size=None):

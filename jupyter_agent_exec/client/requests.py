@@ -71,11 +71,11 @@ def with_query(path: str, /, **query: str | float | None) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def header_value(key: str) -> bytes:
+def header_value(key: str) -> str:
     """Return an idempotency key as a header's value."""
     if not key.isprintable() or not key.isascii():
         raise InvalidRequest("An idempotency key is printable ASCII.", field="Idempotency-Key")
-    return key.encode()
+    return key
 
 
 # -- bodies ----------------------------------------------------------------------------------------

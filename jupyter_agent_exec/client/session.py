@@ -41,7 +41,6 @@ from .requests import (
 )
 from .result import Result
 from .transfers import (
-    OCTETS,
     Progress,
     beside,
     download_target,
@@ -188,7 +187,7 @@ class AsyncSession:
             replace(request, wait=wait),
             answer,
             repeated=True,
-            headers=((b"Idempotency-Key", header_value(key or uuid4().hex)),),
+            headers={"Idempotency-Key": header_value(key or uuid4().hex)},
             read_timeout=wait + ANSWER_SECONDS,
         )
 
@@ -639,8 +638,8 @@ class AsyncSession:
             The file at the path has another ETag.
         """
         name, content = to_upload(source, name)
-        path = self._file_path(name)
-        request = Request("PUT", path, content, if_match(etag), content_type=OCTETS)
+        headers = {"Content-Type": "application/octet-stream", **if_match(etag)}
+        request = Request("PUT", self._file_path(name), content, headers)
         return read(await self._connection.send(request), models.SessionFile)
 
     @overload

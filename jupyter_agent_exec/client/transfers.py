@@ -8,13 +8,11 @@ from contextlib import aclosing, contextmanager
 from http import HTTPStatus
 from os import PathLike
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from ..errors import InvalidRequest
 from .connection import Backoff, Connection, Headers, Request
 from .errors import ConnectionLost, ServerUnreachable
-
-OCTETS: Final = b"application/octet-stream"
 
 Progress: TypeAlias = Callable[[int], object]
 """Called with the number of bytes each time that some were written."""
@@ -29,7 +27,7 @@ async def pieces_of(connection: Connection, path: str) -> AsyncGenerator[bytes, 
     backoff = Backoff(connection.sleep)
     taken, etag = 0, ""
     while True:
-        headers = ((b"Range", b"bytes=%d-" % taken), (b"If-Range", etag.encode())) if taken else ()
+        headers = {"Range": f"bytes={taken}-", "If-Range": etag} if taken else {}
         try:
             async with connection.download(Request("GET", path, headers=headers)) as response:
                 if taken and response.status_code != HTTPStatus.PARTIAL_CONTENT:
@@ -97,4 +95,4 @@ def beside(target: Path) -> Iterator[Path]:
 
 def if_match(etag: str | None) -> Headers:
     """Return the header with which a file is only changed if it has this ETag."""
-    return () if etag is None else ((b"If-Match", etag.encode("latin-1", "replace")),)
+    return {} if etag is None else {"If-Match": etag.encode("latin-1", "replace").decode("latin-1")}

@@ -94,3 +94,20 @@ def test_a_client_that_was_closed_connects_again() -> None:
     client.close()
     assert client.status().version == "0.1.0"
     assert client.address == URL
+
+
+def test_jupyters_cookies_are_sent_again() -> None:
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        cookies = [
+            ("Set-Cookie", "username-x=2|1:0; HttpOnly; Path=/base/"),
+            ("Set-Cookie", "_x=1"),
+        ]
+        return httpx2.Response(200, headers=cookies, content=msgspec.json.encode(server_status()))
+
+    with AgentExecClient(URL, "x", transport=httpx2.MockTransport(answer)) as client:
+        client.status()
+        client.status()
+    assert [request.headers.get("Cookie") for request in seen] == [None, "username-x=2|1:0; _x=1"]
