@@ -16,7 +16,7 @@ from ..errors import AgentExecError, InvalidRequest
 from ..models import ApprovalPolicy, MintToken, Token
 from ..text.lookalikes import exact
 from .scopes import plain_path
-from .validation import read_arguments
+from .validation import read_value
 
 SCRATCH: Final = {"exec:scratch": "Run code in separate kernels, apart from your notebooks"}
 MORE: Final = {
@@ -196,7 +196,7 @@ def requested(values: Callable[[str], list[str]]) -> MintToken:
         "edits": "".join(values("edits")) or None,
         "caps": caps,
     }
-    return read_arguments(asked, MintToken)
+    return read_value(asked, MintToken)
 
 
 def _number(text: str) -> int | str | None:

@@ -23,11 +23,8 @@ _MAY_HOLD_NUL = frozenset(("source", "init_source", "code", "find", "value", "va
 """Fields with code, or with input for code. A NUL in another text breaks SQL over the index."""
 MAX_DEPTH = 100
 """How deeply objects and lists of a body may be nested."""
-
-_TOKEN = re.compile(
-    rb'"[^"\\]*(?:\\.[^"\\]*)*"?(?P<names>\s*:)?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL
-)
-"""Matches an unterminated text too, so that the search does not start again within it."""
+MAX_BITS = 63
+"""How large an integer may be. The index, and other programs' JSON, have no larger ones."""
 
 _MEMBER = re.compile(r"(?:unknown|required) field `(?P<member>[^`]*)`")
 
@@ -43,20 +40,16 @@ def read_body(body: bytes, model: type[R], *, limit_bytes: int) -> R:
             f"The body has {len(body):,} bytes; {limit_bytes:,} are allowed.",
             limit_bytes=limit_bytes,
         )
-    _check_depth(body)
     try:
-        said = msgspec.json.decode(body or b"{}", type=model)
-    except msgspec.ValidationError as error:
-        raise _invalid(error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _malformed(body, error) from None
-    try:
-        value = json.loads(body or b"{}", object_pairs_hook=_each_once)
-    except ValueError as error:  # such as an integer with more digits than Python reads
-        raise InvalidRequest(f"The body cannot be read: {error}.", field=None) from None
-    if b"\\u0000" in body:
-        check_accepted(value)
-    return said
+        text = (body or b"{}").decode("utf-8", "surrogatepass")
+        value = json.loads(text, object_pairs_hook=_each_once)
+    except RecursionError:
+        raise InvalidRequest(
+            f"The body is nested more than {MAX_DEPTH} deep.", field=None
+        ) from None
+    except ValueError as error:
+        raise InvalidRequest(f"The body is not JSON: {error}.", field=None) from None
+    return read_value(value, model)
 
 
 def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
@@ -70,11 +63,11 @@ def read_query(arguments: Mapping[str, Sequence[bytes]], model: type[R]) -> R:
         raise InvalidRequest("The query is not UTF-8.", field=None) from None
 
 
-def read_arguments(arguments: Mapping[str, Any], model: type[R]) -> R:
-    """Convert the JSON arguments of a tool."""
-    check_accepted(dict(arguments))
+def read_value(value: Any, model: type[R]) -> R:
+    """Convert a value of JSON, such as the arguments of a tool."""
+    check_accepted(value)
     try:
-        return msgspec.convert(arguments, type=model)
+        return msgspec.convert(value, type=model)
     except msgspec.ValidationError as error:
         raise _invalid(error) from None
 
@@ -110,31 +103,6 @@ def check_accepted(value: Any) -> None:
         raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
 
 
-def _check_depth(body: bytes) -> None:
-    """Raise InvalidRequest that names the field in which a body is nested too deeply."""
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return
-    depth = 0
-    names = [""] * (MAX_DEPTH + 1)
-    for token in _TOKEN.finditer(body):
-        if token["names"] is not None:
-            names[depth] = token[0][1:].partition(b'"')[0].decode(errors="replace")
-        elif token["close"] is not None:
-            depth = max(0, depth - 1)
-        elif token["open"] is not None:
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _too_deep(names)
-            names[depth] = ""
-
-
-def _too_deep(names: list[str]) -> InvalidRequest:
-    path = names[1 : names.index("", 1)] if "" in names[1:] else names[1:]
-    field = ".".join(path[:3]) or None
-    where = f"{field}: is" if field else "The body is"
-    return InvalidRequest(f"{where} nested more than {MAX_DEPTH} deep.", field=field)
-
-
 def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in members:
@@ -155,21 +123,8 @@ def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
     return InvalidRequest(f"{field}: {what}" if field else what, field=field)
 
 
-def _malformed(body: bytes, error: Exception) -> InvalidRequest:
-    """Return the error for a body: JSON that we do not accept, or no JSON at all."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return InvalidRequest(f"The body is not JSON: {error}.", field=None)
-    try:
-        check_accepted(value)
-    except InvalidRequest as refusal:
-        return refusal
-    return InvalidRequest(f"The body is not strict JSON: {error}.", field=None)
-
-
 def _not_accepted(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
-    """Describe the first lone surrogate, NUL, infinite number or too deep nesting; None if none."""
+    """Describe the first part of a value that is never accepted, with its field; None if none."""
     if depth > MAX_DEPTH:
         return at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
     if isinstance(value, str) and _SURROGATE.search(value):
@@ -178,6 +133,8 @@ def _not_accepted(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None
         return at, "contains a NUL character."
     if isinstance(value, float) and not math.isfinite(value):
         return at, "is not a finite number."
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return at, f"has more than {MAX_BITS} bits."
     members: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
         if any(_SURROGATE.search(name) for name in value):

@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from .. import errors
 from ..auth.scopes import Scope
-from ..auth.validation import at_most_one, read_arguments
+from ..auth.validation import at_most_one, read_value
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, ServerStopping
 from ..models import Request
 from .call import Call
@@ -138,7 +138,7 @@ def arguments(tool: Tool[A], given: Mapping[str, Any]) -> A:
     """
     said = {name: value for name, value in given.items() if name not in OF_CLIENTS}
     try:
-        asked = read_arguments(_read(said, _type_info(tool.input)), tool.input)
+        asked = read_value(_read(said, _type_info(tool.input)), tool.input)
         for names in tool.alternatives:
             at_most_one(asked, *names)
         return asked
