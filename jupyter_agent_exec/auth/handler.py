@@ -268,7 +268,8 @@ class AgentExecHandler(JupyterHandler):
         self.request.uri = without_tokens(uri)
         self.request.path = without_tokens(self.request.path)
         for id in found:
-            self.record_denial(errors.InvalidRequest.code, TokenId(id))
+            method = self.request.method or ""
+            self.record_denial(errors.InvalidRequest.code, TokenId(id), method, self.route)
         raise errors.InvalidRequest(
             "Send an agent token only in the header 'Authorization: Bearer <token>', because "
             "addresses end up in logs and histories. Ask the person to revoke this token and to "
@@ -276,17 +277,19 @@ class AgentExecHandler(JupyterHandler):
             field="token",
         )
 
-    def record_denial(self, code: str, token_id: TokenId | None) -> None:
+    def record_denial(self, code: str, token_id: TokenId | None, method: str, route: str) -> None:
         """Record that an agent token was refused, if the token is one of this server."""
         if token_id is not None and self.tokens.knows(token_id):
-            self.denials.note(token_id, code, self.request.method or "", self.route)
+            self.denials.note(token_id, code, method, route)
         else:
             self.denials.note_unknown()
 
     def refused(self, error: errors.AgentExecError, method: str, route: str) -> None:
-        """Tell operators that the request was refused."""
+        """Tell operators that the request was refused, and record it if that denies access."""
         caller: Caller | None = getattr(self, "caller", None)
         token_id = None if caller is None or caller.token is None else caller.token.id
+        if isinstance(error, TokenRefused):
+            token_id = error.token_id
         path: Mapping[str, str] = getattr(self, "path_kwargs", {})  # none for an unknown verb
         self.on_refusal(
             Refusal(
@@ -296,11 +299,13 @@ class AgentExecHandler(JupyterHandler):
                 route=route,
                 username=None if caller is None else caller.username,
                 ip=self.request.remote_ip,
-                token_id=error.token_id if isinstance(error, TokenRefused) else token_id,
+                token_id=token_id,
                 session_id=path.get("session_id"),
                 execution_id=path.get("execution_id"),
             )
         )
+        if error.is_denial and (token_id is not None or isinstance(error, TokenRefused)):
+            self.record_denial(error.code, token_id, method, route)
 
     def check_token(self) -> None:
         """Raise TokenRefused if the caller's agent token has ended since the request began."""
@@ -332,19 +337,6 @@ class AgentExecHandler(JupyterHandler):
             raise denied(errors.Forbidden("This route is not for agent tokens."))
         elif not operation.checks_target:
             self.access.check(self.caller, scope)
-
-    def _record_if_denied(self, error: errors.AgentExecError) -> None:
-        """Record an error that refuses an agent token something."""
-        if isinstance(error, TokenRefused):
-            if not error.is_renewable:
-                self.record_denial(error.code, error.token_id)
-        else:
-            self.note_denial(error, self.request.method or "", self.route)
-
-    def note_denial(self, error: errors.AgentExecError, method: str, route: str) -> None:
-        """Record an error that refuses an agent something, and take it up as a request."""
-        if error.is_denial and (token := self.caller.token) is not None:
-            self.denials.note(token.id, error.code, method, route)
 
     # -- authorization -----------------------------------------------------------------------------
 
@@ -496,7 +488,6 @@ class AgentExecHandler(JupyterHandler):
         if isinstance(error, errors.AgentExecError):
             status_code = status_of(type(error))
             kwargs["exc_info"] = (type(error), error, error.__traceback__)
-            self._record_if_denied(error)
             self.refused(error, self.request.method or "", self.route)
             self._has_own_line = True
         super().send_error(status_code, **kwargs)

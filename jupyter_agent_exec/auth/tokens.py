@@ -58,16 +58,22 @@ _NOBODYS: Final = digest_of(b"")
 
 
 class TokenRefused(Unauthenticated):
-    """An agent token that is not valid, or no longer valid."""
+    """An agent token that is not valid, or no longer valid.
+
+    Parameters
+    ----------
+    token_id
+        The token's id, if a token with this id exists.
+    is_renewable
+        Whether only the secret has expired, and the client can renew it.
+    """
 
     def __init__(
         self, message: str, token_id: TokenId | None = None, *, is_renewable: bool = False
     ) -> None:
         super().__init__(message)
         self.token_id = token_id
-        """The token's id, if a token with this id exists."""
-        self.is_renewable = is_renewable
-        """Whether only the secret has expired, and the client can renew it."""
+        self.is_denial = not is_renewable
 
 
 class SignedIn(NamedTuple):

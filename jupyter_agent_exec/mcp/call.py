@@ -74,8 +74,8 @@ class RequestSender:
     """Raises Forbidden if the caller does not have the scope."""
     check_still: Callable[[], None]
     """Raises Unauthenticated if the request's agent token is no longer valid."""
-    note_denial: Callable[[AgentExecError, str, str], None]
-    """Records an error that denies an agent token something. Takes the error, the MCP method and
+    refused: Callable[[AgentExecError, str, str], None]
+    """Notes an error that refuses the caller something. Takes the error, the MCP method and
     the tool's name."""
     gone: asyncio.Future[None]
     """Done when the connection is closed or the response is complete."""

@@ -172,7 +172,7 @@ class McpHandler(AgentExecHandler):
             owner=self._owner(),
             authorize=self.authorize,
             check_still=self.check_token,
-            note_denial=self._note_denial,
+            refused=self.refused,
             gone=self._exchange.gone,
             base_url=self.public_path,
             lab_url=self._lab_url(),
@@ -205,10 +205,6 @@ class McpHandler(AgentExecHandler):
         if shown is None:
             return self.caller.username
         return sha256(shown.encode()).hexdigest()
-
-    def _note_denial(self, error: AgentExecError, method: str, tool: str) -> None:
-        self.refused(error, method, tool)
-        self.note_denial(error, method, tool)
 
     def on_connection_close(self) -> None:
         """End the exchange, because the client has disconnected."""

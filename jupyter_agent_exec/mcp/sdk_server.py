@@ -124,7 +124,7 @@ class Methods:
         try:
             given = arguments(tool, params.arguments or {})
         except AgentExecError as error:
-            _asker(context).note_denial(error, context.method, tool.name)
+            _asker(context).refused(error, context.method, tool.name)
             return refusal(Failure.of(error))
         client = SdkClient(context, session_id=_session_id(context), levels=self._levels)
         call = Call(asker=_asker(context), managers=self._managers, client=client)
@@ -258,7 +258,7 @@ async def _refused(asker: RequestSender, tool: Tool[Any]) -> CallToolResult:
     try:
         await asker.authorize(tool.scopes[0])
     except Forbidden as error:
-        asker.note_denial(error, "tools/call", tool.name)
+        asker.refused(error, "tools/call", tool.name)
         return refusal(Failure.of(error))
     raise AssertionError(tool.name)  # the caller has the scope, so the tool is allowed
 
@@ -339,7 +339,7 @@ class Calls:
             await self._interrupt(call)
             return refusal(SERVER_STOPPED if self._stopping else CANCELLED)
         except AgentExecError as error:
-            call.asker.note_denial(error, "tools/call", tool.name)
+            call.asker.refused(error, "tools/call", tool.name)
             return refusal(Failure.of(error))
         except Exception:
             self._log.exception("The tool %s failed", tool.name)

@@ -89,7 +89,7 @@ class Gate:
             owner="person",
             authorize=self._authorize,
             check_still=self._check_still,
-            note_denial=lambda error, method, tool: self.denials.append((error.code, method, tool)),
+            refused=lambda error, method, tool: self.denials.append((error.code, method, tool)),
             gone=self.gone,
             base_url="/",
             lab_url=None,

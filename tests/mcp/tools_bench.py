@@ -67,7 +67,7 @@ class Bench:
             gone=asyncio.get_running_loop().create_future(),
             owner="tester",
             check_still=lambda: None,
-            note_denial=lambda error, method, tool: None,
+            refused=lambda error, method, tool: None,
             base_url="/",
             lab_url="http://localhost:8888/lab",
             chat=self.chat,
