@@ -8,7 +8,7 @@ may not see an object, the error is the same "not found" as if the object did no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar
 
 from ..errors import (
     AgentExecError,
@@ -32,8 +32,6 @@ from .scopes import (
 )
 
 E = TypeVar("E", bound=AgentExecError)
-
-NOTEBOOK: Final[frozenset[Scope]] = frozenset(NOTEBOOK_SCOPES)
 
 _ANY_TARGET: Final = {
     "exec": "exec:scratch or exec:notebook",
@@ -116,7 +114,7 @@ class TargetAccess:
             return
         there = plain_path(self._located(path))
         needed = scope if there is None else _of_notebook(grants, scope, there)
-        if scope not in NOTEBOOK or there is None:
+        if scope not in NOTEBOOK_SCOPES or there is None:
             self.check(caller, scope)
         elif not _holds(grants, scope):
             raise _lacks(needed, f" to {path!r}")
@@ -130,7 +128,7 @@ class TargetAccess:
                     scope=needed,
                 )
             )
-        if scope in NOTEBOOK and not grants.reaches(cast(NotebookScope, scope), there):
+        if scope in NOTEBOOK_SCOPES and not grants.reaches(scope, there):
             raise _lacks(needed, f" to {path!r}")
 
     async def target(
@@ -276,7 +274,7 @@ class AccessControl(TargetAccess):
             self.check(caller, scope)
         if scope in _EXEC or scope == "files":  # its folder is the notebook's current folder
             await self.target(caller, session.target, session.path, looks=scope == "look")
-        elif scope in NOTEBOOK and session.path is not None:
+        elif scope in NOTEBOOK_SCOPES and session.path is not None:
             self.notebook(caller, scope, session.path)
         else:
             self.check(caller, scope)
@@ -290,8 +288,8 @@ def denied(error: E) -> E:
 
 def _holds(grants: Grants, scope: Scope) -> bool:
     """Return whether a scope is granted for anything at all."""
-    if scope in NOTEBOOK:
-        return grants.holds(cast(NotebookScope, scope))
+    if scope in NOTEBOOK_SCOPES:
+        return grants.holds(scope)
     if scope == "exec":
         return grants.scratch or grants.holds("exec:notebook")
     if scope == "look":
@@ -308,7 +306,7 @@ def _of_notebook(grants: Grants, scope: Scope, path: str) -> str:
     """
     if scope == "look:notebook" and _holds(grants, "exec"):
         scope = "exec:notebook"
-    return f"{scope if scope in NOTEBOOK else 'read:notebook'}:{path}"
+    return f"{scope if scope in NOTEBOOK_SCOPES else 'read:notebook'}:{path}"
 
 
 def _lacks(needed: str, where: str = "") -> Forbidden:

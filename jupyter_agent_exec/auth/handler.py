@@ -40,7 +40,7 @@ from .access import AccessControl, denied
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
 from .denials import Denials, Refusal
 from .operations import Operation, operations
-from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Scope
+from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Grants, Scope, given_away
 from .tokens import TokenRefused, Tokens
 from .unlocks import UNLOCK_HEADER, Unlocks
 from .validation import NoQuery, read_body, read_query
@@ -410,6 +410,11 @@ class AgentExecHandler(JupyterHandler):
                 action=action,
                 resource=resource,
             )
+
+    async def check_given_away(self, scopes: Sequence[str]) -> None:
+        """Raise Forbidden if the person may not do all that an agent token's scopes allow."""
+        for scope in given_away(Grants.parse(scopes)):
+            await self.ask_authorizer(scope)
 
     # -- answers -----------------------------------------------------------------------------------
 

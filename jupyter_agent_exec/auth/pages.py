@@ -20,8 +20,8 @@ from ..connections import connections
 from ..models import ApprovalPolicy, MintToken
 from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
-from .scopes import Caller, Grants, given_away
-from .token_form import requested
+from .scopes import Caller
+from .token_form import TokenForm, Values, offered, requested
 from .tokens import TokenRefused
 
 TEMPLATES: Final = Loader(
@@ -121,6 +121,7 @@ class PageHandler(Page, AgentExecHandler):
     """Base of the pages of a person's own server. Jupyter's login tells who the person is."""
 
     approval_policy: Callable[[], ApprovalPolicy]
+    open_notebooks: Callable[[], list[str]]
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Redirect to the login if there is no person."""
@@ -137,6 +138,24 @@ class PageHandler(Page, AgentExecHandler):
         else:
             self.check_window()
 
+    def form(
+        self,
+        given: Values,
+        *notebooks: str,
+        error: errors.AgentExecError | None = None,
+        has_focus: bool = False,
+    ) -> TokenForm:
+        """Return the form, which offers these notebooks and those that are open in JupyterLab."""
+        return TokenForm(
+            given=given,
+            max_lifetime=self.tokens.max_lifetime,
+            passphrase=self.unlocks.needed,
+            policy=self.approval_policy(),
+            notebooks=offered(*given.get("notebook", ()), *notebooks, *self.open_notebooks()),
+            has_focus=has_focus,
+            error=error,
+        )
+
     async def allowed(self) -> MintToken:
         """Return the token that the form describes, if this person may create it.
 
@@ -149,8 +168,7 @@ class PageHandler(Page, AgentExecHandler):
             await self.unlocks.unlock(passphrase, self.caller)
         asked = requested(self.get_body_arguments)
         self.tokens.check_request(asked)
-        for scope in given_away(Grants.parse(asked.scopes)):
-            await self.ask_authorizer(scope)
+        await self.check_given_away(asked.scopes)
         return asked
 
 

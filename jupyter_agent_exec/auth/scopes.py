@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -50,18 +50,11 @@ RUNS_CODE: Final[frozenset[Scope]] = frozenset(
 """Scopes that need an agent token if `allow_full_access` is off."""
 
 PERMISSIONS: Final[dict[Scope, tuple[str, str]]] = {
-    "exec": ("execute", "kernels"),
-    "look": ("execute", "kernels"),
-    "stop": ("execute", "kernels"),
-    "exec:scratch": ("execute", "kernels"),
-    "exec:notebook": ("execute", "kernels"),
-    "look:notebook": ("execute", "kernels"),
+    **dict.fromkeys(get_args(Scope), ("execute", "kernels")),
     "read:notebook": ("read", "contents"),
     "edit:notebook": ("write", "contents"),
     "files": ("write", "contents"),
     "history:read": ("read", "kernels"),
-    "decide": ("execute", "kernels"),
-    "tokens": ("execute", "kernels"),
 }
 """For each scope, the action and resource to check with Jupyter's Authorizer for a person."""
 
@@ -69,12 +62,7 @@ NotebookScope: TypeAlias = Literal[
     "exec:notebook", "edit:notebook", "look:notebook", "read:notebook"
 ]
 
-NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = (
-    "exec:notebook",
-    "edit:notebook",
-    "look:notebook",
-    "read:notebook",
-)
+NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = get_args(NotebookScope)
 GRANTED_BY: Final[Mapping[NotebookScope, tuple[NotebookScope, ...]]] = {
     "exec:notebook": ("exec:notebook",),
     "edit:notebook": ("edit:notebook",),

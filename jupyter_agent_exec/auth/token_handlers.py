@@ -20,7 +20,6 @@ from ..models import (
 )
 from .handler import AgentExecHandler
 from .operations import requires
-from .scopes import Grants, given_away
 
 
 class TokensBase(AgentExecHandler):
@@ -53,8 +52,7 @@ class TokensHandler(TokensBase):
     @requires("tokens", body=MintToken, answers={201: MintedToken})
     async def post(self, body: MintToken) -> None:
         """Mint an agent token. Only this answer contains its secret."""
-        for scope in given_away(Grants.parse(body.scopes)):
-            await self.ask_authorizer(scope)
+        await self.check_given_away(body.scopes)
         minted = await self.mint(body)
         self.set_header("Cache-Control", "no-store")
         self.answer(
@@ -81,8 +79,7 @@ class ScopesHandler(TokensBase):
     @requires("tokens", body=ExtendToken, answers={200: Token})
     async def post(self, token_id: str, body: ExtendToken) -> None:
         """Give an agent token more scopes, at most those that the person has."""
-        for scope in given_away(Grants.parse(body.scopes)):
-            await self.ask_authorizer(scope)
+        await self.check_given_away(body.scopes)
         self.answer(await self.tokens.extend(token_id, body.scopes, self.caller))
 
 

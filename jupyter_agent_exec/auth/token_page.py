@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -15,7 +14,7 @@ from .handler import status_of
 from .operations import requires
 from .pages import PageHandler
 from .routes import Route
-from .token_form import TokenForm, TokenRow, Values, filled_in, offered
+from .token_form import TokenRow, Values, filled_in, offered
 from .token_handlers import TokensBase
 
 SUGGESTED: Final[Values] = {
@@ -36,8 +35,6 @@ class Query(Request, frozen=True, kw_only=True):
 
 class TokenPageHandler(PageHandler, TokensBase):
     """The page of a person's tokens."""
-
-    open_notebooks: Callable[[], list[str]]
 
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=Query)
@@ -93,15 +90,8 @@ class TokenPageHandler(PageHandler, TokensBase):
         given: Values = {**SUGGESTED, "notebook": notebooks}
         if error is not None:
             given = filled_in(self.request.body_arguments)
-        form = TokenForm(
-            given=given,
-            max_lifetime=self.tokens.max_lifetime,
-            passphrase=self.unlocks.needed,
-            policy=self.approval_policy(),
-            notebooks=offered(*given.get("notebook", ()), *notebooks, *self.open_notebooks()),
-            has_focus=error is None and query.notebook is not None,
-            error=error,
-        )
+        has_focus = error is None and query.notebook is not None
+        form = self.form(given, *notebooks, error=error, has_focus=has_focus)
         self.show(
             HTTPStatus.OK if error is None else status_of(type(error)),
             "auth/tokens.html",

@@ -16,7 +16,7 @@ from tornado.httputil import url_concat
 from .. import errors
 from ..auth.handler import error_in, status_of
 from ..auth.scopes import Caller
-from ..auth.token_form import TokenRow, requested
+from ..auth.token_form import LIFETIMES, TokenForm, TokenRow, Values, requested
 from ..auth.validation import read_body
 from ..mcp.sign_in import (
     AuthorizationRoute,
@@ -191,12 +191,19 @@ class ConsentHandler(ConsentPage, PageHandler):
     @web.authenticated
     async def get(self) -> None:
         """Ask the person."""
-        self.ask(self.get_query_argument("key", ""), {})
+        self.ask(self.get_query_argument("key", ""))
 
     @web.authenticated
     async def post(self) -> None:
         """Send the person's answer to the client."""
         await self.decide()
+
+    def token_form(self, given: Values, error: errors.AgentExecError | None) -> TokenForm:
+        """Return the form."""
+        longest = max(LIFETIMES)
+        return TokenForm(
+            given=given, max_lifetime=longest, passphrase=self.needs_passphrase, error=error
+        )
 
     async def grant(self, asked: SignInRequest) -> Grant:
         """Mint the agent token at the person's server, with their own hub token."""

@@ -19,7 +19,7 @@ from traitlets import Bool, Float, HasTraits, Int
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..auth.scopes import Caller
-from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
+from ..errors import Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
 from ..tasks import start_apart
 from .call import Chat, Managers, RequestSender
 from .exchange import Exchange

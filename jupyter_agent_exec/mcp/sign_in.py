@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
@@ -26,9 +25,9 @@ from .. import errors
 from ..auth.handler import status_of
 from ..auth.pages import Page
 from ..auth.scopes import Caller
-from ..auth.token_form import LIFETIMES, TokenForm, Values, filled_in, offered
+from ..auth.token_form import TokenForm, Values, filled_in
 from ..auth.tokens import SignedIn
-from ..models import ApprovalPolicy, Token
+from ..models import Token
 from ..types import TokenId, is_made_up
 from .endpoint import check_installed
 from .exchange import asgi_scope
@@ -69,32 +68,10 @@ class SignInRequest(msgspec.Struct, frozen=True, kw_only=True):
     username: str
     """The person who is asked."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What the page of consent shows and asks."""
-
-    asked: SignInRequest
-    key: str
-    """The request, signed."""
-    name: str
-    """What the client calls itself."""
-    person: str
-    """The person's display name; empty if Jupyter made it up."""
-    server: str
-    hidden: str
-    """The form's hidden fields."""
-
     @property
     def target(self) -> SplitResult:
         """Where the answer goes."""
-        return urlsplit(self.asked.redirect_uri)
-
-    @property
-    def described_at(self) -> str:
-        """The address of the client's own document; empty if it has none."""
-        client_id = self.asked.client_id
-        return client_id if client_id.startswith("https://") else ""
+        return urlsplit(self.redirect_uri)
 
 
 Grant: TypeAlias = Callable[[str], Awaitable[SignedIn]]
@@ -299,30 +276,15 @@ class SignInPage(Page, AuthorizationRoute):
 class ConsentPage(SignInPage):
     """The page on which a person decides what the agent may do."""
 
-    @property
-    def server_name(self) -> str:
-        """What the page calls the server."""
-        return self.request.host
+    def token_form(self, given: Values, error: errors.AgentExecError | None) -> TokenForm:
+        """Return the form of the token that the agent is to have.
 
-    @property
-    def longest(self) -> float:
-        """The longest lifetime of a token, in seconds."""
-        return max(LIFETIMES)
-
-    @property
-    def policy(self) -> ApprovalPolicy | None:
-        """The server's default for approval; None if it is not known."""
-        return None
-
-    @property
-    def needs_passphrase(self) -> bool:
-        """Whether the page asks for the server's passphrase."""
+        Parameters
+        ----------
+        given
+            What the person filled in if there is an error, else what the form suggests.
+        """
         raise NotImplementedError
-
-    @property
-    def notebooks(self) -> Sequence[str]:
-        """Paths of the notebooks that are open in JupyterLab, the one in front first."""
-        return ()
 
     async def grant(self, asked: SignInRequest) -> Grant:
         """Return what the form describes, if this person may grant it.
@@ -343,7 +305,7 @@ class ConsentPage(SignInPage):
             try:
                 grant = await self.grant(asked)
             except (errors.InvalidRequest, errors.Forbidden, errors.TooManyRequests) as error:
-                self.ask(key, self.request.body_arguments, error)
+                self.ask(key, error)
                 return
             asked = self._asked(key)  # the person may have answered in another tab meanwhile
             granted = Granted(asked=asked, grant=grant)
@@ -366,49 +328,29 @@ class ConsentPage(SignInPage):
             )
         return asked
 
-    def ask(
-        self,
-        key: str,
-        form: Mapping[str, Sequence[bytes]],
-        error: errors.AgentExecError | None = None,
-    ) -> None:
-        """Ask the person; with what they filled in, and what is wrong with it."""
+    def ask(self, key: str, error: errors.AgentExecError | None = None) -> None:
+        """Ask the person; if there is an error, with what they filled in."""
         asked = self._asked(key)
         label = "".join(filter(str.isprintable, asked.client_name)).strip()[:200]
-        question = Question(
-            asked=asked,
-            key=key,
-            name=asked.client_name[:200],
-            person="" if is_made_up(self.caller.display_name) else self.caller.display_name,
-            server=self.server_name,
-            hidden=self.form_fields(),
-        )
-        notebooks = offered(*self.notebooks)
-        given = filled_in(form) or {
-            **SUGGESTED,
-            "label": [label or "AI agent"],
-            "notebook": notebooks[:1],
-        }
-        token_form = TokenForm(
-            given=given,
-            max_lifetime=self.longest,
-            passphrase=self.needs_passphrase,
-            policy=self.policy,
-            notebooks=offered(*given.get("notebook", ()), *notebooks),
-            error=error,
-        )
+        given: Values = {**SUGGESTED, "label": [label or "AI agent"]}
+        if error is not None:
+            given = filled_in(self.request.body_arguments)
+        name = self.caller.display_name
         self.show(
             HTTPStatus.OK if error is None else status_of(type(error)),
             "mcp/consent.html",
-            form_action=_form_targets(asked.redirect_uri),
-            question=question,
-            form=token_form,
+            form_action=_form_targets(asked.target),
+            asked=asked,
+            key=key,
+            person="" if is_made_up(name) else name,
+            server=self.request.host,
+            hidden=self.form_fields(),
+            form=self.token_form(given, error),
         )
 
 
-def _form_targets(redirect_uri: str) -> str:
+def _form_targets(target: SplitResult) -> str:
     """Return the addresses to which the page's form may lead, which includes its redirect."""
-    target = urlsplit(redirect_uri)
     if target.scheme in ("http", "https"):
         return f"'self' {target.scheme}://{target.netloc}"
     return f"'self' {target.scheme}:" if target.scheme else "'none'"

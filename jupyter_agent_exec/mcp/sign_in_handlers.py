@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,7 +14,8 @@ from ..auth import pages
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
 from ..auth.routes import Route
-from ..models import ApprovalPolicy, Request
+from ..auth.token_form import TokenForm, Values, offered
+from ..models import Request
 from .endpoint import check_installed
 from .sign_in import (
     AuthorizationRoute,
@@ -93,39 +93,22 @@ class AuthorizeHandler(PageHandler):
 class ConsentHandler(ConsentPage, PageHandler):
     """The page on which a person decides what the agent may do."""
 
-    open_notebooks: Callable[[], list[str]]
-
-    @property
-    def notebooks(self) -> Sequence[str]:
-        """Paths of the notebooks that are open in JupyterLab, the one in front first."""
-        return self.open_notebooks()
-
-    @property
-    def longest(self) -> float:
-        """The longest lifetime of a token, in seconds."""
-        return self.tokens.max_lifetime
-
-    @property
-    def policy(self) -> ApprovalPolicy:
-        """The server's default for approval."""
-        return self.approval_policy()
-
-    @property
-    def needs_passphrase(self) -> bool:
-        """Whether the server has a passphrase."""
-        return self.unlocks.needed
-
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=Query)
     async def get(self, query: Query) -> None:
         """Ask the person."""
-        self.ask(query.key, {})
+        self.ask(query.key)
 
     @web.authenticated
     @requires("tokens", answers={303: "text/html"}, without_passphrase=True)
     async def post(self) -> None:
         """Send the person's answer to the client."""
         await self.decide()
+
+    def token_form(self, given: Values, error: errors.AgentExecError | None) -> TokenForm:
+        """Return the form; it suggests the notebook that is in front in JupyterLab."""
+        first = offered(*self.open_notebooks())[:1] if error is None else []
+        return self.form({"notebook": first, **given}, error=error)
 
     async def grant(self, asked: SignInRequest) -> Grant:
         """Return the token that the form describes, if this person may grant it."""
