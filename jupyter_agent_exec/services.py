@@ -396,7 +396,8 @@ class Services:
                 kernel_names=self._contents.kernel_names,
                 settings=self.settings,
             ),
-            traits.mcp_options(self._log),
+            traits,
+            self._log,
         )
 
     def of_handlers(self) -> dict[str, object]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
@@ -18,8 +16,8 @@ from traitlets import Bool, Float, HasTraits, Int
 
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
-from ..auth.scopes import Caller
 from ..errors import Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
+from ..sessions.manager import AgentSessions
 from ..tasks import start_apart
 from .call import Chat, Managers, RequestSender
 from .exchange import Exchange
@@ -40,16 +38,13 @@ OLDEST: Final = (2, 3)
 class Endpoint:
     """Serves MCP clients. The first request imports the SDK, which takes half a second."""
 
-    def __init__(self, managers: Managers, options: Options) -> None:
+    def __init__(self, managers: Managers, traits: McpTraits, log: logging.Logger) -> None:
         self._managers = managers
-        self._options = options
+        self._traits = traits
+        self._log = log
         self._serving: asyncio.Task[None] | None = None
         self._application: asyncio.Future[Application] | None = None
         self._stopping = asyncio.Event()
-
-    def streaming(self, caller: Caller) -> AbstractContextManager[None]:
-        """Count an open stream; raise TooManyRequests if the caller has too many."""
-        return self._managers.sessions.streaming(caller)
 
     async def serve(self, exchange: Exchange, asker: RequestSender) -> None:
         """Answer a request.
@@ -87,12 +82,12 @@ class Endpoint:
             module = await loop.run_in_executor(
                 None, partial(import_module, ".sdk_server", __package__)
             )
-            async with module.serving(self._managers, self._options) as serve:
+            async with module.serving(self._managers, self._traits, self._log) as serve:
                 application.set_result(serve)
                 await self._stopping.wait()
         except Exception as error:
             if application.done():
-                self._options.log.exception("The MCP endpoint failed; a new one will be made")
+                self._log.exception("The MCP endpoint failed; a new one will be made")
             else:
                 application.set_exception(error)
 
@@ -120,6 +115,7 @@ class McpHandler(AgentExecHandler):
     """The MCP endpoint. Each tool checks the scopes that it needs."""
 
     endpoint: Endpoint
+    manager: AgentSessions
     namespace: str
     _exchange: Exchange | None = None
 
@@ -150,7 +146,7 @@ class McpHandler(AgentExecHandler):
     @requires("history:read", answers={200: "text/event-stream"}, agents=TOOLS)
     async def get(self) -> None:
         """Keep an MCP session while it is silent, in MCP revisions that have sessions."""
-        with self.endpoint.streaming(self.caller):
+        with self.manager.streaming(self.caller):
             await self._serve()
 
     @web.authenticated
@@ -213,19 +209,6 @@ class McpHandler(AgentExecHandler):
             self._exchange.leave()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """Options of the endpoint."""
-
-    disconnect_interrupts: bool
-    """Whether an execution is interrupted when the client that waits for it disconnects."""
-    session_idle_timeout: float
-    """Seconds after which the server forgets the MCP session of a client that sends nothing."""
-    max_sessions: int
-    """How many MCP sessions may exist at once."""
-    log: logging.Logger
-
-
 class McpTraits(HasTraits):
     """The endpoint's configuration traits."""
 
@@ -254,12 +237,3 @@ class McpTraits(HasTraits):
         the server then fetches when they sign in. It needs the internet. False: clients register
         themselves.""",
     )
-
-    def mcp_options(self, log: logging.Logger) -> Options:
-        """Return the configured options."""
-        return Options(
-            disconnect_interrupts=self.mcp_disconnect_interrupts,
-            session_idle_timeout=self.mcp_session_idle_timeout,
-            max_sessions=self.mcp_max_sessions,
-            log=log,
-        )

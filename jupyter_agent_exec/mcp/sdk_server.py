@@ -30,7 +30,7 @@ from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
 from . import budget, tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
 from .call import Call, ClientGone, LogLevel, Managers, RequestSender
-from .endpoint import Application, Options
+from .endpoint import Application, McpTraits
 from .exchange import Exchange
 from .tool import (
     CANCELLED,
@@ -151,9 +151,11 @@ class Methods:
         ]
 
 
-def make_server(managers: Managers, calls: Calls, options: Options) -> Server[Any]:
+def make_server(
+    managers: Managers, calls: Calls, traits: McpTraits, log: logging.Logger
+) -> Server[Any]:
     """Return a server with our functions for MCP's methods."""
-    methods = Methods(managers, calls, LogLevels(options.max_sessions))
+    methods = Methods(managers, calls, LogLevels(traits.mcp_max_sessions))
     server: Server[Any] = Server(
         "jupyter-agent-exec",
         version=__version__,
@@ -165,7 +167,7 @@ def make_server(managers: Managers, calls: Calls, options: Options) -> Server[An
     )
     # The constructor would warn that later revisions have no such method.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, methods.set_level)
-    server.middleware.append(Guard(options.log))
+    server.middleware.append(Guard(log))
     return server
 
 
@@ -187,13 +189,15 @@ class Guard:
 
 
 @asynccontextmanager
-async def serving(managers: Managers, options: Options) -> AsyncIterator[Application]:
+async def serving(
+    managers: Managers, traits: McpTraits, log: logging.Logger
+) -> AsyncIterator[Application]:
     """Serve clients while the block runs. The same task must enter and leave it."""
-    calls = Calls(interrupts=options.disconnect_interrupts, log=options.log)
+    calls = Calls(interrupts=traits.mcp_disconnect_interrupts, log=log)
     manager = StreamableHTTPSessionManager(
-        make_server(managers, calls, options),
-        session_idle_timeout=options.session_idle_timeout,
-        max_sessions=options.max_sessions,
+        make_server(managers, calls, traits, log),
+        session_idle_timeout=traits.mcp_session_idle_timeout,
+        max_sessions=traits.mcp_max_sessions,
     )
 
     async def serve(exchange: Exchange, asker: RequestSender) -> None:
