@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final, get_args
@@ -24,7 +24,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .._version import __version__
-from ..auth.scopes import Scope
 from ..auth.validation import check_accepted
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
@@ -104,31 +103,22 @@ class Methods:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """List the tools that the caller may call."""
-        return types.ListToolsResult(
-            tools=[self._listed[name] for name in await self._may(context)]
-        )
+        allowed = await _allowed(_asker(context))
+        return types.ListToolsResult(tools=[self._listed[name] for name in allowed])
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> CallToolResult:
         """Call a tool."""
-        allowed = await self._may(context)
         tool = self._tools.get(params.name)
         if tool is None:
+            names = ", ".join(await _allowed(_asker(context))) or "none"
             raise MCPError(
-                types.INVALID_PARAMS,
-                f"There is no tool of this name; there are: {', '.join(allowed) or 'none'}.",
+                types.INVALID_PARAMS, f"There is no tool of this name; there are: {names}."
             )
-        if tool.name not in allowed:
-            return await _refused(_asker(context), tool)
-        try:
-            given = arguments(tool, params.arguments or {})
-        except AgentExecError as error:
-            _asker(context).refused(error, context.method, tool.name)
-            return refusal(Failure.of(error))
         client = SdkClient(context, session_id=_session_id(context), levels=self._levels)
         call = Call(asker=_asker(context), managers=self._managers, client=client)
-        return await self._calls.run(tool, call, given)
+        return await self._calls.run(tool, call, params.arguments or {})
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
@@ -138,17 +128,6 @@ class Methods:
         if session_id is not None:
             self._levels.set(session_id, params.level)
         return types.EmptyResult()
-
-    async def _may(self, context: Context) -> list[str]:
-        """Return the names of the tools for which the caller has a scope."""
-        asker = _asker(context)
-        scopes = dict.fromkeys(scope for tool in self._tools.values() for scope in tool.scopes)
-        held = [scope for scope in scopes if await _holds(asker, scope)]
-        return [
-            tool.name
-            for tool in self._tools.values()
-            if any(scope in held for scope in tool.scopes)
-        ]
 
 
 def make_server(
@@ -257,22 +236,18 @@ def _described(tool: Tool[Any]) -> types.Tool:
     )
 
 
-async def _refused(asker: RequestSender, tool: Tool[Any]) -> CallToolResult:
-    """Return the refusal of a tool, with the error for the first scope that the caller lacks."""
-    try:
-        await asker.authorize(tool.scopes[0])
-    except Forbidden as error:
-        asker.refused(error, "tools/call", tool.name)
-        return refusal(Failure.of(error))
-    raise AssertionError(tool.name)  # the caller has the scope, so the tool is allowed
+async def _allowed(asker: RequestSender) -> list[str]:
+    """Return the names of the tools for which the caller has a scope."""
+    return [tool.name for tool in TOOLS if await _may(asker, tool)]
 
 
-async def _holds(asker: RequestSender, scope: Scope) -> bool:
-    try:
-        await asker.authorize(scope)
-    except Forbidden:
-        return False
-    return True
+async def _may(asker: RequestSender, tool: Tool[Any]) -> bool:
+    """Return whether the caller has one of a tool's scopes."""
+    for scope in tool.scopes:
+        with suppress(Forbidden):
+            await asker.authorize(scope)
+            return True
+    return False
 
 
 def _asker(context: Context) -> RequestSender:
@@ -308,9 +283,9 @@ class Calls:
         self._tasks = Tasks(log)
         self._going: set[Call] = set()
 
-    async def run(self, tool: Tool[Any], call: Call, arguments: Any) -> CallToolResult:
+    async def run(self, tool: Tool[Any], call: Call, given: Mapping[str, Any]) -> CallToolResult:
         """Run a tool and return the result for the client."""
-        task = self._tasks.start(self._told(tool, call, arguments), f"mcp-{tool.name}")
+        task = self._tasks.start(self._told(tool, call, given), f"mcp-{tool.name}")
         self._going.add(call)
         task.add_done_callback(lambda _: self._going.discard(call))
 
@@ -334,9 +309,11 @@ class Calls:
             call.cancel()
         await self._tasks.end(STOP_SECONDS)
 
-    async def _told(self, tool: Tool[Any], call: Call, arguments: Any) -> CallToolResult:
+    async def _told(self, tool: Tool[Any], call: Call, given: Mapping[str, Any]) -> CallToolResult:
         try:
-            answered = await tool.run(call, arguments)
+            if not await _may(call.asker, tool):
+                await call.authorize(tool.scopes[0])
+            answered = await tool.run(call, arguments(tool, given))
             call.asker.check_still()
             return result_of(answered, call.client_name)
         except ClientGone:

@@ -117,7 +117,7 @@ async def result(
 ) -> CallToolResult:
     gate = gate or Gate()
     calls = Calls(interrupts=False, log=LOG)
-    told = await calls.run(tool(run), made(gate, client), Nothing())
+    told = await calls.run(tool(run), made(gate, client), {})
     assert isinstance(told, CallToolResult)
     return told
 
@@ -202,7 +202,7 @@ async def test_a_client_that_goes_ends_the_wait_and_not_the_work(interrupts: boo
 
     call = made(gate)
     calls = Calls(interrupts=interrupts, log=LOG)
-    running = asyncio.ensure_future(calls.run(tool(run), call, Nothing()))
+    running = asyncio.ensure_future(calls.run(tool(run), call, {}))
     await reached.wait()
     gate.gone.set_result(None)
     told = await running
@@ -223,7 +223,7 @@ async def test_what_has_begun_is_done_though_the_call_is_cancelled() -> None:
         return Answered(text="", structured=Told(text=""))
 
     calls = Calls(interrupts=False, log=LOG)
-    running = asyncio.ensure_future(calls.run(tool(run), made(Gate()), Nothing()))
+    running = asyncio.ensure_future(calls.run(tool(run), made(Gate()), {}))
     await begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
