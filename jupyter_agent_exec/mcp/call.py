@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -27,8 +27,6 @@ from ..types import ExecutionId
 
 T = TypeVar("T")
 
-LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error"]
-
 
 class ClientGone(Exception):
     """The client cancelled the call or disconnected, so nobody reads the answer."""
@@ -41,11 +39,8 @@ class Client(Protocol):
     def name(self) -> str | None:
         """The name that the client gives itself; None if it gives none."""
 
-    async def progress(self, message: str, fraction: float | None) -> None:
-        """Send a progress notification if the client requested progress."""
-
-    async def log(self, level: LogLevel, text: str) -> None:
-        """Send a log message if the client wants this level."""
+    async def tell(self, progress: str, output: str) -> None:
+        """Send a progress notification and new output as a log message, if the client wants it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +86,7 @@ class Call:
     """One call of a tool.
 
     A tool waits with `until`. Only there can a call end early. Work that a tool has started, such
-    as opening a session, completes even if the client has disconnected. `progress` and `log` raise
+    as opening a session, completes even if the client has disconnected. `tell` raises
     Unauthenticated once the agent token is no longer valid.
     """
 
@@ -170,26 +165,19 @@ class Call:
         finally:
             waiting.cancel()
 
-    async def progress(self, message: str, fraction: float | None = None) -> None:
-        """Send a progress notification if the client requested progress.
+    async def tell(self, progress: str, output: str) -> None:
+        """Tell the client how far the work is.
 
         Parameters
         ----------
-        message
+        progress
             A short sentence for the user.
-        fraction
-            From 0 to 1, never decreasing; None if unknown. A call always passes a number or
-            always passes None.
+        output
+            New output of the code; empty if there is none.
         """
         self.asker.check_still()
         if not self.cancelled.done():
-            await self._client.progress(message, fraction)
-
-    async def log(self, level: LogLevel, text: str) -> None:
-        """Send a log message if the client wants this level."""
-        self.asker.check_still()
-        if not self.cancelled.done():
-            await self._client.log(level, text)
+            await self._client.tell(progress, output)
 
     @property
     def client_name(self) -> str | None:

@@ -74,9 +74,7 @@ async def _follow(call: Call, execution: LiveExecution, wait: float) -> None:
         while (left := begun + wait - loop.time()) > 0 and not _is_told(execution):
             changed.clear()
             told.take(execution)
-            await call.progress(told.sentence(execution, loop.time() - begun))
-            if text := told.text():
-                await call.log("info", text)
+            await call.tell(told.sentence(execution, loop.time() - begun), told.text())
             waiting = asyncio.ensure_future(changed.wait())
             try:
                 await first_of(execution.finished, waiting, timeout=min(left, HEARTBEAT))

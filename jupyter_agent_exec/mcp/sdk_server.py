@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final, get_args
@@ -20,7 +20,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .._version import __version__
@@ -28,7 +27,7 @@ from ..auth.validation import check_accepted
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
 from . import budget, tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
-from .call import Call, ClientGone, LogLevel, Managers, RequestSender
+from .call import Call, ClientGone, Managers, RequestSender
 from .endpoint import Application, McpTraits
 from .exchange import Exchange
 from .tool import (
@@ -332,7 +331,9 @@ class Calls:
                 await call.managers.sessions.cancel(call.watched, call.caller)
 
 
-_LEVELS: Final[tuple[str, ...]] = get_args(types.LoggingLevel)
+_LEVELS: Final[tuple[types.LoggingLevel, ...]] = get_args(types.LoggingLevel)
+LEVEL: Final = "info"
+"""The level of the log messages with new output, and the default of clients."""
 
 
 class LogLevels:
@@ -355,10 +356,9 @@ class LogLevels:
             del self._levels[next(iter(self._levels))]
         self._levels[session_id] = level
 
-    def takes(self, session_id: str | None, level: LogLevel) -> bool:
-        """Return whether a client wants messages of a level; the default is `info` and above."""
-        least = self._levels.get(session_id or "", "info")
-        return _LEVELS.index(level) >= _LEVELS.index(least)
+    def of(self, session_id: str | None) -> Sequence[types.LoggingLevel]:
+        """Return the levels that a client wants."""
+        return _LEVELS[_LEVELS.index(self._levels.get(session_id or "", LEVEL)) :]
 
 
 class SdkClient:
@@ -390,28 +390,21 @@ class SdkClient:
         params = self._context.session.client_params
         return None if params is None else params.client_info.name
 
-    async def progress(self, message: str, fraction: float | None) -> None:
-        """Send a progress notification if the client requested progress.
+    async def tell(self, progress: str, output: str) -> None:
+        """Send a progress notification and new output as a log message, if the client wants it.
 
-        Without a fraction, the progress is the number of notifications, because MCP requires that
-        it increases.
+        The progress is the number of notifications, because MCP requires that it increases.
         """
         self._told += 1
-        progress, total = (self._told, None) if fraction is None else (fraction, 1.0)
-        await self._context.session.report_progress(progress, total, message)
-
-    async def log(self, level: LogLevel, text: str) -> None:
-        """Send a log message if the client wants this level."""
-        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            wanted = level in allowed_log_levels(self._context.protocol_version, self._context.meta)
-        else:
-            wanted = self._levels.takes(self._session_id, level)
-        if wanted:
+        context = self._context
+        await context.session.report_progress(self._told, None, progress)
+        wanted = allowed_log_levels(context.protocol_version, context.meta)
+        if output and LEVEL in wanted and LEVEL in self._levels.of(self._session_id):
             params = types.LoggingMessageNotificationParams(
-                level=level, data=text, logger="jupyter-agent-exec"
+                level=LEVEL, data=output, logger="jupyter-agent-exec"
             )
-            await self._context.session.send_notification(
-                types.LoggingMessageNotification(params=params), self._context.request_id
+            await context.session.send_notification(
+                types.LoggingMessageNotification(params=params), context.request_id
             )
 
 

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Generic, TypeVar, get_type_hints
 
 import msgspec
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent, ToolAnnotations
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from .. import errors
 from ..auth.scopes import Scope
 from ..auth.validation import at_most_one, read_value
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, ServerStopping
-from ..models import Request
+from ..models import Purpose, Request
 from .call import Call
 from .pictures import Picture
 
@@ -34,6 +34,12 @@ class Answered:
     structured: Any = None
     """The same as the text for programs, complete by itself; None if the text says it all."""
 
+
+Wait = Annotated[Annotated[float, Meta(ge=0, le=3600)] | None, Meta(description="Seconds to wait.")]
+"""How long a call may take. Null is the server's default."""
+
+Why = Annotated[Purpose | None, Meta(description="Why, for the user.")]
+"""Why an agent runs code or edits cells."""
 
 READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 """The hints of a tool that changes nothing."""

@@ -15,12 +15,12 @@ from ..errors import AgentExecError, InvalidRequest
 from ..models import (
     Claim,
     Execute,
+    Expressions,
     GiveInput,
     Match,
     Name,
     NotebookTarget,
     Placement,
-    Purpose,
     Request,
     RunSteps,
     SearchHit,
@@ -40,12 +40,10 @@ from .call import Call
 from .pictures import Picture
 from .progress import until_finished
 from .results import MATCHING, cut, execution_answer, fitting, nothing, read_on
-from .tool import READS, Answered, Tool
+from .tool import READS, Answered, Tool, Wait, Why
 from .tools_sessions import LOOKS, RUNS, TARGET, OpenArguments, begin_session
 
 MATCHES: Final = 100
-
-Wait = Annotated[float, Meta(ge=0, le=3600)]
 
 
 class ExecuteArguments(Request, frozen=True, kw_only=True):
@@ -63,16 +61,9 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
             '{"source": …} with `values`, `placement`, `timeout` if needed.'
         ),
     ] = None
-    purpose: Annotated[
-        Purpose | None,
-        Meta(description="Why, for the user."),
-    ] = None
+    purpose: Why = None
     values: Annotated[
-        dict[Name, Annotated[str, Meta(max_length=10_000)]],
-        Meta(
-            description="Expressions to evaluate after it, by any names.",
-            max_length=100,
-        ),
+        Expressions, Meta(description="Expressions to evaluate after it, by any names.")
     ] = field(default_factory=dict)
     placement: Annotated[
         Placement | Literal["end", "none"],
@@ -88,18 +79,13 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
             "nothing, and needs no approval."
         ),
     ] = False
-    wait: Annotated[
-        Wait | None,
-        Meta(description="Seconds to wait; code goes on after."),
-    ] = None
+    wait: Annotated[Wait, Meta(description="Seconds to wait; code goes on after.")] = None
     timeout: Annotated[Seconds | None, Meta(description="Seconds until interrupted.")] = None
     idempotency_key: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=200)] | None,
-        Meta(description="New for each call: a repeated call does not run twice."),
+        Name | None, Meta(description="New for each call: a repeated call does not run twice.")
     ] = None
     revises: Annotated[
-        ExecutionId | None,
-        Meta(description="The rejected execution it replaces."),
+        ExecutionId | None, Meta(description="The rejected execution it replaces.")
     ] = None
 
 
@@ -255,10 +241,9 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
     """The execution to read, and the part of its text."""
 
     execution_id: ExecutionId
-    wait: Annotated[Wait, Meta(description="Seconds to wait.")] = 0
+    wait: Wait = 0
     offset: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Read from this byte on."),
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Read from this byte on.")
     ] = None
     match: Annotated[Match, Meta(description=MATCHING)] = ""
 
@@ -376,7 +361,7 @@ class InputArguments(Request, frozen=True, kw_only=True):
 
     execution_id: ExecutionId
     value: Annotated[str, Meta(description="What `input()` returns.", max_length=100_000)]
-    wait: Annotated[Wait | None, Meta(description="Seconds to wait.")] = None
+    wait: Wait = None
 
 
 async def give_input(call: Call, asked: InputArguments) -> Answered:

@@ -17,7 +17,6 @@ from ..models import (
     NotebookCell,
     NotebookCells,
     OpenNotebook,
-    Purpose,
     Request,
     Sha256,
     derive,
@@ -31,7 +30,7 @@ from . import budget
 from .call import Call
 from .pictures import NotShown, Picture, pictures
 from .results import cut, fitting, read_on
-from .tool import READS, Answered, Tool
+from .tool import READS, Answered, Tool, Why
 
 
 class ReadArguments(Request, frozen=True, kw_only=True):
@@ -231,7 +230,7 @@ class EditArguments(Request, frozen=True, kw_only=True):
         Sha256 | None,
         Meta(description="The notebook's hash, to edit only what was read."),
     ] = None
-    purpose: Annotated[Purpose | None, Meta(description="Why, for the user.")] = None
+    purpose: Why = None
 
 
 async def edit_notebook(call: Call, asked: EditArguments) -> Answered:

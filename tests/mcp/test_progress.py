@@ -49,7 +49,7 @@ class Client:
     def __init__(self) -> None:
         self.told = asyncio.Event()
 
-    async def progress(self, message: str, fraction: float | None) -> None:
+    async def tell(self, progress: str, output: str) -> None:
         self.told.set()
 
 

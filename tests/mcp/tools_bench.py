@@ -11,7 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.call import Call, Chat, LogLevel, Managers, RequestSender
+from jupyter_agent_exec.mcp.call import Call, Chat, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import PROGRAMS, result_of
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
@@ -33,12 +33,11 @@ class NotingClient:
     def name(self) -> str | None:
         return self.called
 
-    async def progress(self, message: str, fraction: float | None) -> None:
-        self.told.append(message)
-
-    async def log(self, level: LogLevel, text: str) -> None:
-        self.logged.append(text)
-        self.heard.set()
+    async def tell(self, progress: str, output: str) -> None:
+        self.told.append(progress)
+        if output:
+            self.logged.append(output)
+            self.heard.set()
 
 
 class Bench:
