@@ -13,7 +13,6 @@
     │   ├── PassphraseRequired  passphrase_required   a decision needs the passphrase
     │   ├── PassphraseWrong     passphrase_wrong      the passphrase is wrong
     │   └── ApprovalRequired    approval_required     the user must approve code there first
-    ├── Paused                  agents_paused         the user has paused all agents
     ├── NotFound                not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── ExecutionNotFound   execution_not_found
@@ -22,22 +21,25 @@
     │   ├── NotebookNotFound    notebook_not_found    no notebook at this path
     │   ├── FileMissing         file_not_found        no file at this path of a session's folder
     │   └── CellNotFound        cell_not_found        the notebook has no such cell
-    ├── SessionClosed           session_closed        the session accepts no requests
-    │   └── SessionElsewhere    session_elsewhere     it belongs to another server on this history
-    ├── AlreadyFinished         already_finished      the execution cannot be cancelled any more
-    ├── AlreadyDecided          already_decided       the execution does not wait for approval
-    ├── ApprovalChanged         approval_changed      the source or the kernel is another one now
-    ├── NotFinished             not_finished          the execution's outputs may still change
-    ├── InputNotAsked           input_not_asked       the code does not wait for this input
-    ├── KernelBusy              kernel_busy           the kernel runs code and cannot answer
-    ├── KernelWaitsForItself    kernel_waits_for_itself  code submits code to its own kernel
-    ├── KernelNotOwned          kernel_not_owned      an agent may not restart this kernel
-    ├── CellBusy                cell_busy             an execution waits or runs in the cell
-    ├── DocumentChanged         document_changed      changed since it was read; nothing was done
-    ├── DocumentUnwritable      document_unwritable   no cell can be written to the file
-    ├── FolderUnknown           folder_unknown        the session has no known folder on this server
-    ├── FileNotOwned            file_not_owned        not as the session left it; nothing was done
-    ├── FileUnwritable          file_unwritable       the disk is full or refuses the operation
+    ├── Conflict                conflict              the request does not fit the present state
+    │   ├── Paused              agents_paused         the user has paused all agents
+    │   ├── SessionClosed       session_closed        the session accepts no requests
+    │   │   └── SessionElsewhere session_elsewhere     it belongs to another server on this history
+    │   ├── AlreadyFinished     already_finished      the execution cannot be cancelled any more
+    │   ├── AlreadyDecided      already_decided       the execution does not wait for approval
+    │   ├── ApprovalChanged     approval_changed      the source or the kernel is another one now
+    │   ├── NotFinished         not_finished          the execution's outputs may still change
+    │   ├── InputNotAsked       input_not_asked       the code does not wait for this input
+    │   ├── KernelBusy          kernel_busy           the kernel runs code and cannot answer
+    │   ├── KernelWaitsForItself kernel_waits_for_itself  code submits code to its own kernel
+    │   ├── KernelNotOwned      kernel_not_owned      an agent may not restart this kernel
+    │   ├── CellBusy            cell_busy             an execution waits or runs in the cell
+    │   ├── DocumentChanged     document_changed      changed since it was read; nothing was done
+    │   ├── DocumentUnwritable  document_unwritable   no cell can be written to the file
+    │   ├── FolderUnknown       folder_unknown        the session has no known folder on this server
+    │   ├── FileNotOwned        file_not_owned        not as the session left it; nothing was done
+    │   ├── FileUnwritable      file_unwritable       the disk is full or refuses the operation
+    │   └── UndoUnavailable     undo_unavailable      the kernel cannot be as it was before
     ├── PreconditionFailed      precondition_failed   If-Match or If-None-Match does not match
     ├── RangeNotSatisfiable     range_not_satisfiable the file ends before the range begins
     ├── PayloadTooLarge         payload_too_large
@@ -50,7 +52,6 @@
     ├── NotInstalled            not_installed         the server lacks an extra that this needs
     ├── IsolationUnavailable    isolation_unavailable the server cannot or may not isolate kernels
     ├── TrialUnavailable        trial_unavailable     this kernel cannot be copied for a trial
-    ├── UndoUnavailable         undo_unavailable      the kernel cannot be as it was before
     └── ServerStopping          server_stopping       the server is stopping
 
 Code that fails in a kernel raises none of these errors: its execution has the status ``error``.
@@ -138,7 +139,13 @@ class ApprovalRequired(Forbidden):
     is_denial = True
 
 
-class Paused(AgentExecError):
+class Conflict(AgentExecError):
+    """The request does not fit the state in which things are now."""
+
+    code = "conflict"
+
+
+class Paused(Conflict):
     """The user has paused all agents. Nothing was done."""
 
     code = "agents_paused"
@@ -204,7 +211,7 @@ class MethodNotAllowed(AgentExecError):
     code = "method_not_allowed"
 
 
-class SessionClosed(AgentExecError):
+class SessionClosed(Conflict):
     """The agent session is closed and accepts no requests. You can still read its record."""
 
     code = "session_closed"
@@ -216,85 +223,85 @@ class SessionElsewhere(SessionClosed):
     code = "session_elsewhere"
 
 
-class AlreadyFinished(AgentExecError):
+class AlreadyFinished(Conflict):
     """The execution has a final status; there is nothing to cancel."""
 
     code = "already_finished"
 
 
-class AlreadyDecided(AgentExecError):
+class AlreadyDecided(Conflict):
     """The execution does not wait for approval; ``detail`` has the decision, if there was one."""
 
     code = "already_decided"
 
 
-class ApprovalChanged(AgentExecError):
+class ApprovalChanged(Conflict):
     """The execution to approve has changed: it has another source or another kernel."""
 
     code = "approval_changed"
 
 
-class NotFinished(AgentExecError):
+class NotFinished(Conflict):
     """The execution waits or runs. Users can decide about its outputs after it has finished."""
 
     code = "not_finished"
 
 
-class InputNotAsked(AgentExecError):
+class InputNotAsked(Conflict):
     """The code of the execution does not wait for this input."""
 
     code = "input_not_asked"
 
 
-class KernelNotOwned(AgentExecError):
+class KernelNotOwned(Conflict):
     """The kernel belongs to a user. An agent may not restart it."""
 
     code = "kernel_not_owned"
 
 
-class KernelBusy(AgentExecError):
+class KernelBusy(Conflict):
     """The kernel runs code and cannot answer meanwhile; ``detail`` names what runs."""
 
     code = "kernel_busy"
 
 
-class KernelWaitsForItself(AgentExecError):
+class KernelWaitsForItself(Conflict):
     """Running code submits code to its own kernel and waits for it, which would be a deadlock."""
 
     code = "kernel_waits_for_itself"
 
 
-class CellBusy(AgentExecError):
+class CellBusy(Conflict):
     """An execution waits or runs in the cell; ``detail["execution_id"]`` names it."""
 
     code = "cell_busy"
 
 
-class DocumentChanged(AgentExecError):
+class DocumentChanged(Conflict):
     """The notebook or a cell has changed since it was read; ``detail`` has its current state."""
 
     code = "document_changed"
 
 
-class DocumentUnwritable(AgentExecError):
+class DocumentUnwritable(Conflict):
     """The file is read-only, has an unknown format, or is not a valid notebook."""
 
     code = "document_unwritable"
 
 
-class FolderUnknown(AgentExecError):
+class FolderUnknown(Conflict):
     """The working folder of the session's kernel is unknown, or not on this machine."""
 
     code = "folder_unknown"
 
 
-class FileNotOwned(AgentExecError):
+class FileNotOwned(Conflict):
     """The file is not as this session left it. To replace or delete it, send its ETag."""
 
     code = "file_not_owned"
 
 
-class FileUnwritable(AgentExecError):
+class FileUnwritable(Conflict):
     """The disk is full, or does not allow writing or deleting the file."""
 
     code = "file_unwritable"
@@ -372,7 +379,7 @@ class TrialUnavailable(AgentExecError):
     code = "trial_unavailable"
 
 
-class UndoUnavailable(AgentExecError):
+class UndoUnavailable(Conflict):
     """The kernel cannot be as it was before an execution; the message says why."""
 
     code = "undo_unavailable"

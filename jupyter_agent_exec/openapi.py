@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 from tornado import web
 
-from .auth.handler import STATUSES, AgentExecHandler
+from . import errors
+from .auth.handler import AgentExecHandler, status_of
 from .auth.operations import Operation, operations, requires
 from .auth.routes import Route
 from .auth.scopes import FOR_PEOPLE
@@ -175,9 +176,11 @@ def _agents(path: str, operation: Operation) -> str | None:
 
 def _refusals() -> dict[int, str]:
     """Return a description for each HTTP status of an error: the error codes with that status."""
-    codes: dict[int, list[str]] = {500: ["internal_error"]}
-    for error, status in STATUSES.items():
-        codes.setdefault(status, []).append(error.code)
+    codes: dict[int, list[str]] = {}
+    for error in vars(errors).values():
+        if isinstance(error, type) and issubclass(error, errors.AgentExecError):
+            codes.setdefault(status_of(error), []).append(error.code)
+    codes[500] = ["internal_error"]
     return {status: f"Refused: {', '.join(codes[status])}." for status in sorted(codes)}
 
 

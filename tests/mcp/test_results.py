@@ -218,6 +218,7 @@ def test_a_refusal_is_far_below_a_mebibyte_too() -> None:
 NOT_OF_TOOLS = {
     errors.AlreadyDecided,
     errors.ApprovalChanged,
+    errors.Conflict,
     errors.InitFailed,
     errors.MethodNotAllowed,
     errors.NotInstalled,
