@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 from ..records import AccessDenied, By, timestamp
@@ -69,11 +68,9 @@ class Denials:
     ) -> None:
         self._record = record
         self._thread = thread
-        self._log = log
         self._tasks = Tasks(log)
         self._more: dict[_Denied, int] = {}
-        self._unknown = 0
-        self._timers: dict[_Denied | None, asyncio.TimerHandle] = {}
+        self._timers: dict[_Denied, asyncio.TimerHandle] = {}
 
     def note(self, token_id: TokenId, code: str, method: str, route: str) -> None:
         """Record that a token was refused access.
@@ -90,14 +87,9 @@ class Denials:
             self._more[denied] += 1
             return
         self._more[denied] = 0
-        self._later(denied, partial(self._record_merged, denied))
+        loop = asyncio.get_running_loop()
+        self._timers[denied] = loop.call_later(MERGE_DELAY, self._record_merged, denied)
         self._write(denied, 1)
-
-    def note_unknown(self) -> None:
-        """Count a request whose token this server does not have."""
-        self._unknown += 1
-        if None not in self._timers:
-            self._later(None, self._log_unknown)
 
     async def stop(self) -> None:
         """Record the denials that were only counted so far."""
@@ -106,23 +98,13 @@ class Denials:
         self._timers.clear()
         for denied in list(self._more):
             self._record_merged(denied)
-        self._log_unknown()
         await self._tasks.end()
-
-    def _later(self, key: _Denied | None, call: Callable[[], None]) -> None:
-        self._timers[key] = asyncio.get_running_loop().call_later(MERGE_DELAY, call)
 
     def _record_merged(self, denied: _Denied) -> None:
         self._timers.pop(denied, None)
         count = self._more.pop(denied)
         if count:
             self._write(denied, count)
-
-    def _log_unknown(self) -> None:
-        self._timers.pop(None, None)
-        if self._unknown:
-            self._log.warning("Unknown agent tokens were shown %d times", self._unknown)
-            self._unknown = 0
 
     def _write(self, denied: _Denied, count: int) -> None:
         entry = AccessDenied(

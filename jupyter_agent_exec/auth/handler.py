@@ -263,8 +263,6 @@ class AgentExecHandler(JupyterHandler):
         """Record that an agent token was refused, if the token is one of this server."""
         if token_id is not None and self.tokens.knows(token_id):
             self.denials.note(token_id, code, method, route)
-        else:
-            self.denials.note_unknown()
 
     def refused(self, error: errors.AgentExecError, method: str, route: str) -> None:
         """Tell operators that the request was refused, and record it if that denies access."""
@@ -286,7 +284,7 @@ class AgentExecHandler(JupyterHandler):
                 execution_id=path.get("execution_id"),
             )
         )
-        if error.is_denial and (token_id is not None or isinstance(error, TokenRefused)):
+        if error.is_denial:
             self.record_denial(error.code, token_id, method, route)
 
     def check_token(self) -> None:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..text.counts import counted
 from ..text.model_text import FoundImage
@@ -20,6 +20,10 @@ from . import budget
 if TYPE_CHECKING:
     from PIL import Image
 
+Mimetype: TypeAlias = Literal["image/png", "image/jpeg"]
+
+_SHOWN: Final[dict[str | None, Mimetype]] = {"PNG": "image/png", "JPEG": "image/jpeg"}
+"""Formats in which images are shown, as Pillow calls them."""
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 _QUALITIES: Final = (85, 60)
 _SHRINK: Final = 0.7
@@ -29,11 +33,9 @@ _SHRINK: Final = 0.7
 class Picture:
     """An image as the answer shows it."""
 
-    mimetype: Literal["image/png", "image/jpeg"]
+    mimetype: Mimetype
     data: str
     """Base64."""
-    width: int
-    height: int
     note: str | None
     """How the picture differs from the original; None if it does not."""
 
@@ -118,17 +120,16 @@ def _small(opened: Image.Image, image: FoundImage, limit: int) -> Picture:
         opened.draft("RGB", (budget.LONGEST_SIDE, budget.LONGEST_SIDE))
     opened.load()
     is_small = max(width, height) <= budget.LONGEST_SIDE and _base64_size(image.bytes) <= limit
-    if is_small and frames == 1 and opened.format in ("PNG", "JPEG"):
-        mimetype: Literal["image/png", "image/jpeg"] = (
-            "image/png" if opened.format == "PNG" else "image/jpeg"
-        )
-        return _picture(mimetype, image.data, (width, height), notes)
-    plain = _plain(opened)
-    plain.thumbnail((budget.LONGEST_SIDE, budget.LONGEST_SIDE))
-    mimetype, data, size = _encoded(plain, limit * 3 // 4)
-    if size != (width, height):
-        notes.append(f"scaled down from {width}\N{MULTIPLICATION SIGN}{height}")
-    return _picture(mimetype, data, size, notes)
+    if is_small and frames == 1 and opened.format in _SHOWN:
+        mimetype, data = _SHOWN[opened.format], image.data
+    else:
+        plain = _plain(opened)
+        plain.thumbnail((budget.LONGEST_SIDE, budget.LONGEST_SIDE))
+        mimetype, data, size = _encoded(plain, limit * 3 // 4)
+        if size != (width, height):
+            notes.append(f"scaled down from {width}\N{MULTIPLICATION SIGN}{height}")
+    text = base64.b64encode(data).decode()
+    return Picture(mimetype=mimetype, data=text, note=", ".join(notes) or None)
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -143,9 +144,7 @@ def _plain(image: Image.Image) -> Image.Image:
     return upright.convert("RGBA" if upright.has_transparency_data else "RGB")
 
 
-def _encoded(
-    image: Image.Image, limit_bytes: int
-) -> tuple[Literal["image/png", "image/jpeg"], bytes, tuple[int, int]]:
+def _encoded(image: Image.Image, limit_bytes: int) -> tuple[Mimetype, bytes, tuple[int, int]]:
     """Return the smaller of PNG and JPEG, and scale the image down until it fits the limit."""
     while True:
         png = _saved(image, "PNG")
@@ -174,21 +173,6 @@ def _saved(image: Image.Image, format: str, **options: int) -> bytes:
     file = io.BytesIO()
     image.save(file, format, **options)
     return file.getvalue()
-
-
-def _picture(
-    mimetype: Literal["image/png", "image/jpeg"],
-    data: bytes,
-    size: tuple[int, int],
-    notes: Sequence[str],
-) -> Picture:
-    return Picture(
-        mimetype=mimetype,
-        data=base64.b64encode(data).decode(),
-        width=size[0],
-        height=size[1],
-        note=", ".join(notes) or None,
-    )
 
 
 def _base64_size(size: int) -> int:

@@ -115,7 +115,7 @@ class Methods:
             raise MCPError(
                 types.INVALID_PARAMS, f"There is no tool of this name; there are: {names}."
             )
-        client = SdkClient(context, session_id=_session_id(context), levels=self._levels)
+        client = SdkClient(context, self._levels)
         call = Call(asker=_asker(context), managers=self._managers, client=client)
         return await self._calls.run(tool, call, params.arguments or {})
 
@@ -287,18 +287,12 @@ class Calls:
         task = self._tasks.start(self._told(tool, call, given), f"mcp-{tool.name}")
         self._going.add(call)
         task.add_done_callback(lambda _: self._going.discard(call))
-
-        def leave(_: asyncio.Future[None]) -> None:
-            call.cancel()
-
-        call.asker.gone.add_done_callback(leave)
+        call.asker.gone.add_done_callback(lambda _: call.cancel())
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
             call.cancel()
             raise
-        finally:
-            call.asker.gone.remove_done_callback(leave)
         return task.result()
 
     async def stop(self) -> None:
@@ -362,25 +356,10 @@ class LogLevels:
 
 
 class SdkClient:
-    """The client of one call, through the SDK.
+    """The client of one call, through the SDK."""
 
-    Parameters
-    ----------
-    context
-        The SDK's context of this call.
-    session_id
-        The client's MCP session; None in revisions without sessions.
-    """
-
-    def __init__(
-        self,
-        context: ServerRequestContext[Any, Any],
-        *,
-        session_id: str | None,
-        levels: LogLevels,
-    ) -> None:
+    def __init__(self, context: Context, levels: LogLevels) -> None:
         self._context = context
-        self._session_id = session_id
         self._levels = levels
         self._told = 0
 
@@ -399,7 +378,7 @@ class SdkClient:
         context = self._context
         await context.session.report_progress(self._told, None, progress)
         wanted = allowed_log_levels(context.protocol_version, context.meta)
-        if output and LEVEL in wanted and LEVEL in self._levels.of(self._session_id):
+        if output and LEVEL in wanted and LEVEL in self._levels.of(_session_id(context)):
             params = types.LoggingMessageNotificationParams(
                 level=LEVEL, data=output, logger="jupyter-agent-exec"
             )

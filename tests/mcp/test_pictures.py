@@ -55,7 +55,6 @@ def test_a_small_image_is_shown_as_it_is(format: str) -> None:
     made = shown(data, f"image/{format.lower()}")
     assert base64.b64decode(made.data) == data
     assert (made.mimetype, made.note) == (f"image/{format.lower()}", None)
-    assert (made.width, made.height) == (64, 48)
 
 
 def test_a_large_plot_is_scaled_down_and_stays_png() -> None:
@@ -63,7 +62,7 @@ def test_a_large_plot_is_scaled_down_and_stays_png() -> None:
     ImageDraw.Draw(plot).line((0, 0, 4000, 2400), "black", 9)
     made = shown(saved(plot))
     assert made.mimetype == "image/png"
-    assert decoded(made).size == (made.width, made.height) == (1568, 941)
+    assert decoded(made).size == (1568, 941)
     assert made.note == "scaled down from 4000×2400"
 
 
@@ -72,7 +71,7 @@ def test_noise_becomes_a_jpeg_within_the_budget() -> None:
     assert made.mimetype == "image/jpeg"
     assert len(made.data) <= budget.PICTURE
     assert decoded(made).format == "JPEG"
-    assert made.width < budget.LONGEST_SIDE
+    assert decoded(made).width < budget.LONGEST_SIDE
 
 
 def test_what_is_transparent_is_white_as_jpeg() -> None:
@@ -80,7 +79,8 @@ def test_what_is_transparent_is_white_as_jpeg() -> None:
     image.paste((10, 20, 30, 0), (0, 0, 400, 800))
     made = shown(saved(image, compress_level=1))
     assert made.mimetype == "image/jpeg"
-    assert min(decoded(made).convert("RGB").getpixel((made.width // 8, 10))) > 240
+    flat = decoded(made).convert("RGB")
+    assert min(flat.getpixel((flat.width // 8, 10))) > 240
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,8 @@ def test_a_photo_is_shown_upright() -> None:
     exif = image.getexif()
     exif[0x0112] = 6  # turned by 90 degrees
     made = shown(saved(image, "JPEG", exif=exif), "image/jpeg")
-    assert made.height > made.width
+    width, height = decoded(made).size
+    assert height > width
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.5, 0.95])
