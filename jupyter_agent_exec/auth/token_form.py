@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ..errors import AgentExecError, InvalidRequest
-from ..models import ApprovalPolicy, MintToken, Token
+from ..models import ApprovalPolicy, Caps, MintToken, Token
 from ..text.lookalikes import exact
 from .scopes import plain_path
 from .validation import read_value
@@ -53,28 +55,24 @@ LIFETIMES: Final = {
 """Seconds for which a token can be valid, and what they are called."""
 
 
-class Cap(NamedTuple):
-    """A limit that the form offers."""
-
-    title: str
-    min: int
-    max: int | None = None
-
-
 CAPS: Final = {
-    "executions_per_minute": Cap("Executions per minute", 1, 100_000),
-    "concurrent_executions": Cap("Executions that wait or run at once", 1, 1000),
-    "kernels": Cap("Sessions open at once", 1, 1000),
-    "wall_seconds": Cap("Time for an execution, in seconds", 1),
-    "output_bytes": Cap("Output kept for a cell, in bytes", 1000),
+    "executions_per_minute": "Executions per minute",
+    "concurrent_executions": "Executions that wait or run at once",
+    "kernels": "Sessions open at once",
+    "wall_seconds": "Time for an execution, in seconds",
+    "output_bytes": "Output kept for a cell, in bytes",
 }
+"""The limits that the form offers, and what they are called."""
+_CAPS_SCHEMA = msgspec.json.schema_components([Caps])[1]["Caps"]["properties"]
+BOUNDS: Final = {name: _CAPS_SCHEMA[name]["anyOf"][0] for name in CAPS}
+"""For each limit, a JSON schema with the smallest and the largest number, if it has them."""
 TITLES: Final = {
     "label": "Name",
     "scopes": "What it may do",
     "expires_in": "How long",
     "approval": "What needs your approval before it runs",
     "edits": "Edits of notebooks",
-    **{f"caps.{name}": cap.title for name, cap in CAPS.items()},
+    **{f"caps.{name}": title for name, title in CAPS.items()},
 }
 """What the form calls the fields of `MintToken`."""
 
@@ -105,6 +103,7 @@ class TokenForm:
     more = MORE
     rights = RIGHTS
     caps = CAPS
+    bounds = BOUNDS
     titles = TITLES
 
     @property
@@ -229,9 +228,9 @@ class TokenRow(NamedTuple):
             lines.append(f"Needs your approval: {_small(APPROVALS[token.approval])}")
         if token.edits is not None:
             lines.append(f"Edits of notebooks: {_small(EDITS[token.edits])}")
-        for name, cap in CAPS.items():
+        for name, title in CAPS.items():
             if (limit := getattr(token.caps, name)) is not None:
-                lines.append(f"{cap.title}: at most {limit:,}")
+                lines.append(f"{title}: at most {limit:,}")
         return lines
 
     @property
