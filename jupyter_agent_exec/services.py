@@ -387,7 +387,6 @@ class Services:
                 sessions=self.manager,
                 notebooks=self.notebooks,
                 proposals=self.proposals,
-                approvals=self.approvals,
                 inspection=self.inspection,
                 files=self.files,
                 restores=self.restores,

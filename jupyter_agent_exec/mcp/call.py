@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from ..approvals.manager import Approvals
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError
@@ -192,7 +191,6 @@ class Managers:
     sessions: AgentSessions
     notebooks: NotebookManager
     proposals: Proposals
-    approvals: Approvals
     inspection: KernelInspection
     files: SessionFiles
     """The files in a session's folder."""

@@ -44,8 +44,10 @@ DOCUMENT_WAIT: Final = 1.0
 """Maximum seconds to wait until a finished execution's cell is in the notebook."""
 
 
-async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionRecord:
+async def until_finished(call: Call, id: ExecutionId, wait: float | None) -> ExecutionRecord:
     """Return an execution when it has finished or asks for input, or after `wait` seconds.
+
+    None is the server's default.
 
     Raises
     ------
@@ -53,12 +55,12 @@ async def until_finished(call: Call, id: ExecutionId, wait: float) -> ExecutionR
     Gone
         The client cancelled the call or disconnected. The execution continues.
     """
-    found = call.managers.sessions.watching(id)
-    if found is None or not wait:
-        return await call.managers.sessions.execution(id, wait)
+    found, seconds = call.managers.sessions.watching(id), call.managers.settings.wait(wait)
+    if found is None or not seconds:
+        return await call.managers.sessions.execution(id, seconds)
     session, execution = found
     call.watched = id
-    await call.until(_follow(call, execution, wait))
+    await call.until(_follow(call, execution, seconds))
     call.watched = None
     if execution.finished.done():
         await session.cells.until_shown(execution, DOCUMENT_WAIT)

@@ -202,7 +202,8 @@ def documents(issuer: str, resource: str, sign_in: SignIn) -> dict[str, dict[str
             "resource_name": "Jupyter",
         },
         "oauth-authorization-server": server,
-        # There are no id tokens, but clients demand these fields.
+        # Where the server's base URL is not "/", clients look below the issuer only for this one.
+        # There are no id tokens, but they demand these fields.
         "openid-configuration": server
         | {
             "jwks_uri": f"{issuer}/.well-known/jwks.json",

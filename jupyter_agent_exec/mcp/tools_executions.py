@@ -112,7 +112,7 @@ async def execute(call: Call, asked: ExecuteArguments) -> Answered:
 async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> Answered:
     """Run code in a session."""
     await call.reach_session("look" if asked.trial else "exec", session_id)
-    manager, settings = call.managers.sessions, call.managers.settings
+    manager = call.managers.sessions
     live = manager.open_session(session_id)
     in_notebook = live is not None and live.path is not None and asked.placement != "none"
     in_notebook = in_notebook and not asked.trial
@@ -128,7 +128,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
             call.caller,
             asked.idempotency_key,
         )
-        record = await until_finished(call, record.id, settings.wait(asked.wait))
+        record = await until_finished(call, record.id, asked.wait)
     return await _answer(call, manager.with_news(record))
 
 
@@ -255,8 +255,7 @@ async def get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
     """
     await call.reach_execution("history:read", asked.execution_id)
     with call.managers.sessions.holding(call.caller, asked.wait):
-        wait = call.managers.settings.wait(asked.wait)
-        record = await until_finished(call, asked.execution_id, wait)
+        record = await until_finished(call, asked.execution_id, asked.wait)
     if asked.offset is None and not asked.match:
         return await _answer(call, record)
     return Answered(text=await _part(call, asked))
@@ -370,12 +369,12 @@ async def give_input(call: Call, asked: InputArguments) -> Answered:
     Code asks: give no secret, and leave passwords to the user, in JupyterLab.
     """
     await call.reach_execution("exec", asked.execution_id)
-    manager, settings = call.managers.sessions, call.managers.settings
+    manager = call.managers.sessions
     with manager.holding(call.caller, asked.wait):
         record = await manager.give_input(
             asked.execution_id, GiveInput(value=asked.value), call.caller
         )
-        record = await until_finished(call, record.id, settings.wait(asked.wait))
+        record = await until_finished(call, record.id, asked.wait)
     return await _answer(call, record)
 
 

@@ -33,7 +33,7 @@ async def test_an_agent_is_told_what_ran_if_the_user_changed_its_code(bench: Ben
     session = await bench.open()
     asked = await bench.run(session, "print('all rows')", wait=0)
     wanted = Approve(source_sha256=digest_of(b"print('all rows')"), source="print('ten rows')")
-    await bench.managers.approvals.approve(asked["execution_id"], wanted, PERSON)
+    await bench.approvals.approve(asked["execution_id"], wanted, PERSON)
     result = await bench.whole("get_execution", execution_id=asked["execution_id"], wait=30)
     told = result.structured_content
     assert (told["ran_source"], told["text"]) == ("print('ten rows')", "ten rows\n")
@@ -51,8 +51,8 @@ async def test_what_is_no_execution_passes_the_same_gate(bench: Bench) -> None:
     assert (Failure.of(refused.value).next or "").endswith("call again when they have approved.")
     waiting = await bench.run(session, "1", wait=0)
     wanted = Approve(source_sha256=digest_of(b"1"), grant="until_restart")
-    await bench.managers.approvals.approve(waiting["execution_id"], wanted, PERSON)
+    await bench.approvals.approve(waiting["execution_id"], wanted, PERSON)
     await bench.call("write_file", **asked)
-    await bench.managers.approvals.set_paused(True, PERSON)
+    await bench.approvals.set_paused(True, PERSON)
     with pytest.raises(errors.Paused):
         await bench.call("write_file", **asked)

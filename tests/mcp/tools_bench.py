@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from mcp_types import CallToolResult, TextContent
 
+from jupyter_agent_exec.approvals.manager import Approvals
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
 from jupyter_agent_exec.mcp.call import Call, Chat, Managers, RequestSender
@@ -43,9 +44,10 @@ class NotingClient:
 class Bench:
     """Calls tools."""
 
-    def __init__(self, managers: Managers, caller: Caller = PERSON) -> None:
+    def __init__(self, managers: Managers, approvals: Approvals) -> None:
         self.managers = managers
-        self.caller = caller
+        self.approvals = approvals
+        self.caller = PERSON
         self.client = NotingClient()
         self.chat: Chat | None = None
         self.scopes: list[Scope] = []
@@ -112,4 +114,4 @@ def size(result: CallToolResult) -> int:
 def bench(jp_serverapp: Any) -> Bench:
     """The tools of a real server, called in its process."""
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-    return Bench(app.services.mcp_endpoint._managers)
+    return Bench(app.services.mcp_endpoint._managers, app.services.approvals)
