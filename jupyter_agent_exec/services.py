@@ -34,9 +34,8 @@ from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .kernels.trials.settings import TrialSettings
-from .mcp.call import Managers
 from .mcp.client_documents import fetch_document
-from .mcp.endpoint import Endpoint, is_installed
+from .mcp.endpoint import Endpoint, Managers, is_installed
 from .mcp.sign_in import SignIn
 from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend

@@ -3,82 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
-import msgspec
+import mcp_types as types
+from mcp.server.connection import allowed_log_levels
+from mcp.server.context import ServerRequestContext
 
-from ..auth.access import AccessControl
-from ..auth.scopes import Caller, Scope
-from ..errors import AgentExecError
-from ..executions.limits import Settings
-from ..files.manager import SessionFiles
-from ..models import NotebookTarget, Target
-from ..notebooks.manager import NotebookManager
-from ..notebooks.proposals import Proposals
-from ..sessions.kernel_inspection import KernelInspection
-from ..sessions.manager import AgentSessions
-from ..sessions.restores import Restores
+from ..auth.scopes import Scope
 from ..tasks import first_of
 from ..types import ExecutionId
+from .endpoint import Managers, RequestSender
 
 T = TypeVar("T")
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+_LEVELS: Final[tuple[types.LoggingLevel, ...]] = get_args(types.LoggingLevel)
+LEVEL: Final = "info"
+"""The level of the log messages with new output, and the default of clients."""
+
+
+class LogLevels:
+    """The lowest log level of each client session, in older revisions. A client sets it once.
+
+    Parameters
+    ----------
+    most
+        Maximum number of sessions to store. Beyond it, the oldest is removed.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._levels: dict[str, types.LoggingLevel] = {}
+
+    def set(self, session_id: str, level: types.LoggingLevel) -> None:
+        """Store the lowest level that a client wants."""
+        self._levels.pop(session_id, None)
+        while len(self._levels) >= self._most:
+            del self._levels[next(iter(self._levels))]
+        self._levels[session_id] = level
+
+    def of(self, session_id: str | None) -> Sequence[types.LoggingLevel]:
+        """Return the levels that a client wants."""
+        return _LEVELS[_LEVELS.index(self._levels.get(session_id or "", LEVEL)) :]
+
+
+def session_id_of(context: Context) -> str | None:
+    """Return the id of a client's MCP session; None in revisions without sessions."""
+    assert context.request is not None
+    session_id: str | None = context.request.headers.get("mcp-session-id")
+    return session_id
 
 
 class ClientGone(Exception):
     """The client cancelled the call or disconnected, so nobody reads the answer."""
-
-
-class Client(Protocol):
-    """The client of a call, whatever MCP revision it uses."""
-
-    @property
-    def name(self) -> str | None:
-        """The name that the client gives itself; None if it gives none."""
-
-    async def tell(self, progress: str, output: str) -> None:
-        """Send a progress notification and new output as a log message, if the client wants it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chat:
-    """The chat of Jupyter AI from which a request comes, as its headers say."""
-
-    id: str
-    persona: str
-    """What users call the agent there."""
-
-    def client_id(self, target: Target) -> str:
-        """Return the id of the agent as a client: it has one session for each target."""
-        where = target.path.strip("/") if isinstance(target, NotebookTarget) else target
-        digest = sha256(msgspec.json.encode((self.persona, where))).hexdigest()
-        return f"chat {self.id[:100]} {digest[:16]}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RequestSender:
-    """The sender of a request."""
-
-    caller: Caller
-    owner: str
-    """Identifies the client. In older MCP revisions it owns the sessions that it opened."""
-    authorize: Callable[[Scope], Awaitable[None]]
-    """Raises Forbidden if the caller does not have the scope."""
-    check_still: Callable[[], None]
-    """Raises Unauthenticated if the request's agent token is no longer valid."""
-    refused: Callable[[AgentExecError, str, str], None]
-    """Notes an error that refuses the caller something. Takes the error, the MCP method and
-    the tool's name."""
-    gone: asyncio.Future[None]
-    """Done when the connection is closed or the response is complete."""
-    base_url: str
-    """Path at which the client reaches the server, with a slash at both ends."""
-    lab_url: str | None
-    """Address of JupyterLab; None if this server does not have it."""
-    chat: Chat | None = None
-    """None: it comes from elsewhere."""
 
 
 class Call:
@@ -90,11 +69,7 @@ class Call:
     """
 
     def __init__(
-        self,
-        *,
-        asker: RequestSender,
-        managers: Managers,
-        client: Client,
+        self, context: Context, *, asker: RequestSender, managers: Managers, levels: LogLevels
     ) -> None:
         self.asker = asker
         self.caller = asker.caller
@@ -104,7 +79,9 @@ class Call:
         self.watched: ExecutionId | None = None
         """The execution that the call waits for. The tool sets it. If the operator has configured
         so, this execution is interrupted when the client cancels the call or disconnects."""
-        self._client = client
+        self._context = context
+        self._levels = levels
+        self._told = 0
 
     def cancel(self) -> None:
         """End the call's waits, because nobody needs the answer any more. Idempotent."""
@@ -165,7 +142,7 @@ class Call:
             waiting.cancel()
 
     async def tell(self, progress: str, output: str) -> None:
-        """Tell the client how far the work is.
+        """Tell the client how far the work is: as progress and in its log, if it wants that.
 
         Parameters
         ----------
@@ -176,28 +153,24 @@ class Call:
         """
         self.asker.check_still()
         if not self.cancelled.done():
-            await self._client.tell(progress, output)
+            await self._send(progress, output)
+
+    async def _send(self, progress: str, output: str) -> None:
+        """Send progress: the number of notifications, because MCP requires that it increases."""
+        self._told += 1
+        context = self._context
+        await context.session.report_progress(self._told, None, progress)
+        wanted = allowed_log_levels(context.protocol_version, context.meta)
+        if output and LEVEL in wanted and LEVEL in self._levels.of(session_id_of(context)):
+            params = types.LoggingMessageNotificationParams(
+                level=LEVEL, data=output, logger="jupyter-agent-exec"
+            )
+            await context.session.send_notification(
+                types.LoggingMessageNotification(params=params), context.request_id
+            )
 
     @property
     def client_name(self) -> str | None:
         """The name that the client gives itself; None if it gives none."""
-        return self._client.name
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Managers:
-    """The managers that the tools use. The HTTP routes use the same instances."""
-
-    sessions: AgentSessions
-    notebooks: NotebookManager
-    proposals: Proposals
-    inspection: KernelInspection
-    files: SessionFiles
-    """The files in a session's folder."""
-    restores: Restores
-    access: AccessControl
-    open_notebooks: Callable[[], list[str]]
-    """Returns the paths of the notebooks that are open in JupyterLab, the one in front first."""
-    kernel_names: Callable[[], Awaitable[list[str]]]
-    """Returns the names of the kernels that can be started."""
-    settings: Settings
+        params = self._context.session.client_params
+        return None if params is None else params.client_info.name

@@ -5,25 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, TypeAlias
 
+import msgspec
 from tornado import web
 from traitlets import Bool, Float, HasTraits, Int
 
+from ..auth.access import AccessControl
 from ..auth.handler import AgentExecHandler
 from ..auth.operations import requires
-from ..errors import Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
+from ..auth.scopes import Caller, Scope
+from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
+from ..executions.limits import Settings
+from ..files.manager import SessionFiles
+from ..models import NotebookTarget, Target
+from ..notebooks.manager import NotebookManager
+from ..notebooks.proposals import Proposals
+from ..sessions.kernel_inspection import KernelInspection
 from ..sessions.manager import AgentSessions
+from ..sessions.restores import Restores
 from ..tasks import start_apart
-from .call import Chat, Managers, RequestSender
 from .exchange import Exchange
-
-Application: TypeAlias = Callable[[Exchange, RequestSender], Awaitable[None]]
-"""The ASGI application: answers one request."""
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Maximum bytes of an MCP request, unless the server's own limit is lower."""
@@ -33,6 +40,68 @@ TOOLS: Final = "the tools within its scopes"
 
 SDK: Final = "mcp"
 OLDEST: Final = (2, 3)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chat:
+    """The chat of Jupyter AI from which a request comes, as its headers say."""
+
+    id: str
+    persona: str
+    """What users call the agent there."""
+
+    def client_id(self, target: Target) -> str:
+        """Return the id of the agent as a client: it has one session for each target."""
+        where = target.path.strip("/") if isinstance(target, NotebookTarget) else target
+        digest = sha256(msgspec.json.encode((self.persona, where))).hexdigest()
+        return f"chat {self.id[:100]} {digest[:16]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestSender:
+    """The sender of a request."""
+
+    caller: Caller
+    owner: str
+    """Identifies the client. In older MCP revisions it owns the sessions that it opened."""
+    authorize: Callable[[Scope], Awaitable[None]]
+    """Raises Forbidden if the caller does not have the scope."""
+    check_still: Callable[[], None]
+    """Raises Unauthenticated if the request's agent token is no longer valid."""
+    refused: Callable[[AgentExecError, str, str], None]
+    """Notes an error that refuses the caller something. Takes the error, the MCP method and
+    the tool's name."""
+    gone: asyncio.Future[None]
+    """Done when the connection is closed or the response is complete."""
+    base_url: str
+    """Path at which the client reaches the server, with a slash at both ends."""
+    lab_url: str | None
+    """Address of JupyterLab; None if this server does not have it."""
+    chat: Chat | None = None
+    """None: it comes from elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Managers:
+    """The managers that the tools use. The HTTP routes use the same instances."""
+
+    sessions: AgentSessions
+    notebooks: NotebookManager
+    proposals: Proposals
+    inspection: KernelInspection
+    files: SessionFiles
+    """The files in a session's folder."""
+    restores: Restores
+    access: AccessControl
+    open_notebooks: Callable[[], list[str]]
+    """Returns the paths of the notebooks that are open in JupyterLab, the one in front first."""
+    kernel_names: Callable[[], Awaitable[list[str]]]
+    """Returns the names of the kernels that can be started."""
+    settings: Settings
+
+
+Application: TypeAlias = Callable[[Exchange, RequestSender], Awaitable[None]]
+"""The ASGI application: answers one request."""
 
 
 class Endpoint:

@@ -6,16 +6,15 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.connection import allowed_log_levels
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
@@ -27,8 +26,8 @@ from ..auth.validation import check_accepted
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
 from . import budget, tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
-from .call import Call, ClientGone, Managers, RequestSender
-from .endpoint import Application, McpTraits
+from .call import Call, ClientGone, Context, LogLevels, session_id_of
+from .endpoint import Application, Managers, McpTraits, RequestSender
 from .exchange import Exchange
 from .tool import (
     CANCELLED,
@@ -41,8 +40,6 @@ from .tool import (
     refusal,
     result_of,
 )
-
-Context = ServerRequestContext[Any, Any]
 
 _JSON: Final = ((b"content-type", b"application/json"),)
 _MAYBE_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -115,15 +112,15 @@ class Methods:
             raise MCPError(
                 types.INVALID_PARAMS, f"There is no tool of this name; there are: {names}."
             )
-        client = SdkClient(context, self._levels)
-        call = Call(asker=_asker(context), managers=self._managers, client=client)
+        asker, managers = _asker(context), self._managers
+        call = Call(context, asker=asker, managers=managers, levels=self._levels)
         return await self._calls.run(tool, call, params.arguments or {})
 
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         """Store the lowest level of log messages that the client wants."""
-        session_id = _session_id(context)
+        session_id = session_id_of(context)
         if session_id is not None:
             self._levels.set(session_id, params.level)
         return types.EmptyResult()
@@ -256,12 +253,6 @@ def _asker(context: Context) -> RequestSender:
     return asker
 
 
-def _session_id(context: Context) -> str | None:
-    assert context.request is not None
-    session_id: str | None = context.request.headers.get("mcp-session-id")
-    return session_id
-
-
 STOP_SECONDS = 5.0
 """Time limit for cancelled calls to complete when the server stops."""
 
@@ -323,68 +314,6 @@ class Calls:
         if self._interrupts and call.watched is not None:
             with suppress(AgentExecError):  # for example, it has just finished
                 await call.managers.sessions.cancel(call.watched, call.caller)
-
-
-_LEVELS: Final[tuple[types.LoggingLevel, ...]] = get_args(types.LoggingLevel)
-LEVEL: Final = "info"
-"""The level of the log messages with new output, and the default of clients."""
-
-
-class LogLevels:
-    """The lowest log level of each client session, in older revisions. A client sets it once.
-
-    Parameters
-    ----------
-    most
-        Maximum number of sessions to store. Beyond it, the oldest is removed.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._levels: dict[str, types.LoggingLevel] = {}
-
-    def set(self, session_id: str, level: types.LoggingLevel) -> None:
-        """Store the lowest level that a client wants."""
-        self._levels.pop(session_id, None)
-        while len(self._levels) >= self._most:
-            del self._levels[next(iter(self._levels))]
-        self._levels[session_id] = level
-
-    def of(self, session_id: str | None) -> Sequence[types.LoggingLevel]:
-        """Return the levels that a client wants."""
-        return _LEVELS[_LEVELS.index(self._levels.get(session_id or "", LEVEL)) :]
-
-
-class SdkClient:
-    """The client of one call, through the SDK."""
-
-    def __init__(self, context: Context, levels: LogLevels) -> None:
-        self._context = context
-        self._levels = levels
-        self._told = 0
-
-    @property
-    def name(self) -> str | None:
-        """The name that the client gives itself; None if it gives none."""
-        params = self._context.session.client_params
-        return None if params is None else params.client_info.name
-
-    async def tell(self, progress: str, output: str) -> None:
-        """Send a progress notification and new output as a log message, if the client wants it.
-
-        The progress is the number of notifications, because MCP requires that it increases.
-        """
-        self._told += 1
-        context = self._context
-        await context.session.report_progress(self._told, None, progress)
-        wanted = allowed_log_levels(context.protocol_version, context.meta)
-        if output and LEVEL in wanted and LEVEL in self._levels.of(_session_id(context)):
-            params = types.LoggingMessageNotificationParams(
-                level=LEVEL, data=output, logger="jupyter-agent-exec"
-            )
-            await context.session.send_notification(
-                types.LoggingMessageNotification(params=params), context.request_id
-            )
 
 
 TOOLS: tuple[Tool[Any], ...] = (

@@ -19,8 +19,9 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
     Unauthenticated,
 )
-from jupyter_agent_exec.mcp.call import Call, RequestSender
-from jupyter_agent_exec.mcp.sdk_server import Calls, Guard, LogLevels
+from jupyter_agent_exec.mcp.call import Call, LogLevels
+from jupyter_agent_exec.mcp.endpoint import RequestSender
+from jupyter_agent_exec.mcp.sdk_server import Calls, Guard
 from jupyter_agent_exec.mcp.tool import (
     ERROR_META,
     MAX_ANSWER_BYTES,
@@ -32,6 +33,7 @@ from jupyter_agent_exec.mcp.tool import (
 )
 from jupyter_agent_exec.models import Answer, Edit, Placement, Request, ScratchTarget, Target
 from jupyter_agent_exec.types import ExecutionId
+from tests.mcp.tools_bench import NotingCall, NotingClient
 
 LOG = logging.getLogger("test")
 
@@ -42,18 +44,6 @@ class Nothing(Request, frozen=True, kw_only=True):
 
 class Told(Answer, frozen=True, kw_only=True):
     text: str
-
-
-class Client:
-    """A client that remembers what it was told."""
-
-    name = "tester"
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    async def tell(self, progress: str, output: str) -> None:
-        self.heard += [progress, output]
 
 
 class Manager:
@@ -104,13 +94,13 @@ def tool(run: Callable[[Call, Any], Any]) -> Tool[Any]:
     return Tool(run=run, title="Try", scopes=("exec:scratch",), hints=READS)
 
 
-def made(gate: Gate, client: Client | None = None) -> Call:
+def made(gate: Gate, client: NotingClient | None = None) -> Call:
     managers: Any = Managers()
-    return Call(asker=gate.asker(), managers=managers, client=client or Client())
+    return NotingCall(client or NotingClient(), asker=gate.asker(), managers=managers)
 
 
 async def result(
-    run: Callable[[Call, Any], Any], gate: Gate | None = None, *, client: Client | None = None
+    run: Callable[[Call, Any], Any], gate: Gate | None = None, *, client: NotingClient | None = None
 ) -> CallToolResult:
     gate = gate or Gate()
     calls = Calls(interrupts=False, log=LOG)
@@ -231,12 +221,12 @@ async def test_what_has_begun_is_done_though_the_call_is_cancelled() -> None:
 
 
 async def test_a_call_that_nobody_waits_for_tells_nothing_more() -> None:
-    client, gate = Client(), Gate()
+    client, gate = NotingClient(), Gate()
     call = made(gate, client)
     await call.tell("before", "output")
     call.cancel()
     await call.tell("after", "more")
-    assert client.heard == ["before", "output"]
+    assert (client.told, client.logged) == (["before"], ["output"])
 
 
 async def test_no_word_of_an_unexpected_error_gets_out_of_other_methods(
@@ -302,7 +292,7 @@ def test_json_in_a_text_is_read_where_a_text_is_not_accepted() -> None:
 
 
 async def test_an_ended_token_gets_no_more_progress() -> None:
-    gate, client = Gate(), Client()
+    gate, client = Gate(), NotingClient()
 
     async def run(call: Call, asked: Nothing) -> Answered:
         await call.tell("goes", "")
@@ -311,4 +301,4 @@ async def test_an_ended_token_gets_no_more_progress() -> None:
         raise AssertionError
 
     assert error_of(await result(run, gate, client=client))["code"] == "unauthenticated"
-    assert client.heard == ["goes", ""]
+    assert (client.told, client.logged) == (["goes"], [])

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from jupyter_agent_exec.mcp.call import Chat
+from jupyter_agent_exec.mcp.endpoint import Chat
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import input_schema
 from jupyter_agent_exec.models import NotebookTarget, ScratchTarget

@@ -20,7 +20,7 @@ from PIL import Image
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
 from jupyter_agent_exec.kernels import inspection
-from jupyter_agent_exec.mcp.call import Chat
+from jupyter_agent_exec.mcp.endpoint import Chat
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId

@@ -12,7 +12,8 @@ from mcp_types import CallToolResult, TextContent
 from jupyter_agent_exec.approvals.manager import Approvals
 from jupyter_agent_exec.auth.scopes import Caller, Scope
 from jupyter_agent_exec.errors import Forbidden
-from jupyter_agent_exec.mcp.call import Call, Chat, Managers, RequestSender
+from jupyter_agent_exec.mcp.call import Call, LogLevels
+from jupyter_agent_exec.mcp.endpoint import Chat, Managers, RequestSender
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import PROGRAMS, result_of
 from jupyter_agent_exec.mcp.tool import arguments as read_arguments
@@ -30,15 +31,24 @@ class NotingClient:
         self.heard = asyncio.Event()
         """Set when it is sent new output."""
 
-    @property
-    def name(self) -> str | None:
-        return self.called
 
-    async def tell(self, progress: str, output: str) -> None:
-        self.told.append(progress)
+class NotingCall(Call):
+    """A call of such a client."""
+
+    def __init__(self, client: NotingClient, *, asker: RequestSender, managers: Managers) -> None:
+        context: Any = None
+        super().__init__(context, asker=asker, managers=managers, levels=LogLevels(1))
+        self._client = client
+
+    async def _send(self, progress: str, output: str) -> None:
+        self._client.told.append(progress)
         if output:
-            self.logged.append(output)
-            self.heard.set()
+            self._client.logged.append(output)
+            self._client.heard.set()
+
+    @property
+    def client_name(self) -> str | None:
+        return self._client.called
 
 
 class Bench:
@@ -73,7 +83,7 @@ class Bench:
             lab_url="http://localhost:8888/lab",
             chat=self.chat,
         )
-        return Call(asker=asker, managers=self.managers, client=self.client)
+        return NotingCall(self.client, asker=asker, managers=self.managers)
 
     async def call(self, name: str, /, call: Call | None = None, **arguments: Any) -> Any:
         """Call a tool and return what is structured."""
