@@ -89,7 +89,7 @@ class TargetAccess:
                     scope=scope,
                 )
             )
-        if not _holds(grants, scope):
+        if not grants.holds(scope):
             raise _lacks(_ANY_TARGET.get(scope, scope))
 
     def reads(self, caller: Caller, path: str) -> bool:
@@ -116,7 +116,7 @@ class TargetAccess:
         needed = scope if there is None else _of_notebook(grants, scope, there)
         if scope not in NOTEBOOK_SCOPES or there is None:
             self.check(caller, scope)
-        elif not _holds(grants, scope):
+        elif not grants.holds(scope):
             raise _lacks(needed, f" to {path!r}")
         if there is None or not grants.reaches("read:notebook", there):
             within = ", ".join(grants.patterns("read:notebook"))
@@ -286,25 +286,12 @@ def denied(error: E) -> E:
     return error
 
 
-def _holds(grants: Grants, scope: Scope) -> bool:
-    """Return whether a scope is granted for anything at all."""
-    if scope in NOTEBOOK_SCOPES:
-        return grants.holds(scope)
-    if scope == "exec":
-        return grants.scratch or grants.holds("exec:notebook")
-    if scope == "look":
-        return grants.scratch or grants.holds("look:notebook")
-    if scope == "exec:scratch":
-        return grants.scratch
-    return scope != "files" or grants.files
-
-
 def _of_notebook(grants: Grants, scope: Scope, path: str) -> str:
     """Return the scope to ask for, to do something to the notebook at a path.
 
     A session that is opened to look is used to run code if the token runs code elsewhere.
     """
-    if scope == "look:notebook" and _holds(grants, "exec"):
+    if scope == "look:notebook" and grants.holds("exec"):
         scope = "exec:notebook"
     return f"{scope if scope in NOTEBOOK_SCOPES else 'read:notebook'}:{path}"
 

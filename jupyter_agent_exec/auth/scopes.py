@@ -63,14 +63,18 @@ NotebookScope: TypeAlias = Literal[
 ]
 
 NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = get_args(NotebookScope)
-GRANTED_BY: Final[Mapping[NotebookScope, tuple[NotebookScope, ...]]] = {
+PLAIN_SCOPES: Final = ("exec:scratch", "files", "history:read", "history:read:all")
+GRANTED_BY: Final[Mapping[Scope, tuple[str, ...]]] = {
+    "exec": ("exec:scratch", "exec:notebook"),
+    "look": ("exec:scratch", "look:notebook", "exec:notebook"),
+    "exec:scratch": ("exec:scratch",),
     "exec:notebook": ("exec:notebook",),
     "edit:notebook": ("edit:notebook",),
     "look:notebook": ("look:notebook", "exec:notebook"),
     "read:notebook": NOTEBOOK_SCOPES,
+    "files": ("files",),
 }
-"""The scopes of a token that allow what a route needs."""
-PLAIN_SCOPES: Final = ("exec:scratch", "files", "history:read", "history:read:all")
+"""The scopes of a token that allow what a route needs. `stop` and `history:read` need none."""
 
 _FORMS: Final = (
     "exec:scratch, exec:notebook[:<pattern>], look:notebook[:<pattern>], "
@@ -86,12 +90,8 @@ _ANY_PARTS: Final = "**"
 class Grants(Struct, frozen=True, kw_only=True):
     """What an agent may do with a token."""
 
-    scratch: bool = False
-    """Run code in scratch kernels."""
-    files: bool = False
-    """Read and write the files in the folders of its own sessions."""
-    all_history: bool = False
-    """Read also the history of other tokens and users. Its own history is always readable."""
+    plain: frozenset[str] = frozenset()
+    """Those of `PLAIN_SCOPES`. Its own history is always readable."""
     notebooks: tuple[tuple[NotebookScope, str], ...] = ()
     """Patterns of contents paths, and what the agent may do to the notebooks there."""
 
@@ -119,16 +119,18 @@ class Grants(Struct, frozen=True, kw_only=True):
                     allowed=[*PLAIN_SCOPES, *NOTEBOOK_SCOPES],
                 )
             notebooks[found[0], checked_pattern(found[1], at)] = None
-        return cls(
-            scratch="exec:scratch" in plain,
-            files="files" in plain,
-            all_history="history:read:all" in plain,
-            notebooks=tuple(notebooks),
-        )
+        return cls(plain=frozenset(plain), notebooks=tuple(notebooks))
 
-    def holds(self, scope: NotebookScope) -> bool:
-        """Return whether a notebook scope is granted for any path."""
-        return bool(self.patterns(scope))
+    @property
+    def all_history(self) -> bool:
+        """Whether the history of other tokens and users is readable."""
+        return "history:read:all" in self.plain
+
+    def holds(self, scope: Scope) -> bool:
+        """Return whether a scope that is not for people only is granted for anything at all."""
+        names = GRANTED_BY.get(scope)
+        granted = self.plain.union(name for name, _ in self.notebooks)
+        return names is None or not granted.isdisjoint(names)
 
     def patterns(self, scope: NotebookScope) -> list[str]:
         """Return the patterns of the notebooks for which a scope is granted."""
@@ -161,9 +163,9 @@ def given_away(grants: Grants) -> list[Scope]:
     into the kernel, and at the cells.
     """
     needed: dict[Scope, None] = {"history:read": None}
-    if grants.scratch:
+    if "exec:scratch" in grants.plain:
         needed["exec:scratch"] = None
-    if grants.files:
+    if "files" in grants.plain:
         needed["files"] = None
     for scope, _ in grants.notebooks:
         needed[scope] = None

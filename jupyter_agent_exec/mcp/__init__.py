@@ -1,6 +1,6 @@
 """The MCP endpoint for agents: `/api/agent-exec/mcp`.
 
-`endpoint.py` passes HTTP requests to the MCP SDK, with what the tools need of the request and of the
+`endpoint.py` passes HTTP requests to the MCP SDK, with what the tools need of the request and the
 server. `sdk_server.py` maps each MCP method to a function. `call.py` defines one tool call, and
 `tool.py` defines tools and their results. The tools are in `tools_*.py`.
 

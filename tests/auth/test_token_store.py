@@ -405,7 +405,7 @@ async def test_a_renewal_at_the_same_time_takes_back_no_scope(tmp_path: Path) ->
         assert extended.scopes == ["exec:scratch", "files"]
         caller = await tokens.caller(renewed.secret)
         assert caller.grants is not None
-        assert caller.grants.files
+        assert caller.grants.holds("files")
     assert [each.scopes for each in known(tmp_path)] == [("exec:scratch", "files")]
 
 

@@ -28,7 +28,7 @@ def caller(id: str, most: int | None) -> Caller:
         display_name="Ada",
         access="token",
         token=TokenRef(id=TokenId(id), label="t"),
-        grants=Grants(scratch=True),
+        grants=Grants.parse(["exec:scratch"]),
         caps=Caps(executions_per_minute=most),
     )
 
