@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from typing import get_args
 
 import pytest
 
-from jupyter_agent_exec.auth.scopes import Grants, checked_pattern, matches, plain_path
+from jupyter_agent_exec.auth.scopes import (
+    FOR_PEOPLE,
+    Grants,
+    Scope,
+    checked_pattern,
+    matches,
+    plain_path,
+)
 from jupyter_agent_exec.errors import InvalidRequest
 
 
@@ -163,6 +171,26 @@ def test_scopes_say_what_may_be_done_where() -> None:
     assert not grants.reaches("read:notebook", SECRET)
     assert grants == Grants(notebooks=grants.notebooks)
     assert not grants.is_everywhere("read:notebook")
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"),
+    [
+        ("exec:scratch", {"exec", "look", "exec:scratch"}),
+        ("exec:notebook", {"exec", "look", "exec:notebook", "look:notebook", "read:notebook"}),
+        ("look:notebook:a", {"look", "look:notebook", "read:notebook"}),
+        ("edit:notebook:a", {"edit:notebook", "read:notebook"}),
+        ("read:notebook", {"read:notebook"}),
+        ("files", {"files"}),
+        ("history:read", set()),
+        ("history:read:all", set()),
+    ],
+)
+def test_a_scope_allows_this_and_no_more(scope: str, allowed: set[str]) -> None:
+    grants = Grants.parse([scope])
+    held = {each for each in get_args(Scope) if each not in FOR_PEOPLE and grants.holds(each)}
+    assert held == allowed | {"stop", "history:read"}
+    assert grants.all_history == (scope == "history:read:all")
 
 
 def test_a_scope_without_a_pattern_is_for_all_notebooks() -> None:
