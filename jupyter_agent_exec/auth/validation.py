@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -95,12 +95,37 @@ def _defaults(model: type[Request]) -> dict[str, Any]:
     return defaults
 
 
-def check_accepted(value: Any) -> None:
-    """Raise InvalidRequest that names the field with something that is never accepted."""
-    found = _not_accepted(value, "")
-    if found is not None:
-        field, what = found
-        raise InvalidRequest(f"{field}: {what}" if field else what, field=field or None)
+def check_accepted(value: Any, at: str = "", depth: int = 0) -> None:
+    """Raise InvalidRequest that names the field with something that is never accepted.
+
+    Parameters
+    ----------
+    at
+        The field of the value.
+    depth
+        How deeply it is nested.
+    """
+    what = ""
+    if depth > MAX_DEPTH:
+        at, what = at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
+    elif isinstance(value, str) and _SURROGATE.search(value):
+        what = "contains a lone surrogate, which is not text."
+    elif isinstance(value, str) and "\0" in value and _MAY_HOLD_NUL.isdisjoint(_NAMES.findall(at)):
+        what = "contains a NUL character."
+    elif isinstance(value, float) and not math.isfinite(value):
+        what = "is not a finite number."
+    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+        what = f"has more than {MAX_BITS} bits."
+    elif isinstance(value, dict) and any(_SURROGATE.search(name) for name in value):
+        what = "has a member whose name contains a lone surrogate, which is not text."
+    if what:
+        raise InvalidRequest(f"{at}: {what}" if at else what, field=at or None)
+    if isinstance(value, dict):
+        for name, item in value.items():
+            check_accepted(item, f"{at}.{name}".lstrip("."), depth + 1)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            check_accepted(item, f"{at}[{index}]", depth + 1)
 
 
 def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,27 +146,3 @@ def _invalid(error: msgspec.ValidationError) -> InvalidRequest:
     field = ".".join(part for part in parts if part) or None
     what = message[: path.start()] if path else message
     return InvalidRequest(f"{field}: {what}" if field else what, field=field)
-
-
-def _not_accepted(value: Any, at: str, depth: int = 0) -> tuple[str, str] | None:
-    """Describe the first part of a value that is never accepted, with its field; None if none."""
-    if depth > MAX_DEPTH:
-        return at.partition("[")[0], f"is nested more than {MAX_DEPTH} deep."
-    if isinstance(value, str) and _SURROGATE.search(value):
-        return at, "contains a lone surrogate, which is not text."
-    if isinstance(value, str) and "\0" in value and _MAY_HOLD_NUL.isdisjoint(_NAMES.findall(at)):
-        return at, "contains a NUL character."
-    if isinstance(value, float) and not math.isfinite(value):
-        return at, "is not a finite number."
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        return at, f"has more than {MAX_BITS} bits."
-    members: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, dict):
-        if any(_SURROGATE.search(name) for name in value):
-            return at, "has a member whose name contains a lone surrogate, which is not text."
-        members = ((f"{at}.{name}".lstrip("."), item) for name, item in value.items())
-    elif isinstance(value, list):
-        members = ((f"{at}[{index}]", item) for index, item in enumerate(value))
-    return next(
-        (found for name, item in members if (found := _not_accepted(item, name, depth + 1))), None
-    )
