@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import subprocess
 from contextlib import suppress
@@ -43,7 +42,7 @@ class Checkpoint:
     Parameters
     ----------
     told
-        What the copy said of itself.
+        What the kernel said of the copy.
     subshell
         A subshell of the kernel that is not needed again: our own.
     """
@@ -107,7 +106,8 @@ class Checkpoint:
         except (TimeoutError, OSError) as error:
             raise Refused("the kernel did not answer") from error
         finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            (folder / "socket").unlink(missing_ok=True)
+            folder.rmdir()
 
     @property
     def is_alive(self) -> bool:
@@ -151,18 +151,13 @@ class Checkpoint:
         """Close the connection to the copy, which goes on as the kernel."""
         self._writer.close()
 
-    def drop(self) -> None:
-        """End it, and wait until it has ended, so that its ports are free."""
+    def end(self) -> None:
+        """Have it end, and do not wait until it has."""
         self._writer.close()
-        self._kill()
-
-    async def end(self) -> None:
-        """End it as `drop` does, without blocking the event loop."""
-        self._writer.close()
-        await asyncio.to_thread(self._kill)
-
-    def _kill(self) -> None:
         self.process.kill()
+
+    def wait(self) -> None:
+        """Wait until it has ended, so that its ports are free. Blocks."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
 

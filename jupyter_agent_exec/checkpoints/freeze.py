@@ -1,8 +1,8 @@
 """Makes a copy of this kernel, which sleeps. Sent to kernels, never imported there.
 
-The kernel forks when it runs no code, and is free again after some milliseconds. The copy closes
-its ends of the kernel's connections and waits for a word of the server: to take the kernel's place
-(`take_over.py`), or, when the server hangs up, to end.
+The kernel forks when it runs no code, tells the server, and is free again after some milliseconds.
+The copy closes its ends of the kernel's connections and waits for a word of the server: to take the
+kernel's place (`take_over.py`), or, when the server hangs up, to end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked, fork_kernel
-    from .guards import clients, ports_of, tcp_sockets, why_not
+    from .guards import LISTENING, clients, ports_of, tcp_sockets, why_not
     from .link import Link
     from .take_over import remains, take_over
 
@@ -40,6 +40,7 @@ def stay_for_checkpoints(target: str) -> None:
 
 def freeze(kernel: Any, plan: dict[str, Any]) -> None:
     """Fork, and return in the kernel; in the copy, return when it is the kernel."""
+    link = Link(plan["socket"])  # of the copy; what the server needs of it now is known here
     try:
         lock = getattr(kernel, "_main_asyncio_lock", None)
         if lock is not None:
@@ -53,31 +54,33 @@ def freeze(kernel: Any, plan: dict[str, Any]) -> None:
         fault = why_not(kernel)
         if fault is not None:
             raise RuntimeError(fault)
+        told = {
+            "count": kernel.shell.execution_count,
+            "clients": clients(kernel.parent.iopub_port),
+        }
         with duckdb_at_rest():
             forked = fork_kernel()
             if forked.child == 0:
-                become(kernel, plan, forked)
+                become(kernel, link, plan["server"], forked)
+                return
+        link.tell(pid=forked.child, **told)
     except Exception as error:
-        Link(plan["socket"]).tell(refused=str(error) or type(error).__name__)
+        link.tell(refused=str(error) or type(error).__name__)
+    link.close()
 
 
-def become(kernel: Any, plan: dict[str, Any], forked: Forked) -> None:
+def become(kernel: Any, link: Link, server: int, forked: Forked) -> None:
     """Sleep in the copy until it takes the kernel's place; return when it is the kernel."""
-    link = None
     try:
-        link = Link(plan["socket"])
         of_kernel = remains().link
         if of_kernel is not None:  # whose end the server sees when only the kernel has it
             of_kernel.close()
         listeners = leave_connections(kernel)
-        count = kernel.shell.execution_count
-        link.tell(pid=os.getpid(), count=count, clients=clients(kernel.parent.iopub_port))
         order = link.hear()
-        take_over(kernel, link, order, listeners, forked, plan["server"])
+        take_over(kernel, link, order, listeners, forked, server)
     except BaseException as error:
         try:
-            if link is not None:
-                link.tell(refused=f"{type(error).__name__}: {error}")
+            link.tell(refused=f"{type(error).__name__}: {error}")
         finally:
             os._exit(1)
 
@@ -86,11 +89,11 @@ def leave_connections(kernel: Any) -> dict[int, int]:
     """Close this copy's ends of the kernel's connections; return what listens, by port."""
     ports, listeners = ports_of(kernel), {}
     pipe = getattr(kernel.iopub_thread, "_pipe_port", 0)
-    for number, listens, its in list(tcp_sockets()):
-        if listens and its <= ports - {pipe}:
-            listeners[its.pop()] = number
-        elif its & ports:
-            os.close(number)  # of a ZeroMQ whose threads are not in this process
+    for each in list(tcp_sockets()):
+        if each.state == LISTENING and each.local in ports - {pipe}:
+            listeners[each.local] = each.number
+        elif ports & {each.local, each.peer}:
+            os.close(each.number)  # of a ZeroMQ whose threads are not in this process
     return listeners
 
 

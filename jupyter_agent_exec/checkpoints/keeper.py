@@ -23,8 +23,14 @@ from ..tasks import start_apart
 from ..types import ExecutionId
 from ..workarounds import tell_restarted
 from .checkpoint import Checkpoint, Refused
-from .guards import clients
-from .process import END_SECONDS, KernelProcess, end_holders, free_bytes, pss_bytes
+from .process import (
+    END_SECONDS,
+    KernelProcess,
+    clients_of,
+    end_holders,
+    free_bytes,
+    own_bytes,
+)
 
 NOT_UNDONE: Final = [
     "Files and databases on disk: what the code wrote, changed or removed.",
@@ -76,6 +82,8 @@ class Keeper:
         self._most = most
         self._share = share
         self._log = log
+        self._ending: list[Checkpoint] = []
+        """Those that have been told to end."""
         self._lock = asyncio.Lock()
         self._process: KernelProcess | None = None
         self._adopted: Checkpoint | None = None
@@ -115,7 +123,7 @@ class Keeper:
 
     async def _take(self, kernel: Kernel, execution: ExecutionId) -> None:
         process = self._watched_process()
-        need, free = await asyncio.to_thread(pss_bytes, process.pid), free_bytes()
+        need, free = own_bytes(process.pid), free_bytes()
         if need > self._share * free:
             raise Refused(
                 f"the kernel takes {need >> 20:,} MB, and a checkpoint may come to take at most "
@@ -125,7 +133,7 @@ class Keeper:
         self.checkpoints.append(taken)
         await self._follow()
         while len(self.checkpoints) > self._most:
-            await self.checkpoints.pop(0).end()
+            self._end(self.checkpoints.pop(0))
 
     def _watched_process(self) -> KernelProcess:
         """Return the kernel's process, which tells from now on before it counts as dead."""
@@ -196,13 +204,13 @@ class Keeper:
             place = self._place(execution)
             taken_back = self.ran[self.ran.index(execution) :]
             checkpoint, process = self.checkpoints[place], self._watched_process()
-            await self._drop_from(place + 1)
+            self._end_from(place + 1)
             self.checkpoints.pop()
             try:
                 await checkpoint.prepare(execution_count)
                 await record(taken_back)
             except BaseException:
-                await checkpoint.end()
+                self._end(checkpoint)
                 raise
             del self.ran[self.ran.index(execution) :]
             await self._replace(process, checkpoint, death)
@@ -236,12 +244,17 @@ class Keeper:
         await self._let_go()
         await self._live.replace(self.kernel_id, death)
         info = self.manager.get_connection_info()
-        there = clients(info["iopub_port"])
         ports = [info[f"{name}_port"] for name in ("shell", "iopub", "stdin", "hb", "control")]
         spared = [each.process.pid for each in (checkpoint, *self.checkpoints)]
-        end_holders(before.pid, ports, spared)
-        before.kill()
-        await asyncio.to_thread(before.wait, END_SECONDS)
+
+        def end_before() -> int:
+            held = clients_of(ports)
+            end_holders(before.pid, held, spared)
+            before.kill()
+            before.wait(END_SECONDS)
+            return sum(each.port == info["iopub_port"] for each in held)
+
+        there = await asyncio.to_thread(end_before)
         try:
             await self._begin(checkpoint, there, RETURN_SECONDS)
         except Refused as error:
@@ -270,8 +283,8 @@ class Keeper:
         code = None if self._process is None else self._process.returncode
         is_crash = code is None or code < 0
         if self.manager.shutting_down or not is_crash or not self.checkpoints:
-            while self.checkpoints:
-                self.checkpoints.pop().drop()
+            self._end_from(0)
+            self._wait_for_ends()  # the next process listens on the same ports
             return False
         self._fate = asyncio.get_running_loop().create_future()
         self._rescue = start_apart(self._rescued(), f"rescue of {self.kernel_id}")
@@ -300,7 +313,7 @@ class Keeper:
         process = self._process
         assert process is not None
         if self._adopted is not None and await self._adopted.exits():
-            await self._drop_from(0)
+            self._end_from(0)
             return
         async with self._lock:
             how = "The kernel died"
@@ -321,7 +334,7 @@ class Keeper:
                     await self._begin(checkpoint, checkpoint.clients, RESCUE_SECONDS)
                 except Refused as error:
                     self._log.warning("%s was not rescued: %s", self.kernel_id, error)
-                    await checkpoint.end()
+                    self._end(checkpoint)
                     if fate.done():
                         return
                     continue
@@ -330,16 +343,27 @@ class Keeper:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    async def _drop_from(self, place: int) -> None:
+    def _end_from(self, place: int) -> None:
         while len(self.checkpoints) > place:
-            await self.checkpoints.pop().end()
+            self._end(self.checkpoints.pop())
+
+    def _end(self, checkpoint: Checkpoint) -> None:
+        """End a checkpoint, beside all else: the system takes a while to free its memory."""
+        checkpoint.end()
+        self._ending = [each for each in self._ending if each.process.poll() is None]
+        self._ending.append(checkpoint)
+
+    def _wait_for_ends(self) -> None:
+        while self._ending:
+            self._ending.pop().wait()
 
     async def stop(self) -> None:
         """Drop all checkpoints. The kernel goes on."""
         if self._rescue is not None:
             await asyncio.wait({self._rescue})
         async with self._lock:
-            await self._drop_from(0)
+            self._end_from(0)
+            await asyncio.to_thread(self._wait_for_ends)
             self._adopt(None)
             with suppress(AgentExecError):
                 await self._let_go()

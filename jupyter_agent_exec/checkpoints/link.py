@@ -1,4 +1,4 @@
-"""The connection of a sleeping copy to the server. Sent to kernels, never imported there."""
+"""The connection to the server of a sleeping copy. Sent to kernels, never imported there."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from .guards import ESTABLISHED, connections
+from .guards import ESTABLISHED
 
 UNKNOWN: int = 1
 """Returned as the exit code of a process that is not our child: nobody tells it."""
@@ -124,6 +125,17 @@ def has_ended(number: int, seconds: float | None) -> bool:
     return bool(ends.poll(None if seconds is None else seconds * 1000))
 
 
+def own_bytes(pid: int) -> int:
+    """Return the memory that a copy of a process may come to take; 0 if it has ended.
+
+    That of files, and memory that it shares with others, are not copied. Source: Linux, *statm*.
+    """
+    with suppress(OSError):
+        resident, shared = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1:3]
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def pss_bytes(pid: int) -> int:
     """Return a process's share of memory; 0 if it has ended. Blocks: the system looks at each page.
 
@@ -151,22 +163,39 @@ def free_bytes() -> int:
     return max(0, free)
 
 
-def end_holders(pid: int, ports: Iterable[int], spared: Iterable[int]) -> None:
+class Client(NamedTuple):
+    """A connection to a port of a kernel, at the kernel's side."""
+
+    port: int
+    inode: str
+
+
+def clients_of(ports: Iterable[int]) -> list[Client]:
+    """Return the connections to these ports. Blocks: the system lists those of all processes."""
+    of_kernel, found = set(ports), []
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            lines = Path(f"/proc/self/net/{name}").read_text(encoding="ascii").splitlines()
+            for fields in map(str.split, lines[1:]):
+                port = int(fields[1].rpartition(":")[2], 16)
+                if port in of_kernel and int(fields[3], 16) == ESTABLISHED:
+                    found.append(Client(port, fields[9]))
+    return found
+
+
+def end_holders(pid: int, held: Iterable[Client], spared: Iterable[int]) -> None:
     """End forks of a kernel's process that hold its connections, which would never end otherwise.
 
     Parameters
     ----------
     pid
         The process, which is about to be ended.
+    held
+        Its connections.
     spared
         Processes to leave alone.
     """
-    of_kernel, keep = set(ports), set(spared)
-    inodes = {
-        f"socket:[{each.inode}]"
-        for each in connections()
-        if each.local in of_kernel and each.state == ESTABLISHED
-    }
+    keep, inodes = set(spared), {f"socket:[{each.inode}]" for each in held}
     for child in descendants(pid):
         if child not in keep and inodes & set(links(child)):
             with suppress(OSError):

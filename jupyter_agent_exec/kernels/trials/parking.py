@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import threading
 import time
 from bisect import bisect
@@ -91,8 +90,10 @@ def owner_of(thread: int, maps: list[Any], code: list[Any]) -> str:
     finally:
         os.close(memory)
     begins = [each[0] for each in code]
-    for (word,) in reversed(list(struct.iter_unpack("Q", data[: len(data) & ~7]))):
+    for word in reversed(memoryview(data[: len(data) & ~7]).cast("Q")):
+        if word < begins[0]:
+            continue
         _, last, _, path = code[bisect(begins, word) - 1]
-        if begins[0] <= word < last and not any(part in path for part in STARTS_THREADS):
+        if word < last and not any(part in path for part in STARTS_THREADS):
             return str(path)
     return ""
