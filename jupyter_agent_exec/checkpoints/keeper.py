@@ -20,7 +20,7 @@ from ..kernels.live_kernels import LiveKernels
 from ..kernels.provisioner import FolderProvisioner
 from ..models import CheckpointList
 from ..tasks import start_apart
-from ..types import ExecutionId
+from ..types import OF_EARLIER, ExecutionId
 from ..workarounds import tell_restarted
 from .checkpoint import Checkpoint, Refused
 from .process import (
@@ -59,6 +59,8 @@ class Keeper:
         The most checkpoints to keep.
     share
         The largest part of the free memory that a checkpoint may come to take.
+    gone
+        Called when the kernel has been shut down.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Keeper:
         kernel_id: str,
         manager: Any,
         live: LiveKernels,
+        gone: Callable[[str], object],
         *,
         most: int,
         share: float,
@@ -79,6 +82,7 @@ class Keeper:
         self.ran: list[ExecutionId] = []
         """The agents' executions since the oldest checkpoint, oldest first."""
         self._live = live
+        self._gone = gone
         self._most = most
         self._share = share
         self._log = log
@@ -88,6 +92,7 @@ class Keeper:
         self._process: KernelProcess | None = None
         self._adopted: Checkpoint | None = None
         self._held: Kernel | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._rescue: asyncio.Task[None] | None = None
         self._fate: asyncio.Future[KernelDeath | None] | None = None
 
@@ -153,6 +158,15 @@ class Keeper:
         await self._let_go()
         self._held = await self._live.adopt(self.kernel_id)
         self._held.turns.on_change.add(self._changed)
+        self._watch = start_apart(self._until_end(self._held), f"checkpoints of {self.kernel_id}")
+
+    async def _until_end(self, held: Kernel) -> None:
+        """Let go of the kernel when its life has ended; `is_replaced` ends the checkpoints."""
+        death = await held.death()
+        if self._held is held and death.reason not in OF_EARLIER:
+            await self._let_go()
+        if death.reason == "shut_down":
+            self._gone(self.kernel_id)
 
     def _changed(self, _: None) -> None:
         self.look_for_user()
@@ -170,7 +184,7 @@ class Keeper:
         held, self._held = self._held, None
         if held is not None:
             held.turns.on_change.remove(self._changed)
-            await held.let_go()
+            await held.let_go()  # the watch ends with it, if nobody else holds the kernel
 
     # -- undo --------------------------------------------------------------------------------------
 
@@ -285,6 +299,7 @@ class Keeper:
         if self.manager.shutting_down or not is_crash or not self.checkpoints:
             self._end_from(0)
             self._wait_for_ends()  # the next process listens on the same ports
+            self._adopt(None)
             return False
         self._fate = asyncio.get_running_loop().create_future()
         self._rescue = start_apart(self._rescued(), f"rescue of {self.kernel_id}")

@@ -117,6 +117,7 @@ class Checkpoints:
                 kernel_id,
                 self._manager(kernel_id),
                 self._live,
+                self._forget,
                 most=self._most,
                 share=self._share,
                 log=self._log,
@@ -192,6 +193,10 @@ class Checkpoints:
 
     def _manager(self, kernel_id: str) -> Any:
         if kernel_id not in self._kernels:
-            self._keepers.pop(kernel_id, None)
+            self._forget(kernel_id)
             raise not_running(kernel_id)
         return self._kernels.get_kernel(kernel_id)
+
+    def _forget(self, kernel_id: str) -> None:
+        """Forget a kernel that has been shut down. Its checkpoints have ended."""
+        self._keepers.pop(kernel_id, None)

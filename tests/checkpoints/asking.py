@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 from tests.asking import Agent
@@ -37,3 +39,15 @@ async def refused(agent: Agent, execution: dict[str, Any]) -> str:
     answered = await agent.ask("POST", f"executions/{execution['id']}/undo")
     assert (answered.status, answered.json["code"]) == (409, "undo_unavailable"), answered.body
     return str(answered.json["message"])
+
+
+def running_in(group: int) -> list[str]:
+    """Return what runs in a group of processes."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = each.read_text().rpartition(")")
+            state, _, its_group = rest.split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(name)
+    return found

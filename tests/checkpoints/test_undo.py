@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import sys
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -14,7 +12,7 @@ import pytest
 from jupyter_client.session import Session
 
 from tests.asking import Agent
-from tests.checkpoints.asking import kept, refused, turned_on, undone
+from tests.checkpoints.asking import kept, refused, running_in, turned_on, undone
 from tests.checkpoints.mutations import LASTING, MUTATIONS, source
 from tests.kernels.kernel_server import Person
 from tests.sessions.living_notebook import Desk, entries, until_it_prints
@@ -30,18 +28,6 @@ class Apart:
 
     def client(self) -> Any:
         return self._manager.client(session=Session(key=self._manager.session.key))
-
-
-def running_in(group: int) -> list[str]:
-    """Return what runs in a group of processes."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, rest = each.read_text().rpartition(")")
-            state, _, its_group = rest.split()[:3]
-            if int(its_group) == group and state != "Z":
-                found.append(name)
-    return found
 
 
 async def sees(tab: Person, msg_id: str, text: str) -> None:
