@@ -1349,6 +1349,15 @@ class Checkpoint(Answer, frozen=True, kw_only=True):
     """Whether the execution can be undone: the user has run nothing since."""
 
 
+class Rescue(Answer, frozen=True, kw_only=True):
+    """Which variables a kernel has that died, and whose place a checkpoint took."""
+
+    at: str
+    """When the checkpoint was made."""
+    execution_count: int
+    """The number of the cell that was next."""
+
+
 class CheckpointList(Answer, frozen=True, kw_only=True):
     """A kernel's checkpoints, oldest first."""
 
@@ -1359,6 +1368,8 @@ class CheckpointList(Answer, frozen=True, kw_only=True):
     reason: str | None
     """Why not, or why the last was not made, in a sentence."""
     checkpoints: list[Checkpoint]
+    rescued: Rescue | None
+    """How the kernel came back when it died last; null if it did not die, or was started anew."""
     not_undone: list[str]
     """What an undo does not bring back, in sentences."""
 

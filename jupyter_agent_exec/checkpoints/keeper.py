@@ -18,7 +18,7 @@ from ..kernels.inspection import ASIDE, MAIN
 from ..kernels.kernel import Kernel
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.provisioner import FolderProvisioner
-from ..models import CheckpointList
+from ..models import CheckpointList, Rescue
 from ..tasks import start_apart
 from ..types import OF_EARLIER, ExecutionId
 from ..workarounds import tell_restarted
@@ -94,17 +94,21 @@ class Keeper:
         self._held: Kernel | None = None
         self._watch: asyncio.Task[None] | None = None
         self._rescue: asyncio.Task[None] | None = None
+        self._rescued: Rescue | None = None
         self._fate: asyncio.Future[KernelDeath | None] | None = None
 
     async def answer(self) -> CheckpointList:
         """Return what the routes say of them."""
         self.look_for_user()
+        if self._rescue is not None:  # whoever sees that the kernel died asks what comes of it
+            await asyncio.wait({self._rescue})
         kept = [await each.answer() for each in list(self.checkpoints) if each.is_alive]
         return CheckpointList(
             enabled=True,
             available=self.reason is None,
             reason=self.reason,
             checkpoints=kept,
+            rescued=self._rescued,
             not_undone=NOT_UNDONE,
         )
 
@@ -300,9 +304,10 @@ class Keeper:
             self._end_from(0)
             self._wait_for_ends()  # the next process listens on the same ports
             self._adopt(None)
+            self._rescued = None
             return False
         self._fate = asyncio.get_running_loop().create_future()
-        self._rescue = start_apart(self._rescued(), f"rescue of {self.kernel_id}")
+        self._rescue = start_apart(self._bring_back(), f"rescue of {self.kernel_id}")
         return True
 
     async def explain(self, death: KernelDeath) -> KernelDeath:
@@ -314,7 +319,7 @@ class Keeper:
             return death
         return await asyncio.shield(self._fate) or death
 
-    async def _rescued(self) -> None:
+    async def _bring_back(self) -> None:
         """Let the newest checkpoint take the place of the kernel, which has died."""
         fate = self._fate
         assert fate is not None
@@ -353,6 +358,7 @@ class Keeper:
                     if fate.done():
                         return
                     continue
+                self._rescued = Rescue(at=checkpoint.at, execution_count=checkpoint.count)
                 self._log.warning("%s: %s", self.kernel_id, death.message)
                 return
 

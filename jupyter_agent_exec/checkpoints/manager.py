@@ -93,6 +93,7 @@ class Checkpoints:
             available=reason is None,
             reason=reason,
             checkpoints=[],
+            rescued=None,
             not_undone=NOT_UNDONE,
         )
 

@@ -40,7 +40,8 @@ async def test_a_kernel_that_dies_comes_back_with_its_variables(agent: Agent, de
     await asyncio.wait_for(restarts.get(), 60)
     assert (await person.has_run("assert x == 1"))["status"] == "ok"
     assert (await agent.run(session, "x"))["text"].startswith("1")
-    assert len((await kept(agent, kernel_id))["checkpoints"]) == 1
+    told = await kept(agent, kernel_id)
+    assert (len(told["checkpoints"]), told["rescued"]["execution_count"]) == (1, 3)
 
 
 async def test_a_kernel_that_is_restarted_or_exits_is_not_brought_back(
@@ -51,7 +52,8 @@ async def test_a_kernel_that_is_restarted_or_exits_is_not_brought_back(
     await agent.run(session, "x = 2")
     await desk.ask("POST", f"kernels/{kernel_id}/restart")
     assert (await agent.run(session, "'x' in globals()"))["text"].startswith("False")
-    assert len((await kept(agent, kernel_id))["checkpoints"]) == 1  # of the new one
+    told = await kept(agent, kernel_id)
+    assert (len(told["checkpoints"]), told["rescued"]) == (1, None)  # of the new one
     await agent.run(session, "x = 3")
     ended = await agent.run(session, "exit()", wait=60)
     assert ended["status"] in ("ok", "kernel_died")

@@ -1,5 +1,6 @@
 /** A person takes back what an agent's code did in their kernel. */
 import { expect } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator, Page } from '@playwright/test';
 import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
@@ -45,4 +46,43 @@ test('variables are as they were once a person has undone what ran', async ({
 
   const over = await askToUndo(page, cell);
   await expect(over).toContainText('This cannot be undone');
+});
+
+test('the user of a kernel that dies reads which variables are back', async ({
+  desk,
+  page
+}) => {
+  const notebook = await desk.open([
+    codeCell('mine', 'df = "mine"'),
+    codeCell('look', 'print(df)'),
+    codeCell('death', 'import os; os.kill(os.getpid(), 9)')
+  ]);
+  const kernelId = () =>
+    page.evaluate(() => {
+      const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+      return panel.sessionContext.session?.kernel?.id;
+    });
+  await runAsPerson(notebook, 0);
+  const agent = await desk.attach();
+  await desk.run(agent, 'df');
+  const off = await askToUndo(page, shown(page, 3));
+  await off.getByRole('button', { name: 'Turn on' }).click();
+  await expect(off).toBeHidden();
+  await desk.run(agent, 'df = "the agent’s"');
+  const before = await kernelId();
+
+  const death = runAsPerson(notebook, 2);
+  const restarts = await openedDialog(page);
+  await expect(restarts).toContainText('Kernel Restarting');
+  await restarts.getByRole('button', { name: 'Ok' }).click();
+  const told = page.getByRole('alert').filter({ hasText: 'The kernel of' });
+  await death;
+  await expect(told).toContainText(
+    /The kernel of .* died; its variables are those of .*, before cell \[3\]\./
+  );
+  await expectAccessible(page);
+  await page.screenshot({ path: test.info().outputPath('rescued.png') });
+  await runAsPerson(notebook, 1);
+  await expect(outputs(page, 1)).toHaveText('mine');
+  expect(await kernelId()).toBe(before);
 });

@@ -518,6 +518,7 @@ export class FakeServer implements IAgentExecApi {
     available: true,
     reason: null,
     checkpoints: [],
+    rescued: null,
     not_undone: ['Files.']
   };
 

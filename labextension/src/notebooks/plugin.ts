@@ -9,6 +9,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { addNext } from '../review/next';
+import { tellRescues } from '../review/rescue';
 import { Reviews } from '../review/reviews';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
@@ -95,6 +96,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     };
     addAcceptOutputs(commands, live.api, options.trans);
     addNext(app, notebooks, options.reviews, palette, options.trans);
+    tellRescues(notebooks, live.api, options.trans);
     const show = (panel: NotebookPanel) => {
       if (sessionIn(panel.context.path) !== null) {
         return; // it shows itself what is known of it

@@ -92,6 +92,7 @@ export type Schemas = {
     available: boolean;
     reason: string | null;
     checkpoints: Schemas['Checkpoint'][];
+    rescued: Schemas['Rescue'] | null;
     not_undone: string[];
   };
   /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
@@ -439,6 +440,11 @@ export type Schemas = {
   Refusal: {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
     what: string | null;
+  };
+  /** Which variables a kernel has that died, and whose place a checkpoint took. */
+  Rescue: {
+    at: string;
+    execution_count: number;
   };
   /** A user's review of an execution. */
   Review: {
