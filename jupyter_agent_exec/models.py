@@ -1567,8 +1567,8 @@ class MintToken(Request, frozen=True, kw_only=True):
     """Name of the token for users; shown and recorded."""
     scopes: Scopes
     """`exec:scratch`, `exec:notebook[:<pattern>]`, `read:notebook[:<pattern>]`,
-    `edit:notebook[:<pattern>]`, `files`, `history:read`, `history:read:all`. A pattern matches a
-    contents path part by part: `*` matches within a part, `**` any number of parts."""
+    `edit:notebook[:<pattern>]`, `files`, `undo`, `history:read`, `history:read:all`. A pattern
+    matches a contents path part by part: `*` matches within a part, `**` any number of parts."""
     expires_in: Lifetime = 28_800.0
     """Seconds."""
     approval: ApprovalMode | None = None

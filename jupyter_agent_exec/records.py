@@ -689,12 +689,17 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
 
 
 class Undone(ExecutionEntry, frozen=True, kw_only=True, tag="undone"):
-    """A user made the kernel as it was before an execution."""
+    """A user, or the agent, made the kernel as it was before an execution."""
 
     follows_end = True
 
     first: ExecutionId
-    """The execution that the user asked to undo: this one, or an earlier one of the same kernel."""
+    """The execution that was asked to be undone: this one, or an earlier one of the same kernel."""
+
+    @property
+    def author(self) -> str:
+        """Who did it, for users."""
+        return self.by.said if self.by.kind == "agent" else self.by.named
 
 
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):

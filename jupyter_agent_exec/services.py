@@ -185,6 +185,9 @@ class Services:
             root_dir=serverapp.root_dir,
             address=lambda: serverapp.custom_display_url or serverapp.connection_url,
         )
+        self._checkpoints = next(
+            (each for leaf in self._leaves if (each := leaf.checkpoints())), None
+        )
         self._make_backends()
         self._make_kernels()
         self._make_auth()
@@ -327,9 +330,7 @@ class Services:
                 log=self._log,
                 read=self.history.execution,
                 observe=self._observers,
-                checkpoints=next(
-                    (each for leaf in self._leaves if (each := leaf.checkpoints())), None
-                ),
+                checkpoints=self._checkpoints,
             ),
         )
         self.manager: AgentSessions = traits.session_manager_class(
@@ -393,6 +394,7 @@ class Services:
                 open_notebooks=self.tabs.recent,
                 kernel_names=self._contents.kernel_names,
                 settings=self.settings,
+                checkpoints=self._checkpoints,
             ),
             traits,
             self._log,

@@ -65,8 +65,8 @@ RestartReason: TypeAlias = Literal[
 ]
 """Why a session lost its variables: its kernel died, somebody restarted it, it ignored an interrupt
 and was replaced, it was idle and was culled, somebody else shut it down, or somebody changed the
-notebook's kernel. `undone` and `rescued`: it has its variables of an earlier time, because a user
-undid an execution, or because it died and a checkpoint took its place."""
+notebook's kernel. `undone` and `rescued`: it has its variables of an earlier time, because an
+execution was undone, or because it died and a checkpoint took its place."""
 
 OF_EARLIER: Final[frozenset[RestartReason]] = frozenset({"undone", "rescued"})
 """The reasons for which a kernel has its variables of an earlier time, rather than none."""

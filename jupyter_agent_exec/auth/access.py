@@ -39,6 +39,8 @@ _ANY_TARGET: Final = {
 }
 _HOW_TO_GET: Final = "Ask the person for a token that has it, or sign in again."
 _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "look", "exec:scratch", "exec:notebook"})
+_BESIDES: Final[frozenset[Scope]] = frozenset({"files", "undo"})
+"""Scopes that a token needs besides the right to run code in the session's kernel."""
 
 
 class KernelNotebooks(Protocol):
@@ -270,9 +272,9 @@ class AccessControl(TargetAccess):
                     session_id=session.id,
                 )
             )
-        if scope == "files":
+        if scope in _BESIDES:
             self.check(caller, scope)
-        if scope in _EXEC or scope == "files":  # its folder is the notebook's current folder
+        if scope in _EXEC | _BESIDES:  # its folder is the notebook's current folder
             await self.target(caller, session.target, session.path, looks=scope == "look")
         elif scope in NOTEBOOK_SCOPES and session.path is not None:
             self.notebook(caller, scope, session.path)

@@ -29,6 +29,7 @@ Scope: TypeAlias = Literal[
     "read:notebook",
     "edit:notebook",
     "files",
+    "undo",
     "history:read",
     "decide",
     "tokens",
@@ -37,7 +38,8 @@ Scope: TypeAlias = Literal[
 
 `exec` runs code in any target of a session; `look` runs it there as a trial, and lists variables;
 `exec:scratch` and `exec:notebook` run it in a scratch kernel or in a kernel that others use. `stop`
-ends what the caller began. `files` is for the session's folder. `decide` (about agents' code) and
+ends what the caller began. `files` is for the session's folder, `undo` for what
+its executions changed in the kernel. `decide` (about agents' code) and
 `tokens` (to create them) are for people only.
 """
 
@@ -63,7 +65,7 @@ NotebookScope: TypeAlias = Literal[
 ]
 
 NOTEBOOK_SCOPES: Final[tuple[NotebookScope, ...]] = get_args(NotebookScope)
-PLAIN_SCOPES: Final = ("exec:scratch", "files", "history:read", "history:read:all")
+PLAIN_SCOPES: Final = ("exec:scratch", "files", "undo", "history:read", "history:read:all")
 GRANTED_BY: Final[Mapping[Scope, tuple[str, ...]]] = {
     "exec": ("exec:scratch", "exec:notebook"),
     "look": ("exec:scratch", "look:notebook", "exec:notebook"),
@@ -73,12 +75,14 @@ GRANTED_BY: Final[Mapping[Scope, tuple[str, ...]]] = {
     "look:notebook": ("look:notebook", "exec:notebook"),
     "read:notebook": NOTEBOOK_SCOPES,
     "files": ("files",),
+    "undo": ("undo",),
 }
 """The scopes of a token that allow what a route needs. `stop` and `history:read` need none."""
 
 _FORMS: Final = (
     "exec:scratch, exec:notebook[:<pattern>], look:notebook[:<pattern>], "
-    "read:notebook[:<pattern>], edit:notebook[:<pattern>], files, history:read, history:read:all"
+    "read:notebook[:<pattern>], edit:notebook[:<pattern>], files, undo, history:read, "
+    "history:read:all"
 )
 
 EVERYWHERE: Final = "**"
@@ -167,6 +171,8 @@ def given_away(grants: Grants) -> list[Scope]:
         needed["exec:scratch"] = None
     if "files" in grants.plain:
         needed["files"] = None
+    if "undo" in grants.plain:
+        needed["undo"] = None
     for scope, _ in grants.notebooks:
         needed[scope] = None
         if scope == "exec:notebook":

@@ -23,6 +23,7 @@ from .validation import read_value
 SCRATCH: Final = {"exec:scratch": "Run code in separate kernels, apart from your notebooks"}
 MORE: Final = {
     "files": "Read and write files in the folders where it works",
+    "undo": "Undo what it ran itself, where you turned undo on",
     "history:read:all": "Read the history of all agents",
 }
 PLAIN: Final = {**SCRATCH, **MORE, "history:read": "Read its own history"}

@@ -197,6 +197,7 @@ class Keeper:
         execution: ExecutionId,
         death: KernelDeath,
         execution_count: int,
+        check: Callable[[Sequence[ExecutionId]], Awaitable[None]],
         record: Callable[[Sequence[ExecutionId]], Awaitable[None]],
     ) -> list[ExecutionId]:
         """Make the kernel as it was before an execution; return what was taken back, oldest first.
@@ -207,6 +208,8 @@ class Keeper:
             How the life of the kernel ends that this replaces.
         execution_count
             The number of the next cell.
+        check
+            Raises Refused if these executions must not be taken back.
         record
             Records it, when all that is needed is ready. If that fails, nothing has changed.
 
@@ -221,6 +224,7 @@ class Keeper:
             self.look_for_user()
             place = self._place(execution)
             taken_back = self.ran[self.ran.index(execution) :]
+            await check(taken_back)
             checkpoint, process = self.checkpoints[place], self._watched_process()
             self._end_from(place + 1)
             self.checkpoints.pop()
@@ -251,7 +255,7 @@ class Keeper:
         if not checkpoint.is_alive:
             raise Refused("the checkpoint has ended, perhaps for lack of memory")
         if not checkpoint.is_undoable:
-            raise Refused("you have run code in this kernel since")
+            raise Refused("a user has run code in this kernel since")
         return found[0]
 
     async def _replace(

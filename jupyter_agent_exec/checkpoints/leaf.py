@@ -6,6 +6,7 @@ from tornado import web
 from traitlets import Bool, Float, HasTraits, Int
 
 from ..auth.operations import requires
+from ..auth.unlocks import UNLOCK_HEADER
 from ..models import CheckpointList, SetCheckpoints, Undo, UndoExecution
 from ..services import Leaf, Services
 from ..sessions.handlers import SessionsBase
@@ -36,9 +37,11 @@ class UndoHandler(SessionsBase):
     checkpoints: Checkpoints
 
     @web.authenticated
-    @requires("decide", body=UndoExecution, answers={200: Undo})
+    @requires("undo", body=UndoExecution, answers={200: Undo}, headers=(UNLOCK_HEADER,))
     async def post(self, execution_id: str, body: UndoExecution) -> None:
         """Make the kernel as it was before an execution, and before those that ran after it."""
+        if self.caller.token is None:
+            self.check_unlocked()
         self.answer(await self.checkpoints.undo(execution_id, self.caller))
 
 
@@ -95,7 +98,7 @@ class CheckpointsLeaf(Leaf):
     def attach(self, services: Services) -> dict[str, object]:
         """Connect it with the managers."""
         self.checkpoints().attach(
-            services.kernels, services.live_kernels, services.manager.history, services.activity
+            services.kernels, services.live_kernels, services.manager, services.activity
         )
         return {"checkpoints": self.checkpoints()}
 

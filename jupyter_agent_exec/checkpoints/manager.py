@@ -14,10 +14,11 @@ from ..kernels.kernel import Kernel
 from ..kernels.live_kernels import LiveKernels, not_running
 from ..kernels.server_kernels import ServerKernels
 from ..models import CheckpointList, Undo, UndoneKernel
-from ..records import Undone, timestamp
+from ..records import ExecutionRecord, Undone, timestamp
 from ..sessions.activity import Activity
+from ..sessions.manager import AgentSessions
 from ..sessions.session_history import SessionHistory
-from ..types import ExecutionId, KernelState
+from ..types import FINAL_STATUSES, ExecutionId, KernelState
 from .checkpoint import Refused
 from .keeper import NOT_HERE, NOT_UNDONE, Keeper, why_never
 
@@ -48,12 +49,13 @@ class Checkpoints:
         self,
         kernels: ServerKernels,
         live: LiveKernels,
-        history: SessionHistory,
+        sessions: AgentSessions,
         activity: Activity,
     ) -> None:
         """Connect it with the managers that it uses."""
         self._kernels, self._live = kernels, live
-        self._history, self._activity = history, activity
+        self._sessions, self._activity = sessions, activity
+        self._history: SessionHistory = sessions.history
         live.explain = self._explain
 
     # -- for the executions ------------------------------------------------------------------------
@@ -128,10 +130,12 @@ class Checkpoints:
     async def undo(self, id: str, caller: Caller) -> Undo:
         """Make a kernel as it was before an execution.
 
+        With an agent token, only what its session ran is taken back, after its end.
+
         Raises
         ------
         ExecutionNotFound
-        UndoUnavailable, HistoryUnavailable
+        UndoUnavailable, HistoryUnavailable, SessionClosed, Paused, TooManyRequests
             The kernel goes on unchanged.
         KernelUnavailable
             The copy failed in the last moment; the kernel has ended.
@@ -142,6 +146,9 @@ class Checkpoints:
         if kernel is None or keeper is None:
             why = "no checkpoints are kept of the kernel in which it ran."
             raise UndoUnavailable(f"{NOT_HERE}{why}", execution_id=record.id)
+        if caller.token is not None:
+            session = await self._sessions.live_session(record.session_id)
+            self._sessions.admit(session, caller, "An undo", is_code=False, executions=1)
         by = caller.by()
         death = KernelDeath(
             "undone",
@@ -153,6 +160,7 @@ class Checkpoints:
                 record.id,
                 death,
                 (record.execution_count or 0) + 1,
+                partial(self._check, record, caller),
                 partial(self._record, record.id, caller),
             )
         except Refused as error:
@@ -168,6 +176,22 @@ class Checkpoints:
         """Drop all checkpoints."""
         while self._keepers:
             await self._keepers.popitem()[1].stop()
+
+    async def _check(
+        self, first: ExecutionRecord, caller: Caller, taken_back: Sequence[ExecutionId]
+    ) -> None:
+        """Raise Refused if an agent would take back more than what its session ran."""
+        if caller.token is None:
+            return
+        for id in taken_back:
+            try:
+                record = await self._history.execution(id)
+            except ExecutionNotFound:  # it was never accepted
+                continue
+            if record.session_id != first.session_id:
+                raise Refused("it would take back what another session ran since")
+            if record.status not in FINAL_STATUSES:
+                raise Refused("code of your session still waits or runs; stop it first")
 
     async def _record(
         self, first: ExecutionId, caller: Caller, taken_back: Sequence[ExecutionId]

@@ -19,7 +19,7 @@ def _create_options(parser: ArgumentParser) -> None:
     option(
         parser,
         "--scope SCOPE",
-        "what the agent may do, such as exec:scratch, files, exec:notebook:work/*, "
+        "what the agent may do, such as exec:scratch, files, undo, exec:notebook:work/*, "
         "edit:notebook:work/**, read:notebook or history:read:all; can be repeated "
         f"({' '.join(SCOPES)})",
         repeated=True,

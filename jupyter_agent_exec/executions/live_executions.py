@@ -12,10 +12,11 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 from ulid import ULID
 
+from ..auth.scopes import Caller
 from ..journal.journal import SessionJournal
 from ..kernels.kernel import Kernel
 from ..kernels.trials.settings import TrialSettings
-from ..models import Session
+from ..models import Session, Undo
 from ..records import ExecutionRecord, timestamp
 from ..tasks import Tasks, settle
 from ..types import ApprovalMode, ExecutionId
@@ -36,6 +37,9 @@ class Checkpoints(Protocol):
 
         If that is not possible, the execution runs without.
         """
+
+    async def undo(self, id: str, caller: Caller) -> Undo:
+        """Make a kernel as it was before an execution; raise UndoUnavailable if it cannot be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

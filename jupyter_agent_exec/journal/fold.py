@@ -161,7 +161,7 @@ def execution_record(
         approval=_approval(accepted, last, folded.text),
         review=None if reviewed is None else reviewed.review,
         undone_at=None if undone is None else undone.at,
-        undone_by=None if undone is None else undone.by.named,
+        undone_by=None if undone is None else undone.author,
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,

@@ -22,6 +22,7 @@ from ..auth.operations import requires
 from ..auth.scopes import Caller, Scope
 from ..errors import AgentExecError, Forbidden, NotInstalled, PayloadTooLarge, ServerStopping
 from ..executions.limits import Settings
+from ..executions.live_executions import Checkpoints
 from ..files.manager import SessionFiles
 from ..models import NotebookTarget, Target
 from ..notebooks.manager import NotebookManager
@@ -98,6 +99,8 @@ class Managers:
     kernel_names: Callable[[], Awaitable[list[str]]]
     """Returns the names of the kernels that can be started."""
     settings: Settings
+    checkpoints: Checkpoints | None = None
+    """Undoes executions; None if this server cannot."""
 
 
 Application: TypeAlias = Callable[[Exchange, RequestSender], Awaitable[None]]

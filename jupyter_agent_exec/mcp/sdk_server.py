@@ -234,7 +234,9 @@ def _described(tool: Tool[Any]) -> types.Tool:
 
 async def _allowed(asker: RequestSender) -> list[str]:
     """Return the names of the tools for which the caller has a scope."""
-    return [tool.name for tool in TOOLS if await _may(asker, tool)]
+    is_person = asker.caller.grants is None
+    told = [tool for tool in TOOLS if not (tool.is_extra and is_person)]
+    return [tool.name for tool in told if await _may(asker, tool)]
 
 
 async def _may(asker: RequestSender, tool: Tool[Any]) -> bool:

@@ -58,6 +58,8 @@ class Tool(Generic[A]):
     scopes: tuple[Scope, ...]
     """The tool is listed for callers that have one of these scopes. Each call checks access to the
     session, execution or notebook that it uses."""
+    is_extra: bool = False
+    """Whether it is listed only for agent tokens, so that it costs others nothing."""
     is_long: bool = False
     """Whether an answer's text may be longer than `budget.SHORT_RESULT`."""
     alternatives: tuple[tuple[str, ...], ...] = ()
@@ -239,6 +241,8 @@ _NEXT: Final[dict[type[AgentExecError], str]] = {
     errors.PayloadTooLarge: "Ask for less at once: a part of it, by range or search.",
     errors.TooManyRequests: "Wait, or close a session that is not needed, then call again.",
     errors.TrialUnavailable: "Nothing was run. Send it without trial=true if it may change things.",
+    errors.UndoUnavailable: "Nothing was undone. Set your variables again by running code, or tell "
+    "the user.",
     errors.IsolationUnavailable: "Nothing was started. Tell the user what is missing; do not go "
     "on in a kernel that is not isolated unless they say so.",
     errors.KernelUnavailable: "Call again in a while; if it stays so, tell the user.",

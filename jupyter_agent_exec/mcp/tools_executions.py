@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from ..errors import AgentExecError, InvalidRequest
+from ..errors import AgentExecError, InvalidRequest, UndoUnavailable
 from ..models import (
     Claim,
     Execute,
@@ -387,4 +387,39 @@ GIVE_INPUT: Final = Tool(
     examples=({"execution_id": "x_01…", "value": "yes"},),
 )
 
-TOOLS: Final = (EXECUTE, GET_EXECUTION, SEARCH, GIVE_INPUT)
+
+# -- undo --------------------------------------------------------------------------------------
+
+
+class UndoArguments(Request, frozen=True, kw_only=True):
+    """The execution to undo."""
+
+    execution_id: ExecutionId
+
+
+async def undo(call: Call, asked: UndoArguments) -> Answered:
+    """Make the kernel as it was before an execution of yours, if the user keeps checkpoints.
+
+    Files stay changed.
+    """
+    await call.reach_execution("undo", asked.execution_id)
+    if call.managers.checkpoints is None:
+        raise UndoUnavailable("This server keeps no checkpoints.", execution_id=asked.execution_id)
+    done = await call.managers.checkpoints.undo(asked.execution_id, call.caller)
+    lines = [
+        f"Undone: {', '.join(done.taken_back)}. Variables and imports are as before. Not undone:",
+        *done.not_undone,
+    ]
+    return Answered(text="\n".join(lines))
+
+
+UNDO: Final = Tool(
+    run=undo,
+    title="Undo what it ran",
+    scopes=("undo",),
+    is_extra=True,
+    hints=ToolAnnotations(open_world_hint=False),
+    examples=({"execution_id": "x_01…"},),
+)
+
+TOOLS: Final = (EXECUTE, GET_EXECUTION, SEARCH, GIVE_INPUT, UNDO)

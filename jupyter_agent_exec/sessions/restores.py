@@ -93,7 +93,7 @@ def plan(
         if record.status not in REPEATED:
             left_out = f"It ended as {record.status}."
         elif record.undone_at is not None:
-            left_out = "A user undid it."
+            left_out = "It was undone."
         elif record.id in done:
             left_out = "It ran again already."
         elif marks_in(record.source):

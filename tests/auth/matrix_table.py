@@ -64,7 +64,7 @@ POST   executions/{execution_id}/approve        400 403 400   403 403 403 403 40
 POST   executions/{execution_id}/reject         400 403 400   403 403 403 403 403
 GET    kernels/{kernel_id}/checkpoints          200 200 200   403 403 403 403 403
 PUT    kernels/{kernel_id}/checkpoints          400 403 400   403 403 403 403 403
-POST   executions/{execution_id}/undo           400 403 400   403 403 403 403 403
+POST   executions/{execution_id}/undo           400 403 400   403 403 404 403 403
 DELETE sessions/{session_id}/grant              200 403 200   403 403 403 403 403
 POST   sessions/{session_id}/restore            400 403 400   400 403 404 400 403
 GET    tokens                                   200 200 200   403 403 403 403 403

@@ -82,7 +82,7 @@ async def test_undo_is_offered_until_the_user_runs_something(agent: Agent, desk:
     kernel_id, session, person = await turned_on(agent, desk)
     ran = await agent.run(session, "x = 1")
     await person.has_run("y = 2")
-    assert "you have run code" in await refused(agent, ran)
+    assert "a user has run code" in await refused(agent, ran)
     assert [each["undoable"] for each in (await kept(agent, kernel_id))["checkpoints"]] == [False]
     trial = await agent.run(session, "x = 2", trial=True)
     assert trial["status"] == "ok"

@@ -224,7 +224,6 @@ NOT_OF_TOOLS = {
     errors.NotInstalled,
     errors.RangeNotSatisfiable,
     errors.Unauthenticated,
-    errors.UndoUnavailable,
     TokenRefused,
 }
 """Errors that no tool answers with."""
