@@ -148,7 +148,9 @@ function outcome(
   what: EditDecision
 ): IProposedEdit['status'] {
   return what === 'undo'
-    ? 'open'
+    ? fits
+      ? 'open'
+      : 'kept'
     : what === 'reject'
       ? 'rejected'
       : fits
