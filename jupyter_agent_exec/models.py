@@ -1208,6 +1208,37 @@ class EditNotebook(Request, frozen=True, kw_only=True):
     """Why the agent edits them. It is recorded, and shown where the edits are proposed."""
 
 
+class Staleness(Answer, frozen=True, kw_only=True):
+    """Why a cell's outputs do not fit its source, or the kernel's variables, any more."""
+
+    certain: bool
+    """Whether that is known. If not, it may be."""
+    cause: Literal["edited", "changed", "unknown"]
+    """`edited`: its source was, since it ran. `changed`: code that ran later changed variables that
+    it read. `unknown`: such code may have changed any variable."""
+    names: list[str]
+    """Some of the variables that were changed; or what makes it unknown, such as `exec`."""
+    execution_count: int | None
+    """Of the code that ran later."""
+
+
+class KernelRun(Answer, frozen=True, kw_only=True):
+    """Code that ran in a kernel, whoever ran it."""
+
+    execution_count: int
+    source_sha256: Digest
+    execution_id: ExecutionId | None
+    """The agent's execution; null for a user's code."""
+    stale: Staleness | None
+    """Null if nothing is known that makes its outputs out of date."""
+
+
+class KernelRunList(Answer, frozen=True, kw_only=True):
+    """Code that was seen to run in a kernel, oldest first."""
+
+    runs: list[KernelRun]
+
+
 class NotebookCell(Answer, frozen=True, kw_only=True):
     """The current state of a cell in a notebook."""
 
@@ -1223,6 +1254,8 @@ class NotebookCell(Answer, frozen=True, kw_only=True):
     execution_id: ExecutionId | None
     """The agent's execution that the cell shows."""
     agent: str | None
+    stale: Staleness | None = None
+    """Why its outputs are, or may be, out of date; null also if nothing is known of its run."""
 
 
 class NotebookCells(Answer, frozen=True, kw_only=True):

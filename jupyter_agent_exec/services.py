@@ -378,6 +378,7 @@ class Services:
             self.tabs,
             self.proposals,
             kernels=self._jupyter_sessions.by_notebook,
+            runs=self.live_kernels.runs,
             folder=self._contents.folder,
             located=self._contents.located,
         )

@@ -161,7 +161,7 @@ class Checkpoints:
                 death,
                 (record.execution_count or 0) + 1,
                 partial(self._check, record, caller),
-                partial(self._record, record.id, caller),
+                partial(self._record, kernel.id, record.id, caller),
             )
         except Refused as error:
             raise UndoUnavailable(f"{NOT_HERE}{error}.", execution_id=record.id) from error
@@ -194,9 +194,15 @@ class Checkpoints:
                 raise Refused("code of your session still waits or runs; stop it first")
 
     async def _record(
-        self, first: ExecutionId, caller: Caller, taken_back: Sequence[ExecutionId]
+        self,
+        kernel_id: str,
+        first: ExecutionId,
+        caller: Caller,
+        taken_back: Sequence[ExecutionId],
     ) -> None:
         """Record what is taken back, each in its session."""
+        if (runs := self._live.runs(kernel_id)) is not None:
+            runs.take_back(taken_back)
         for id in taken_back:
             try:
                 record = await self._history.execution(id)

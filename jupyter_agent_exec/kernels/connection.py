@@ -19,17 +19,18 @@ from ..errors import AgentExecError
 from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..text.redaction import Redactor
-from ..types import KernelState, Output
+from ..types import ExecutionId, KernelState, Output
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
-from .execute_request import ExecuteRequest, ExecuteRequests, InputRequest
+from .execute_request import ExecuteOutcome, ExecuteRequest, ExecuteRequests, InputRequest
 from .execution_state import Listeners
 from .inspection import ASIDE, Inspector
 from .link import KernelLink
 from .messages import Message
 from .outputs import AGENT_TOKENS, LATE_OUTPUT_BYTES, Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
+from .runs import Runs
 from .variables import execution_of
 from .widget_models import WidgetModels
 
@@ -91,6 +92,8 @@ class KernelConnection(KernelLink):
         self.on_person: Listeners[PersonExecution] = Listeners()
         """Called in the channels' thread with each execution of others: at its start, or at its end
         if outputs are recorded."""
+        self.runs: Runs | None = None
+        """What runs in a kernel that others use."""
         self.death: KernelDeath | None = None
         """How the kernel ended, if the channels could tell."""
         self.greeted: asyncio.Future[None] = self._loop.create_future()
@@ -113,6 +116,7 @@ class KernelConnection(KernelLink):
             self._displays,
             self.widgets,
             self.late,
+            self._ended,
         )
         self._session = self.channels.session
         self.channels.start()
@@ -302,8 +306,27 @@ class KernelConnection(KernelLink):
                 self._feed_foreign_update(message)
         if not ours and not of_execution:
             self._people.take(message)
+        if self.runs is not None and self.inspector.is_python:
+            self._note_run(self.runs, message, of_execution=of_execution)
         if not self.greeting.is_done and self.greeting.hear(message, ours=ours):
             self._greeted()
+
+    def _note_run(self, runs: Runs, message: Message, *, of_execution: bool) -> None:
+        """Note what a message tells of a run. How an execution ends, its request tells."""
+        msg_type, content, msg_id = message.header.msg_type, message.content, message.parent.msg_id
+        if msg_type == "execute_input":
+            code, count = content.get("code"), content.get("execution_count")
+            if isinstance(code, str) and isinstance(count, int):
+                runs.begin(msg_id, code, count)
+        elif not of_execution and msg_type in ("error", "status"):
+            is_over = content.get("execution_state") == "idle"
+            runs.end(msg_id, failed=msg_type == "error", is_over=is_over)
+
+    def _ended(self, outcome_of: ExecutionId, outcome: ExecuteOutcome) -> None:
+        """Note the end of an execution."""
+        if self.runs is not None:
+            failed = outcome.status != "ok"
+            self.runs.end(outcome_of, outcome.variables, failed=failed, is_over=True)
 
     def _take_stray(self, message: Message) -> None:
         """Assign a thread's output during another request of ours to the last execution."""
@@ -351,6 +374,8 @@ class KernelConnection(KernelLink):
         """Note that messages of the kernel are lost."""
         self._runs.miss(reason)
         self._people.miss()
+        if self.runs is not None:
+            self.runs.miss()
 
     def reconnected(self) -> None:
         """Ask the kernel what it does now, because the answer to that may have been lost."""

@@ -316,7 +316,9 @@ class ExecuteRequests:
         displays: Displays,
         widgets: WidgetModels,
         late: LateOutputs,
+        ended: Callable[[ExecutionId, ExecuteOutcome], None],
     ) -> None:
+        self._ended = ended
         self._link = link
         self._channels = link.channels
         self._busy = link.activity
@@ -664,6 +666,7 @@ class ExecuteRequests:
             ended = run.end(status, reason, execution_count, self._widgets)
         self._late.follow(run.id, run.outputs.redaction)
         self._return_captured(ended, self._widgets)
+        self._ended(run.id, ended)
         observer, run.observer = run.observer, RequestObserver()
         # The observer knows the request. Without this, the two would keep the outputs in memory
         # until a garbage collection, and outputs are few objects, so that would be late.

@@ -22,6 +22,7 @@ from .kernel import Kernel, KernelLife, settled
 from .kernel_queue import KernelQueue
 from .outputs import AGENT_TOKENS
 from .person_executions import NOTHING, PersonRecording
+from .runs import Runs
 from .server_kernels import ServerKernels, open_channels
 
 ANSWER_TIMEOUT: Final = 1.0
@@ -63,6 +64,8 @@ class LiveKernels:
         self._people = people
         self._redactor = redactor
         self._lives: dict[str, _SharedLife] = {}
+        self._runs: dict[str, tuple[object, Runs]] = {}
+        """What ran in each kernel, and in which life of it."""
         self.explain: Callable[[str, KernelDeath], Awaitable[KernelDeath]] = _unexplained
         """Returns how a kernel ended, with what is known besides."""
         # Otherwise, the server might count a kernel as idle, and cull it, while it runs a cell.
@@ -104,6 +107,7 @@ class LiveKernels:
                 self._log,
                 self,
             )
+            self._note_runs(life)
         kernel = LiveKernel(self._kernels, self, life)
         try:
             if await self._answers(kernel, found):
@@ -126,10 +130,29 @@ class LiveKernels:
         Returns when all sessions have let go of it.
         """
         life = self._lives.pop(kernel_id, None)
+        if death.reason != "undone":
+            self._runs.pop(kernel_id, None)
         if life is not None:
             life.connection.death = death
             life.connection.lost()
             await asyncio.wait({life.closed}, timeout=CLOSE_TIMEOUT)
+
+    def runs(self, kernel_id: str) -> Runs | None:
+        """Return what was seen to run in a kernel since it started; None if nothing was."""
+        mark, runs = self._runs.get(kernel_id, (None, None))
+        if kernel_id not in self._kernels:
+            return None
+        life = self._lives.get(kernel_id)
+        is_same = mark is self._kernels.get_kernel(kernel_id).ready
+        return runs if is_same or (life is not None and life.life.mark is mark) else None
+
+    def _note_runs(self, life: _SharedLife) -> None:
+        """Note what runs in a kernel, together with what ran before in the same life."""
+        kernel_id = life.connection.kernel_id
+        runs = self.runs(kernel_id) or Runs()
+        self._runs = {id: each for id, each in self._runs.items() if id in self._kernels}
+        self._runs[kernel_id] = (life.life.mark, runs)
+        life.connection.runs = runs
 
     async def leave(self, life: _SharedLife) -> None:
         """Close the connection if no session holds this life of a kernel any more."""

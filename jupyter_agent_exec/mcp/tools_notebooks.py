@@ -158,6 +158,20 @@ def _page(read: NotebookCells, first: int) -> str:
     return "\n".join([*lines, "[an outline; read_notebook(…, cells=[…]) reads cells in full]"])
 
 
+def _stale(cell: NotebookCell) -> str:
+    """Return a note that a cell's outputs are out of date; empty if nothing is known."""
+    stale = cell.stale
+    if stale is None:
+        return ""
+    names = ", ".join(stale.names)
+    why = {
+        "edited": "its code was edited since it ran",
+        "changed": f"[{stale.execution_count}] changed {names}",
+        "unknown": f"[{stale.execution_count}] may have changed anything: {names}",
+    }
+    return f" [{'' if stale.certain else 'may be '}out of date: {why[stale.cause]}]"
+
+
 def _outline(cell: NotebookCell) -> str:
     """Return a cell's index, type, id, and the starts of its source and of its output's end."""
     source = cell.source.strip().splitlines() or [""]
@@ -165,14 +179,16 @@ def _outline(cell: NotebookCell) -> str:
     output = cell.text.strip().splitlines()
     shown = f" -> {cut(output[-1], 60)}" if output else ""
     by = "" if cell.agent is None else f" by an agent that calls itself {cut(cell.agent, 20)!r}"
-    return f"{cell.index} {cell.cell_type} {cell.id}{by}: {cut(source[0], 60)}{more}{shown}"
+    about = f"{cell.index} {cell.cell_type} {cell.id}{by}{_stale(cell)}"
+    return f"{about}: {cut(source[0], 60)}{more}{shown}"
 
 
 def _cell_text(cell: NotebookCell, *, is_whole: bool = False) -> str:
     limit = budget.TEXT if is_whole else budget.CELL_SOURCE
     by = "" if cell.agent is None else f", by an agent that calls itself {cell.agent!r}"
     hash = f", source_sha256 {cell.source_sha256}" if is_whole else ""
-    parts = [f"--- {cell.index} {cell.cell_type} {cell.id}{by}{hash}", cut(cell.source, limit)]
+    about = f"--- {cell.index} {cell.cell_type} {cell.id}{by}{hash}{_stale(cell)}"
+    parts = [about, cut(cell.source, limit)]
     if cell.text:
         parts.append(f"--- output of {cell.index}\n{cell.text.rstrip()}")
     return "\n".join(parts)

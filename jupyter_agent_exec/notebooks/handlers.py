@@ -19,6 +19,7 @@ from ..models import (
     EditNotebook,
     Execution,
     ExecutionList,
+    KernelRunList,
     NotebookCells,
     NotebookEdited,
     OpenNotebookList,
@@ -52,6 +53,16 @@ class NotebooksHandler(NotebooksBase):
     async def get(self) -> None:
         """List the notebooks that have a kernel or are open, by path."""
         self.answer(await self.notebooks.list(self.caller, self.access))
+
+
+class KernelRunsHandler(NotebooksBase):
+    """What ran in a kernel."""
+
+    @web.authenticated
+    @requires("decide", answers={200: KernelRunList})
+    async def get(self, kernel_id: str) -> None:
+        """List what was seen to run in a kernel, and what makes its outputs out of date."""
+        self.answer(self.notebooks.runs(kernel_id))
 
 
 class CellsHandler(NotebooksBase):
@@ -225,6 +236,7 @@ class UndoEditsHandler(ProposalsBase):
 ROUTES = (
     ("/notebooks", NotebooksHandler),
     ("/notebooks/{path}/cells", CellsHandler),
+    ("/kernels/{kernel_id}/runs", KernelRunsHandler),
     ("/proposals", ProposalsHandler),
     ("/sessions/{session_id}/proposals/keep", KeepEditsHandler),
     ("/sessions/{session_id}/proposals/reject", RejectEditsHandler),

@@ -21,8 +21,10 @@ from msgspec import Meta
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, InvalidRequest
+from ..kernels.runs import Runs
 from ..models import (
     EditNotebook,
+    KernelRunList,
     NotebookCell,
     NotebookCells,
     NotebookEdited,
@@ -79,6 +81,8 @@ class NotebookManager:
     ----------
     kernels
         Returns the kernels of notebooks by contents path.
+    runs
+        Returns what was seen to run in a kernel; None if nothing was.
     folder
         Returns type and contents path of what is in a folder.
     located
@@ -95,6 +99,7 @@ class NotebookManager:
         proposals: Proposals,
         *,
         kernels: Callable[[], Awaitable[Mapping[str, NotebookKernel]]],
+        runs: Callable[[str], Runs | None],
         folder: Callable[[str], Awaitable[Sequence[tuple[str, str]]]],
         located: Callable[[str], str],
     ) -> None:
@@ -105,6 +110,7 @@ class NotebookManager:
         self._tabs = tabs
         self._proposals = proposals
         self._kernels = kernels
+        self._runs = runs
         self._folder = folder
         self._located = located
 
@@ -183,10 +189,18 @@ class NotebookManager:
         path = self._located(path).strip("/")
         await self._writer.flush(path)
         handle, notebook = await self._notebooks.read(path)
+        kernel = (await self._kernels()).get(path)
+        runs = None if kernel is None else self._runs(kernel.id)
         if query.proposed_by is not None:
             notebook = await self._proposals.proposed(query.proposed_by, path, notebook)
-        make = partial(told, path, handle.via, notebook, query, read_on)
+            runs = None
+        make = partial(told, path, handle.via, notebook, query, read_on, runs)
         return await self._made(notebook, make)
+
+    def runs(self, kernel_id: str) -> KernelRunList:
+        """Return what was seen to run in a kernel, and whose outputs are out of date."""
+        runs = self._runs(kernel_id)
+        return KernelRunList(runs=[] if runs is None else runs.listed())
 
     async def edit(self, path: str, asked: EditNotebook, caller: Caller) -> NotebookEdited:
         """Edit a notebook's cells, or propose that to the user: all edits, or none.
@@ -305,7 +319,12 @@ ReadExecutionOn: TypeAlias = Callable[[ExecutionId, int], str]
 
 
 def told(
-    path: str, via: Via, notebook: Notebook, query: CellsQuery, read_on: ReadExecutionOn
+    path: str,
+    via: Via,
+    notebook: Notebook,
+    query: CellsQuery,
+    read_on: ReadExecutionOn,
+    runs: Runs | None = None,
 ) -> NotebookCells:
     """Return the cells of a notebook for an agent.
 
@@ -313,12 +332,16 @@ def told(
     ----------
     read_on
         Returns instructions to read the rest of an execution's text.
+    runs
+        What was seen to run in its kernel.
     """
     return NotebookCells(
         path=path,
         hash=notebook_hash(notebook.cells),
         via=via,
-        cells=[_cell(index, cell, query, read_on) for index, cell in enumerate(notebook.cells)],
+        cells=[
+            _cell(index, cell, query, read_on, runs) for index, cell in enumerate(notebook.cells)
+        ],
     )
 
 
@@ -329,21 +352,27 @@ def size(notebook: Notebook, *, most: int) -> int:
 
 
 def _cell(
-    index: int, cell: dict[str, Any], query: CellsQuery, read_on: ReadExecutionOn
+    index: int,
+    cell: dict[str, Any],
+    query: CellsQuery,
+    read_on: ReadExecutionOn,
+    runs: Runs | None,
 ) -> NotebookCell:
     ours = cell["metadata"].get("agent_exec")
     ours = ours if isinstance(ours, dict) else {}
     execution_id, agent = ours.get("execution_id"), ours.get("agent")
     agent = agent.get("name") if isinstance(agent, dict) else agent
     execution_id = ExecutionId(execution_id) if isinstance(execution_id, str) else None
+    count, digest = cell.get("execution_count"), source_hash(cell["source"])
+    ran = execution_id if ours.get("execution_count") == count else None
     text = transcript(without_library_frames(cell.get("outputs", ()))) if query.outputs else ""
     return NotebookCell(
         id=id_of(cell),
         index=index,
         cell_type=cell["cell_type"],
         source=_encodable(cell["source"]),
-        source_sha256=source_hash(cell["source"]),
-        execution_count=cell.get("execution_count"),
+        source_sha256=digest,
+        execution_count=count,
         text=model_text(
             _encodable(text),
             limit=query.text_limit,
@@ -351,6 +380,7 @@ def _cell(
         ),
         execution_id=execution_id,
         agent=agent if isinstance(agent, str) else None,
+        stale=None if runs is None else runs.stale(count, digest, ran),
     )
 
 
