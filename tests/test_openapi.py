@@ -114,7 +114,7 @@ def test_each_operation_says_what_it_needs_and_does(described: dict[str, Any]) -
         if needed <= {"history:read", "read:notebook"}:
             assert verb == "get", path
         if verb != "get":
-            changes = {"exec", "look", "exec:scratch", "stop", "edit:notebook", "files"}
+            changes = {"exec", "look", "exec:scratch", "stop", "edit:notebook", "files", "undo"}
             assert needed & {*changes, *FOR_PEOPLE}
         for_people = bool(needed & FOR_PEOPLE)
         assert for_people == (operation["x-agent-tokens"] == "refused")
@@ -214,6 +214,7 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     undone = (await ask("POST", f"{at}/executions", {"source": "2"})).json
     assert len((await ask("GET", checkpoints)).json["checkpoints"]) == 1
     assert (await ask("POST", f"executions/{undone['id']}/undo")).status == 200
+    assert (await ask("GET", f"kernels/{execution['kernel']['id']}/runs")).json["runs"]
     listed = await ask("GET", "proposals", session_id=session["id"])
     assert listed.json == {"proposals": []}
     assert (await ask("POST", f"{at}/accept")).status == 200

@@ -138,10 +138,15 @@ class LiveKernels:
             await asyncio.wait({life.closed}, timeout=CLOSE_TIMEOUT)
 
     def runs(self, kernel_id: str) -> Runs | None:
-        """Return what was seen to run in a kernel since it started; None if nothing was."""
-        mark, runs = self._runs.get(kernel_id, (None, None))
+        """Return what was seen to run in a kernel since it started; None if nothing was.
+
+        Raises
+        ------
+        KernelNotFound
+        """
         if kernel_id not in self._kernels:
-            return None
+            raise not_running(kernel_id)
+        mark, runs = self._runs.get(kernel_id, (None, None))
         life = self._lives.get(kernel_id)
         is_same = mark is self._kernels.get_kernel(kernel_id).ready
         return runs if is_same or (life is not None and life.life.mark is mark) else None

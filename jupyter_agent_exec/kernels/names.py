@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-MOST_CHARACTERS: Final = 50_000
+MOST_CHARACTERS: Final = 20_000
 """Longer sources are not read."""
 _OPAQUE: Final = ("exec", "eval", "globals", "locals", "vars", "get_ipython")
 _CHANGING: Final = (

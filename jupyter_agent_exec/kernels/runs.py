@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final
 
-from ..models import Changes, KernelRun, Staleness
+from ..models import Changes, KernelRun, NotebookCell, Staleness
 from ..types import Digest, ExecutionId
 from .names import Names, names_of
 
@@ -65,8 +65,9 @@ class Runs:
         digest = Digest(sha256(source.encode("utf-8", "surrogatepass")).hexdigest())
         run = Run(msg_id=msg_id, count=count, digest=digest, names=names_of(source))
         with self._lock:
-            if self._runs and count <= next(reversed(self._runs)):
+            if self._runs and count < next(reversed(self._runs)):
                 self._clear()  # it counts anew: nothing of before is there
+            self._runs.pop(count, None)  # what is not kept in its history does not count
             self._runs[count] = run
             if len(self._runs) > MOST_RUNS:
                 del self._runs[next(iter(self._runs))]
@@ -135,24 +136,18 @@ class Runs:
                 if run.is_over
             ]
 
-    def stale(
-        self, count: int | None, digest: Digest, execution_id: ExecutionId | None
-    ) -> Staleness | None:
-        """Return why the outputs of a cell are out of date; None if nothing is known.
-
-        Parameters
-        ----------
-        count, digest, execution_id
-            The cell's count, the hash of its source, and the agent's execution with that count.
-        """
+    def stale(self, cell: NotebookCell) -> Staleness | None:
+        """Return why the outputs of a cell are out of date; None if nothing is known."""
         with self._lock:
-            run = None if count is None else self._runs.get(count)
-            if run is None or not run.is_over or run.execution_id != execution_id:
+            run = self._runs.get(cell.execution_count or 0)
+            if run is None or not run.is_over:
                 return None
-            if run.digest == digest:
+            if run.digest == cell.source_sha256:
                 return self._stale(run)
+            if run.execution_id != cell.execution_id:
+                return None
             # A user's cell may have its count from an earlier kernel.
-            is_known = execution_id is not None
+            is_known = run.execution_id is not None
             return Staleness(certain=is_known, cause="edited", names=[], execution_count=None)
 
     def _stale(self, run: Run) -> Staleness | None:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from ..auth.access import AccessControl
 from ..auth.scopes import Caller
@@ -189,16 +190,18 @@ class NotebookManager:
         path = self._located(path).strip("/")
         await self._writer.flush(path)
         handle, notebook = await self._notebooks.read(path)
-        kernel = (await self._kernels()).get(path)
-        runs = None if kernel is None else self._runs(kernel.id)
         if query.proposed_by is not None:
             notebook = await self._proposals.proposed(query.proposed_by, path, notebook)
-            runs = None
-        make = partial(told, path, handle.via, notebook, query, read_on, runs)
-        return await self._made(notebook, make)
+        make = partial(told, path, handle.via, notebook, query, read_on)
+        made = await self._made(notebook, make)
+        kernel = (await self._kernels()).get(path)
+        runs = None if kernel is None else self._runs(kernel.id)
+        if runs is None or query.proposed_by is not None:
+            return made
+        return replace(made, cells=[replace(cell, stale=runs.stale(cell)) for cell in made.cells])
 
     def runs(self, kernel_id: str) -> KernelRunList:
-        """Return what was seen to run in a kernel, and whose outputs are out of date."""
+        """Return what was seen to run in a kernel; raise KernelNotFound if there is none."""
         runs = self._runs(kernel_id)
         return KernelRunList(runs=[] if runs is None else runs.listed())
 
@@ -319,12 +322,7 @@ ReadExecutionOn: TypeAlias = Callable[[ExecutionId, int], str]
 
 
 def told(
-    path: str,
-    via: Via,
-    notebook: Notebook,
-    query: CellsQuery,
-    read_on: ReadExecutionOn,
-    runs: Runs | None = None,
+    path: str, via: Via, notebook: Notebook, query: CellsQuery, read_on: ReadExecutionOn
 ) -> NotebookCells:
     """Return the cells of a notebook for an agent.
 
@@ -332,16 +330,12 @@ def told(
     ----------
     read_on
         Returns instructions to read the rest of an execution's text.
-    runs
-        What was seen to run in its kernel.
     """
     return NotebookCells(
         path=path,
         hash=notebook_hash(notebook.cells),
         via=via,
-        cells=[
-            _cell(index, cell, query, read_on, runs) for index, cell in enumerate(notebook.cells)
-        ],
+        cells=[_cell(index, cell, query, read_on) for index, cell in enumerate(notebook.cells)],
     )
 
 
@@ -352,27 +346,21 @@ def size(notebook: Notebook, *, most: int) -> int:
 
 
 def _cell(
-    index: int,
-    cell: dict[str, Any],
-    query: CellsQuery,
-    read_on: ReadExecutionOn,
-    runs: Runs | None,
+    index: int, cell: dict[str, Any], query: CellsQuery, read_on: ReadExecutionOn
 ) -> NotebookCell:
     ours = cell["metadata"].get("agent_exec")
     ours = ours if isinstance(ours, dict) else {}
     execution_id, agent = ours.get("execution_id"), ours.get("agent")
     agent = agent.get("name") if isinstance(agent, dict) else agent
     execution_id = ExecutionId(execution_id) if isinstance(execution_id, str) else None
-    count, digest = cell.get("execution_count"), source_hash(cell["source"])
-    ran = execution_id if ours.get("execution_count") == count else None
     text = transcript(without_library_frames(cell.get("outputs", ()))) if query.outputs else ""
     return NotebookCell(
         id=id_of(cell),
         index=index,
         cell_type=cell["cell_type"],
         source=_encodable(cell["source"]),
-        source_sha256=digest,
-        execution_count=count,
+        source_sha256=source_hash(cell["source"]),
+        execution_count=cell.get("execution_count"),
         text=model_text(
             _encodable(text),
             limit=query.text_limit,
@@ -380,7 +368,6 @@ def _cell(
         ),
         execution_id=execution_id,
         agent=agent if isinstance(agent, str) else None,
-        stale=None if runs is None else runs.stale(count, digest, ran),
     )
 
 

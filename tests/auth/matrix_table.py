@@ -63,6 +63,7 @@ GET    executions/{execution_id}/preview        409 409 409   403 403 403 403 40
 POST   executions/{execution_id}/approve        400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/reject         400 403 400   403 403 403 403 403
 GET    kernels/{kernel_id}/checkpoints          200 200 200   403 403 403 403 403
+GET    kernels/{kernel_id}/runs                 200 200 200   403 403 403 403 403
 PUT    kernels/{kernel_id}/checkpoints          400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/undo           400 403 400   403 403 404 403 403
 DELETE sessions/{session_id}/grant              200 403 200   403 403 403 403 403

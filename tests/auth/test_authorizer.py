@@ -93,6 +93,7 @@ ASKED_FOR = {
     "POST executions/{execution_id}/accept": DECIDE_THERE,
     "PUT executions/{execution_id}/review": [EXECUTE],
     "GET kernels/{kernel_id}/checkpoints": [EXECUTE],
+    "GET kernels/{kernel_id}/runs": [EXECUTE],
     "PUT kernels/{kernel_id}/checkpoints": [EXECUTE],
     "POST executions/{execution_id}/undo": [EXECUTE],
     "GET approvals": [READ],

@@ -7,8 +7,8 @@ import hashlib
 import pytest
 
 from jupyter_agent_exec.kernels.runs import MOST_RUNS, Runs
-from jupyter_agent_exec.models import Changes, Staleness, VariableChange
-from jupyter_agent_exec.types import Digest, ExecutionId
+from jupyter_agent_exec.models import Changes, NotebookCell, Staleness, VariableChange
+from jupyter_agent_exec.types import CellId, Digest, ExecutionId
 
 
 def digest(source: str) -> Digest:
@@ -19,6 +19,20 @@ def changed(*names: str, not_compared: int = 0) -> Changes:
     return Changes(
         variables=[VariableChange(name=name, change="changed", type="int") for name in names],
         not_compared=not_compared,
+    )
+
+
+def cell(count: int | None, source: str, id: str = "") -> NotebookCell:
+    return NotebookCell(
+        id=CellId("a"),
+        index=0,
+        cell_type="code",
+        source=source,
+        source_sha256=digest(source),
+        execution_count=count,
+        text="",
+        execution_id=ExecutionId(id) if id else None,
+        agent=None,
     )
 
 
@@ -42,7 +56,7 @@ class Kernel:
     def told(self, count: int, source: str | None = None, id: str = "") -> str:
         """Return what is told of a cell, in short."""
         source = self.sources[count] if source is None else source
-        stale = self.runs.stale(count, digest(source), ExecutionId(id) if id else None)
+        stale = self.runs.stale(cell(count, source, id))
         return "" if stale is None else short(stale)
 
 
@@ -123,9 +137,10 @@ def test_an_agents_cell_that_was_edited_is_known_and_a_users_may_be_of_another_k
 def test_of_a_cell_whose_run_was_not_seen_nothing_is_said(kernel: Kernel) -> None:
     kernel.ran("x", id="x_1")
     kernel.ran("x = 1")
-    assert kernel.runs.stale(7, digest("x"), None) is None
-    assert kernel.runs.stale(None, digest("x"), None) is None
-    assert kernel.told(1) == kernel.told(1, id="x_2") == ""
+    assert kernel.runs.stale(cell(7, "x")) is None
+    assert kernel.runs.stale(cell(None, "x")) is None
+    assert kernel.told(1, "y") == kernel.told(1, "y", id="x_2") == ""
+    assert kernel.told(1, id="x_1") == "changed x by 2"
     kernel.runs.miss()
     assert kernel.told(1, id="x_1") == ""
 
@@ -135,6 +150,14 @@ def test_a_kernel_that_counts_anew_is_another(kernel: Kernel) -> None:
     kernel.ran("x = 1")
     kernel.runs.begin("person again", "y", 1)
     assert kernel.runs.listed() == []
+
+
+def test_code_that_does_not_count_has_the_number_of_the_next(kernel: Kernel) -> None:
+    plot = kernel.ran("df")
+    kernel.runs.begin("silent", "df = 1", 2)
+    kernel.runs.end("silent", is_over=True)
+    assert kernel.told(plot) == "changed df by 2"
+    assert kernel.told(kernel.ran("df")) == ""
 
 
 def test_what_is_taken_back_counts_no_more(kernel: Kernel) -> None:

@@ -19,6 +19,8 @@ import type {
   IExecutionRange,
   IJournalEvent,
   IJournalEventList,
+  IKernelRun,
+  IKernelRunList,
   IProposal,
   IProposalList,
   IProposedEdit,
@@ -526,6 +528,13 @@ export class FakeServer implements IAgentExecApi {
 
   async getCheckpoints(): Promise<ICheckpointList> {
     return this.checkpoints;
+  }
+
+  /** What ran in the kernel. */
+  runs: IKernelRun[] = [];
+
+  async listKernelRuns(): Promise<IKernelRunList> {
+    return { runs: this.runs };
   }
 
   async keepCheckpoints(id: string): Promise<ICheckpointList> {

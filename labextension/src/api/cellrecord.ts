@@ -62,7 +62,10 @@ export function readCellRecord(metadata: unknown): ICellRecord | null {
  * WebCrypto would do this too, but only on pages that came over https or from
  * the same machine, and only asynchronously. lib0 is on the page anyway.
  */
-export function isEdited(record: ICellRecord, source: string): boolean {
+export function isEdited(
+  record: Pick<ICellRecord, 'source_sha256'>,
+  source: string
+): boolean {
   return (
     record.source_sha256 !== '' &&
     record.source_sha256 !==

@@ -10,6 +10,7 @@ import type {
   GrantSpan,
   IApprovalPolicy,
   ICheckpointList,
+  IKernelRunList,
   IErase,
   IErasure,
   IExecution,
@@ -227,6 +228,11 @@ export class AgentExecApi {
   /** What an undo of executions in a kernel could bring back. */
   getCheckpoints(kernelId: string): Promise<ICheckpointList> {
     return this._request('GET', ['kernels', kernelId, 'checkpoints']);
+  }
+
+  /** What was seen to run in a kernel, and whose outputs are out of date. */
+  listKernelRuns(kernelId: string): Promise<IKernelRunList> {
+    return this._request('GET', ['kernels', kernelId, 'runs']);
   }
 
   /** Keep a checkpoint of a kernel before each execution of an agent. */

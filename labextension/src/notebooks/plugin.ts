@@ -15,6 +15,7 @@ import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
 import { addShowDifference } from '../badges/difference';
 import { NotebookBadges } from '../badges/badges';
+import { StaleMarks } from '../badges/stale';
 import { Clock } from '../ui/clock';
 import { menuOpener } from '../ui/menu';
 import { NotebookApprovals } from '../approvals/notebookapprovals';
@@ -102,7 +103,11 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
         return; // it shows itself what is known of it
       }
       const badges = new NotebookBadges(panel.content, options);
-      panel.disposed.connect(() => badges.dispose());
+      const marks = new StaleMarks(panel, live, options.trans);
+      panel.disposed.connect(() => {
+        badges.dispose();
+        marks.dispose();
+      });
       if (!editors) {
         return;
       }

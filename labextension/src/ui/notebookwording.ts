@@ -5,6 +5,7 @@ import type {
   IAgentAtWork,
   ICellRecord,
   IDocument,
+  IStaleness,
   IWaitingFor,
   RecordPeople
 } from '../tokens';
@@ -24,6 +25,23 @@ export { personName, plainName, shortText };
 export function firstLine(source: string): string {
   const line = source.split('\n').find(each => each.trim() !== '') ?? '';
   return shortText(plainName(line.trim()));
+}
+
+/** Why a cell is out of date, or may be. */
+export function staleText(
+  { cause, certain, execution_count, names }: IStaleness,
+  trans: TranslationBundle
+): string {
+  const told = plainName(names.join(', '));
+  const why =
+    cause === 'edited'
+      ? trans.__('the code was edited since it ran')
+      : cause === 'changed'
+        ? trans.__('[%1] changed %2', execution_count, told)
+        : trans.__('[%1] may have changed anything: %2', execution_count, told);
+  return certain
+    ? trans.__('Out of date: %1', why)
+    : trans.__('May be out of date: %1', why);
 }
 
 /** What an execution waits for. */

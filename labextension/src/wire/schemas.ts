@@ -317,6 +317,17 @@ export type Schemas = {
     events: Schemas['JournalEvent'][];
     next_after: number | null;
   };
+  /** Code that ran in a kernel, whoever ran it. */
+  KernelRun: {
+    execution_count: number;
+    source_sha256: string;
+    execution_id: string | null;
+    stale: Schemas['Staleness'] | null;
+  };
+  /** Code that was seen to run in a kernel, oldest first. */
+  KernelRunList: {
+    runs: Schemas['KernelRun'][];
+  };
   /** A running kernel, without a document. */
   KernelTarget: {
     kind: 'kernel';
@@ -557,6 +568,13 @@ export type Schemas = {
     entries_behind: number;
     error: string | null;
     failing_since: string | null;
+  };
+  /** Why a cell's outputs do not fit its source, or the kernel's variables, any more. */
+  Staleness: {
+    certain: boolean;
+    cause: 'changed' | 'edited' | 'unknown';
+    names: string[];
+    execution_count: number | null;
   };
   /** An execution's new status. */
   StatusChange: {

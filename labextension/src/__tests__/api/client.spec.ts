@@ -129,6 +129,20 @@ describe('AgentExecApi', () => {
     ]);
   });
 
+  it('asks for what an undo could bring back, and what ran in a kernel', async () => {
+    const { api, asked } = server();
+    await api.getCheckpoints('k');
+    await api.keepCheckpoints('k');
+    await api.listKernelRuns('k');
+    await api.undo('x_1');
+    expect(asked.map(({ init, url }) => `${init.method} ${url}`)).toEqual([
+      'GET kernels/k/checkpoints',
+      'PUT kernels/k/checkpoints',
+      'GET kernels/k/runs',
+      'POST executions/x_1/undo'
+    ]);
+  });
+
   it('gives addresses for the browser, whatever the server’s', () => {
     const { api } = server();
     expect(api.notebookURL('s/1')).toMatch(

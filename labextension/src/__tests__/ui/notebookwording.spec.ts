@@ -18,6 +18,7 @@ import {
   plainName,
   recordPeopleText,
   shortText,
+  staleText,
   waitingText
 } from '../../ui/notebookwording';
 import { execution } from '../fakes';
@@ -90,6 +91,19 @@ describe('firstLine', () => {
   it('is the first line that is not empty', () => {
     expect(firstLine('\n  \n  x = 1  \ny')).toBe('x = 1');
     expect(firstLine('')).toBe('');
+  });
+});
+
+describe('staleText', () => {
+  it.each([
+    ['changed', ['df', 'x'], 'Out of date: [3] changed df, x'],
+    ['unknown', ['exec'], 'Out of date: [3] may have changed anything: exec'],
+    ['edited', [], 'Out of date: the code was edited since it ran']
+  ] as const)('says why: %s', (cause, names, sentence) => {
+    const stale = { cause, names: [...names], execution_count: 3 };
+    expect(staleText({ ...stale, certain: true }, trans)).toBe(sentence);
+    const maybe = sentence.replace('Out', 'May be out');
+    expect(staleText({ ...stale, certain: false }, trans)).toBe(maybe);
   });
 });
 
