@@ -214,6 +214,9 @@ class Checkpoints:
             await self._history.decide(record.session_id, [undone])
             session = await self._history.session(record.session_id)
             self._activity.publish_execution(record, session.chain.length)
+            live = self._history.open_session(record.session_id)
+            if live is not None and record.status in FINAL_STATUSES:
+                live.cells.late(record.id)  # its cell says so too, in a saved file
 
     def _why_not(self, kernel_id: str) -> str | None:
         manager = self._manager(kernel_id)

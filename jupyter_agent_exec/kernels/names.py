@@ -32,6 +32,7 @@ _KINDS: Final = {
     "inner": ("ListComp", "SetComp", "DictComp", "GeneratorExp", "Lambda"),
     "definition": ("FunctionDef", "AsyncFunctionDef", "ClassDef"),
     "import": ("Import", "ImportFrom"),
+    "with": ("With", "AsyncWith"),
 }
 _KIND: Final = {name: kind for kind, names in _KINDS.items() for name in names}
 """How the nodes of a syntax tree are visited, by the names of their types."""
@@ -55,6 +56,8 @@ class Names:
 def names_of(source: str) -> Names:
     """Return which names a source of an IPython cell reads and changes."""
     reader, magics = _Reader(), [each[2] for each in _MAGIC.finditer(source)]
+    if source.split(maxsplit=1)[:1] in (["%%time"], ["%%capture"]):
+        source = source.partition("\n")[2]
     if len(source) > MOST_CHARACTERS:
         return Names(unknown="long code")
     try:
@@ -138,6 +141,11 @@ class _Reader(ast.NodeVisitor):
         if first is not None:
             self.visit(first)
         self._perhaps(each for each in ast.iter_child_nodes(node) if each is not first)
+
+    def visit_with(self, node: ast.With | ast.AsyncWith) -> None:
+        for each in node.items:
+            self.visit(each)
+        self._perhaps(node.body)  # it may suppress an error
 
     def visit_inner(self, node: Any) -> None:
         """Visit an expression with names of its own."""

@@ -15,7 +15,7 @@ from tests.asking import Agent
 from tests.checkpoints.asking import kept, refused, running_in, turned_on, undone
 from tests.checkpoints.mutations import LASTING, MUTATIONS, source
 from tests.kernels.kernel_server import Person
-from tests.sessions.living_notebook import Desk, entries, until_it_prints
+from tests.sessions.living_notebook import NOTEBOOK, Desk, entries, until_it_prints
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
@@ -76,6 +76,21 @@ async def test_undo_brings_everything_back_but_files_and_every_client_goes_on(
     cells = nbformat.reads(exported.body.decode(), as_version=4).cells
     assert [bool(each.metadata.agent_exec.get("undone_at")) for each in cells] == [True, False]
     assert "no checkpoint" in await refused(agent, ran) or "newer" in await refused(agent, ran)
+
+
+async def test_the_cell_in_the_notebook_says_that_it_was_undone(agent: Agent, desk: Desk) -> None:
+    _, session, _ = await turned_on(agent, desk)
+    ran = await agent.run(session, "x = 1")
+    await undone(agent, ran)
+
+    def told() -> bool:
+        cell = nbformat.read(desk.root / NOTEBOOK, as_version=4).cells[-1]
+        ours = cell.metadata.agent_exec
+        return ours.execution_id == ran["id"] and "undone_at" in ours
+
+    async with asyncio.timeout(30):
+        while not await asyncio.to_thread(told):
+            await asyncio.sleep(0.05)
 
 
 async def test_undo_is_offered_until_the_user_runs_something(agent: Agent, desk: Desk) -> None:

@@ -114,6 +114,7 @@ def test_code_that_may_change_any_name_makes_it_unknown(kernel: Kernel) -> None:
     plot, text = kernel.ran("df.plot()"), kernel.ran("'a'")
     kernel.ran("exec(code)")
     assert (kernel.told(plot), kernel.told(text)) == ("?unknown exec by 3", "")
+    assert kernel.told(kernel.ran("df.plot()")) == ""
 
 
 def test_the_same_import_changes_nothing(kernel: Kernel) -> None:

@@ -115,3 +115,5 @@ async def test_after_an_undo_the_cells_of_before_are_up_to_date(agent: Agent, de
     assert (await notebook.stale())[1] == CHANGED
     await undone(agent, ran)
     assert await notebook.stale() == [None, None, None]
+    await agent.run(session, "df = 'the agent again'")  # what ran before is known still
+    assert (await notebook.stale())[1] == CHANGED | {"execution_count": 4}
