@@ -84,9 +84,9 @@ async def test_the_cell_in_the_notebook_says_that_it_was_undone(agent: Agent, de
     await undone(agent, ran)
 
     def told() -> bool:
-        cell = nbformat.read(desk.root / NOTEBOOK, as_version=4).cells[-1]
-        ours = cell.metadata.agent_exec
-        return ours.execution_id == ran["id"] and "undone_at" in ours
+        cells = nbformat.read(desk.root / NOTEBOOK, as_version=4).cells
+        told = [each.metadata.agent_exec for each in cells]
+        return [(each.execution_id, "undone_at" in each) for each in told] == [(ran["id"], True)]
 
     async with asyncio.timeout(30):
         while not await asyncio.to_thread(told):
