@@ -5,6 +5,7 @@ import type { Locator, Page } from '@playwright/test';
 import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { openedDialog } from './panel';
+import { ProposingAgent, ShownProposals } from './proposing';
 import { outputs, runAsPerson, shown, test } from './trust';
 
 /** Ask to undo what ran in a cell; return the dialog. */
@@ -85,4 +86,46 @@ test('the user of a kernel that dies reads which variables are back', async ({
   await runAsPerson(notebook, 1);
   await expect(outputs(page, 1)).toHaveText('mine');
   expect(await kernelId()).toBe(before);
+});
+
+test('what was kept since is taken back with it, once a person ticks that', async ({
+  baseURL,
+  desk,
+  page,
+  request
+}) => {
+  const notebook = await desk.open([codeCell('mine', 'df = 1')]);
+  await runAsPerson(notebook, 0);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await agent.ask('df');
+  const off = await askToUndo(page, shown(page, 1));
+  await off.getByRole('button', { name: 'Turn on' }).click();
+  await expect(off).toBeHidden();
+
+  await agent.ask('df = 2');
+  const cell = shown(page, 2);
+  await expect(cell.locator('.jp-AgentExecBadge')).toContainText('Done');
+  await agent.propose({ op: 'replace', cell_id: 'mine', source: 'df = 3' });
+  const proposals = new ShownProposals(page);
+  await proposals.click(proposals.edit('Change this cell'), 'Keep');
+  await expect(proposals.bar).toContainText('1 kept');
+  await agent.propose({ op: 'insert', cell_type: 'code', source: 'undecided' });
+  await expect(proposals.edit('New code cell')).toBeVisible();
+
+  const dialog = await askToUndo(page, cell);
+  const tick = dialog.getByRole('checkbox', {
+    name: /Also take back the 1 proposal kept in this round/
+  });
+  await expect(tick).not.toBeChecked();
+  await tick.check();
+  await expectAccessible(page);
+  await page.screenshot({ path: test.info().outputPath('round.png') });
+  await dialog.getByRole('button', { name: 'Undo' }).click();
+  await expect
+    .poll(async () => (await notebook.cells()).map(({ source }) => source))
+    .toEqual(['df = 1', 'df', 'df = 2']);
+  await expect
+    .poll(async () => Object.values(await agent.statuses()))
+    .toEqual(['rejected', 'rejected']);
+  await agent.close();
 });
