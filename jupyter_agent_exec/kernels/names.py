@@ -28,7 +28,18 @@ _HARMLESS: Final = (
 _KINDS: Final = {
     "part": ("Attribute", "Subscript"),
     "assignment": ("Assign", "AugAssign", "AnnAssign", "NamedExpr"),
-    "branches": ("If", "IfExp", "While", "For", "AsyncFor", "Try", "TryStar", "Match", "BoolOp"),
+    "branches": (
+        "If",
+        "IfExp",
+        "While",
+        "For",
+        "AsyncFor",
+        "Try",
+        "TryStar",
+        "Match",
+        "BoolOp",
+        "Assert",
+    ),
     "inner": ("ListComp", "SetComp", "DictComp", "GeneratorExp", "Lambda"),
     "definition": ("FunctionDef", "AsyncFunctionDef", "ClassDef"),
     "import": ("Import", "ImportFrom"),
@@ -141,6 +152,11 @@ class _Reader(ast.NodeVisitor):
         if first is not None:
             self.visit(first)
         self._perhaps(each for each in ast.iter_child_nodes(node) if each is not first)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self.visit(node.left)
+        self.visit(node.comparators[0])
+        self._perhaps(node.comparators[1:])
 
     def visit_with(self, node: ast.With | ast.AsyncWith) -> None:
         for each in node.items:

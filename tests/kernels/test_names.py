@@ -26,6 +26,8 @@ def names(text: str) -> set[str]:
         ("while a: b", "a", "b", "", ""),
         ("for i in r:\n    t = i", "r", "i", "", "i t"),
         ("try:\n    q\nexcept E:\n    s = 1", "", "q E", "", "s"),
+        ("assert a, b", "a", "b", "", ""),
+        ("a < b < c", "a b", "c", "", ""),
         ("match p:\n    case [a]: b", "p", "b", "", ""),
         ("[x * y for x in xs if x]", "xs", "xs y", "", ""),
         ("g(lambda r: r * k)", "g", "k", "", ""),
