@@ -58,11 +58,14 @@ export class StaleMarks implements IDisposable {
 
   private async _readRuns(): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, REST));
-    const { context, isDisposed, sessionContext } = this._panel;
+    if (this.isDisposed) {
+      return;
+    }
+    const { context, sessionContext } = this._panel;
     const id = sessionContext.session?.kernel?.id ?? null;
     const isWatched = this._live.at(context.path, id).length > 0;
     const isKnown = id === this._kernelId && this._runs.size === 0;
-    if (isDisposed || id === null || (isKnown && !isWatched)) {
+    if (id === null || (isKnown && !isWatched)) {
       return; // nothing ran there while agents used it
     }
     this._kernelId = id;
@@ -80,9 +83,6 @@ export class StaleMarks implements IDisposable {
   }
 
   private _renderCells(): void {
-    if (this._panel.isDisposed) {
-      return;
-    }
     for (const cell of this._panel.content.widgets) {
       if (cell.model.type === 'code') {
         this._renderCell(cell as CodeCell);
