@@ -96,6 +96,7 @@ async def test_cells_are_read_as_an_agent_reads_them(agent: Agent, file: File) -
         "text": "a\n1",
         "execution_id": None,
         "agent": None,
+        "stale": None,
     }
 
 
