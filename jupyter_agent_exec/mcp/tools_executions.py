@@ -406,8 +406,9 @@ async def undo(call: Call, asked: UndoArguments) -> Answered:
     if call.managers.checkpoints is None:
         raise UndoUnavailable("This server keeps no checkpoints.", execution_id=asked.execution_id)
     done = await call.managers.checkpoints.undo(asked.execution_id, call.caller)
+    taken_back = cut(", ".join(done.taken_back), 500)
     lines = [
-        f"Undone: {cut(', '.join(done.taken_back), 500)}. Variables and imports are as before. Not undone:",
+        f"Undone: {taken_back}. Variables and imports are as before. Not undone:",
         *done.not_undone,
     ]
     return Answered(text="\n".join(lines))
