@@ -1294,7 +1294,9 @@ class DecidedEdit(Answer, frozen=True, kw_only=True):
     cell_id: CellId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete."""
+    """A sentence, if it is obsolete; the user's words, if they rejected it with some."""
+    edited: bool = False
+    """Whether the user kept it with another source than was proposed."""
 
 
 class ProposedEdit(Answer, frozen=True, kw_only=True):
@@ -1322,9 +1324,12 @@ class ProposedEdit(Answer, frozen=True, kw_only=True):
     fits: bool
     """Whether an open edit can be kept now, or the decision about a kept one undone."""
     reason: str | None
-    """A sentence that says why it does not fit, or why it is obsolete."""
+    """A sentence that says why it does not fit, or why it is obsolete; the user's words, if they
+    rejected it with some."""
     decided_by: str | None
     decided_at: str | None
+    edited: bool = False
+    """Whether the user kept it with another source than was proposed."""
     lookalikes: Lookalikes = field(default_factory=dict)
     """Of all sources above."""
 
@@ -1355,6 +1360,24 @@ class DecideEdits(Request, frozen=True, kw_only=True):
 
     ids: Annotated[list[ProposedEditId], Meta(min_length=1, max_length=10_000)] | None = None
     """Null for all: to keep or reject, those that are open; to undo, those kept or rejected."""
+
+
+class KeepEdits(DecideEdits, frozen=True, kw_only=True):
+    """Keep a session's proposed edits."""
+
+    source: str | None = None
+    """What the user has made of the proposed source. Kept instead; only with the id of one edit,
+    of a new or a changed cell."""
+    source_sha256: Digest | None = None
+    """With `source`, of a changed cell: the hash of the source that it had when the user edited. If
+    it has another one by now, nothing is done."""
+
+
+class RejectEdits(DecideEdits, frozen=True, kw_only=True):
+    """Reject a session's proposed edits."""
+
+    reason: Annotated[str, Meta(max_length=5000)] | None = None
+    """What the agent reads."""
 
 
 class OpenNotebook(Answer, frozen=True, kw_only=True):

@@ -823,7 +823,9 @@ class EditDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: ProposedEditId
     status: EditStatus
     reason: str | None = None
-    """A sentence, if it is obsolete."""
+    """A sentence, if it is obsolete; the user's words, if they rejected it with some."""
+    edited: bool = False
+    """Whether the user kept it with another source than was proposed."""
 
 
 class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import partial
 from difflib import ndiff
 from typing import Final, TypeAlias, get_args
 
@@ -89,22 +90,20 @@ def approve(arguments: Namespace, console: Console) -> None:
 
 def _reject_options(parser: ArgumentParser) -> None:
     _id(parser)
-    option(parser, "--reason TEXT", "the reason for an execution, which the agent can read")
+    option(parser, "--reason TEXT", "the reason, which the agent can read")
 
 
 @command("reject", "reject code or proposed edits", _reject_options)
 def reject(arguments: Namespace, console: Console) -> None:
     """Reject an execution, or proposed edits."""
-    is_code = arguments.id.startswith("x_")
-    if not is_code and arguments.reason:
-        raise UsageError("--reason is for an execution (x_…).")
     with connected(arguments, console, may_start=False) as client:
-        if is_code:
+        if arguments.id.startswith("x_"):
             result = decided(client, console, client.reject, arguments.id, arguments.reason)
             _answer(result, console)
         else:
             asking = _proposal(client, arguments.id)
-            _decide_edits(client, asking, Session.reject_edits, console)
+            reject_edits = partial(Session.reject_edits, reason=arguments.reason)
+            _decide_edits(client, asking, reject_edits, console)
 
 
 def _asking(client: AgentExecClient, id: str) -> Execution | None:

@@ -383,17 +383,21 @@ class AsyncSession:
         ids
             Ids of the edits; all that are open when None.
         """
-        return await self._decide_edits("keep", ids)
+        return await self._decide_edits("keep", models.KeepEdits(ids=_ids(ids)))
 
-    async def reject_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
+    async def reject_edits(
+        self, ids: Sequence[str] | None = None, *, reason: str | None = None
+    ) -> list[models.Proposal]:
         """Reject proposed edits, as a user.
 
         Parameters
         ----------
         ids
             Ids of the edits; all that are open when None.
+        reason
+            What the agent reads.
         """
-        return await self._decide_edits("reject", ids)
+        return await self._decide_edits("reject", models.RejectEdits(ids=_ids(ids), reason=reason))
 
     async def undo_edits(self, ids: Sequence[str] | None = None) -> list[models.Proposal]:
         """Undo the decisions about kept or rejected edits, as a user: they are open again.
@@ -406,12 +410,11 @@ class AsyncSession:
         ids
             Ids of the edits; all that were kept or rejected when None.
         """
-        return await self._decide_edits("undo", ids)
+        return await self._decide_edits("undo", models.DecideEdits(ids=_ids(ids)))
 
     async def _decide_edits(
-        self, what: Literal["keep", "reject", "undo"], ids: Sequence[str] | None
+        self, what: Literal["keep", "reject", "undo"], request: models.DecideEdits
     ) -> list[models.Proposal]:
-        request = models.DecideEdits(ids=None if ids is None else [ProposedEditId(i) for i in ids])
         path = f"{self._path}/proposals/{what}"
         return (await self._connection.post(path, request, models.ProposalList)).proposals
 
@@ -691,3 +694,7 @@ class AsyncSession:
                 f"{name!r} is not a path below the session's folder.", field="path"
             )
         return f"{API}{self._path}/files/{quote(name)}"
+
+
+def _ids(ids: Sequence[str] | None) -> list[ProposedEditId] | None:
+    return None if ids is None else [ProposedEditId(id) for id in ids]

@@ -46,6 +46,8 @@ class RecordedEdit(Struct, frozen=True, kw_only=True):
     begun: bool = False
     """Whether a decision was begun, and its result is not recorded."""
     kept: KeptEdit | None = None
+    edited: bool = False
+    """Whether the user kept it with another source than was proposed."""
     decided_by: By | None = None
     decided_at: str | None = None
 
@@ -143,6 +145,7 @@ class SessionProposals:
                 reason=decision.reason,
                 begun=False,
                 kept=kept,
+                edited=decision.edited,
                 decided_by=None if decision.status == "open" else entry.by,
                 decided_at=None if decision.status == "open" else entry.at,
             )

@@ -20,10 +20,12 @@ from ..models import (
     Execution,
     ExecutionList,
     KernelRunList,
+    KeepEdits,
     NotebookCells,
     NotebookEdited,
     OpenNotebookList,
     ProposalList,
+    RejectEdits,
     Request,
 )
 from ..sessions.answers import over_http
@@ -204,8 +206,8 @@ class KeepEditsHandler(ProposalsBase):
     """A session's proposed edits, kept."""
 
     @web.authenticated
-    @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
-    async def post(self, session_id: str, body: DecideEdits) -> None:
+    @requires("edit:notebook", "decide", body=KeepEdits, answers={200: ProposalList})
+    async def post(self, session_id: str, body: KeepEdits) -> None:
         """Make proposed edits in the notebook, those that fit it. Answers with what became."""
         self.answer(await self.proposals.keep(session_id, body, self.caller))
 
@@ -214,8 +216,8 @@ class RejectEditsHandler(ProposalsBase):
     """A session's proposed edits, rejected."""
 
     @web.authenticated
-    @requires("edit:notebook", "decide", body=DecideEdits, answers={200: ProposalList})
-    async def post(self, session_id: str, body: DecideEdits) -> None:
+    @requires("edit:notebook", "decide", body=RejectEdits, answers={200: ProposalList})
+    async def post(self, session_id: str, body: RejectEdits) -> None:
         """Reject proposed edits. The notebook is not changed. Answers with what became."""
         self.answer(await self.proposals.reject(session_id, body, self.caller))
 

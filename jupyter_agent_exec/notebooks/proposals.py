@@ -21,9 +21,11 @@ from ..models import (
     DecidedEdit,
     DecideEdits,
     EditNotebook,
+    KeepEdits,
     NotebookEdited,
     Proposal,
     ProposalList,
+    RejectEdits,
     Session,
     derive,
 )
@@ -49,8 +51,10 @@ from .execution_cells import NotebookWriter
 from .placements import CellPlace
 from .proposed_edits import (
     DoesNotFit,
+    Step,
     cells_to_decide,
     complete,
+    edited,
     keeping,
     proposed_order,
     shown_edit,
@@ -269,7 +273,7 @@ class Proposals:
 
     # -- decide ------------------------------------------------------------------------------------
 
-    async def keep(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+    async def keep(self, session_id: str, request: KeepEdits, caller: Caller) -> ProposalList:
         """Keep a session's proposed edits: those that fit. The others become obsolete.
 
         Edits of a cell in which an execution waits or runs stay open, unless just one is asked for.
@@ -281,9 +285,11 @@ class Proposals:
             Nothing was kept.
         """
         self._rules.check_not_paused("Keeping an agent's edits")
+        if request.source is not None and len(request.ids or ()) != 1:
+            raise InvalidRequest("source: only with the id of one edit.", field="source")
         return await _Decision(self, request, caller, "kept").make(session_id)
 
-    async def reject(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
+    async def reject(self, session_id: str, request: RejectEdits, caller: Caller) -> ProposalList:
         """Reject a session's proposed edits. The notebook is not changed.
 
         Raises
@@ -402,6 +408,7 @@ class _Decision:
         what: Literal["kept", "rejected", "open"],
     ) -> None:
         self._proposals = proposals
+        self._request = request
         self._ids = request.ids
         self._by = caller.by()
         self._what = what
@@ -430,7 +437,7 @@ class _Decision:
                     partial(self._plan, changing),
                     partial(self._about_to, session.id),
                 )
-            self._decisions += [EditDecision(id=edit.id, status=self._what) for edit in others]
+            self._decisions += [self._decision(edit) for edit in others]
             await self._record(session.id, recorded, via, planned)
             own._writer.settle(self._path, via)
             return ProposalList(proposals=await own._told(session, decided=True))
@@ -455,7 +462,7 @@ class _Decision:
     async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
         """Return the plan for the edits that fit the notebook."""
         self._decisions, self._notebook = [], notebook
-        decide = keeping if self._what == "kept" else undoing
+        decide = self._keep if self._what == "kept" else undoing
         busy = self._proposals._writer.busy(self._path)
         made: list[Change] = []
         touched: list[CellId] = []
@@ -477,9 +484,28 @@ class _Decision:
                 touched.append(edit.cell_id)
             if edit.cleared or (step.result is None and self._what == "open"):
                 counts.append(edit.cell_id)
-            self._decisions.append(EditDecision(id=edit.id, status=self._what))
+            self._decisions.append(self._decision(edit))
         there = {id for id in order_of(notebook.cells) if id in counts}
         return plan_of(notebook, made, touched, counts=there)
+
+    @property
+    def _edited(self) -> KeepEdits | None:
+        """What the user has made of the one edit; None if they keep what was proposed."""
+        asked = self._request
+        return asked if isinstance(asked, KeepEdits) and asked.source is not None else None
+
+    def _keep(self, edit: RecordedEdit, notebook: Notebook) -> Step:
+        if self._edited is not None:
+            edit = edited(edit, self._edited, notebook)
+        return keeping(edit, notebook)
+
+    def _decision(self, edit: RecordedEdit) -> EditDecision:
+        return EditDecision(
+            id=edit.id,
+            status=self._what,
+            reason=(isinstance(self._request, RejectEdits) and self._request.reason) or None,
+            edited=self._edited is not None,
+        )
 
     def _unfit(self, edit: RecordedEdit, reason: str) -> None:
         if self._what == "kept":

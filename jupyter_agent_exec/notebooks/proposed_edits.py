@@ -14,11 +14,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ..errors import DocumentChanged, InvalidRequest
 from ..journal.proposals import RecordedEdit
 from ..models import (
     CellPart,
     ClearOutputs,
     Edit,
+    KeepEdits,
     MoveCell,
     ProposedEdit,
     ReplaceCell,
@@ -43,7 +45,7 @@ from .changes import (
     new_cell,
     order_of,
 )
-from .edits import CellContent, EditPlan, content_of, plan
+from .edits import CellContent, EditPlan, as_told, content_of, plan, source_hash
 
 
 class DoesNotFit(Exception):
@@ -74,6 +76,36 @@ def keeping(edit: RecordedEdit, notebook: Notebook) -> Step:
     if cell is None:
         raise DoesNotFit("The cell was deleted since.")
     return _change(edit, cell, edit.before, edit.after, notebook)
+
+
+def edited(edit: RecordedEdit, asked: KeepEdits, notebook: Notebook) -> RecordedEdit:
+    """Return an edit with the source that the user has made of it.
+
+    Raises
+    ------
+    InvalidRequest
+        It gives its cell no source.
+    DocumentChanged
+        The cell has another source than the user saw.
+    """
+    after = edit.after
+    if after is None or edit.before == after:
+        raise InvalidRequest(
+            f"source: edit {edit.id!r} gives its cell no source that could be another.",
+            field="source",
+        )
+    cell = find_cell(notebook.cells, edit.cell_id)
+    now = _maybe(cell)
+    if edit.before is not None and now is not None:
+        if source_hash(now["source"]) != asked.source_sha256:
+            raise DocumentChanged(
+                f"source_sha256: cell {edit.cell_id!r} has another source by now; nothing was "
+                "changed.",
+                field="source_sha256",
+                **as_told(notebook.cells),
+            )
+        edit = replace(edit, before=now)
+    return replace(edit, after={**after, "source": asked.source})
 
 
 def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
@@ -378,6 +410,7 @@ def shown_edit(
         reason=reason,
         decided_by=None if edit.decided_by is None else edit.decided_by.named,
         decided_at=edit.decided_at,
+        edited=edit.edited,
         lookalikes=lookalike_words(
             *(None if part is None else part.source for part in (before, after, current, result))
         ),

@@ -180,6 +180,11 @@ def edit_notes(decided: Sequence[DecidedEdit | ProposedEdit]) -> list[str]:
         if cells:
             more = f" and {len(cells) - MAX_CELLS} more" if len(cells) > MAX_CELLS else ""
             notes.append(f"{sentence} {', '.join(cells[:MAX_CELLS])}{more}.")
+    for edit in decided:
+        if edit.edited:
+            notes.append(f"The user kept cell {edit.cell_id} with another source: read it.")
+        elif edit.status == "rejected" and edit.reason is not None:
+            notes.append(f"The user says of cell {edit.cell_id}: {edit.reason}")
     return notes
 
 

@@ -223,7 +223,6 @@ def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         (["sessions", "--limit", "0"], "number from 1"),
         (["show", "y_1"], "an id begins with s_"),
         (["show", "s_1", "--whole"], "--whole is for an execution"),
-        (["reject", "p_1", "--reason", "no"], "--reason is for an execution"),
         (["mcp", "--start", "--url", "http://127.0.0.1:1"], "leave out --url"),
         (["run", "1", "--url", "http://127.0.0.1:1/?token=a", "--token", "b"], "another one"),
         (["verify", "s_1", "--journal", "taken"], "--journal is for an exported notebook"),

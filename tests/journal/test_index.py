@@ -219,7 +219,7 @@ def test_an_index_harmed_while_in_use_is_made_again(history, folder, recorded):
 
 def test_only_journals_that_have_grown_are_read_again(history, folder, recorded):
     mine, _ = recorded
-    assert len(sources(history)) == 5  # a stop before the index is ready leaves all to the next start
+    assert len(sources(history)) == 5  # until it is ready, a stop leaves all to the next start
     history.stop()
     journal = folder / "sessions" / mine / "journal.jsonl"
     content = journal.read_bytes()

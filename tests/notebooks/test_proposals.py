@@ -13,6 +13,7 @@ import pytest
 
 from jupyter_agent_exec.client import AgentExecClient
 from jupyter_agent_exec.journal.verify import verify_history
+from jupyter_agent_exec.notebooks.edits import source_hash
 from jupyter_agent_exec.types import Via
 from tests.approvals.person_deciding import approve, reject
 from tests.asking import Agent, Answered, Send
@@ -259,6 +260,51 @@ async def test_a_kept_change_that_the_user_has_edited_since_stays(
     load = (await work.decide("undo", "load"))["load"]
     assert (load["status"], load["reason"]) == ("kept", "The cell was edited since.")
     assert on_disk(file)["load"] == "mine = 1"
+
+
+async def test_the_user_keeps_what_they_have_made_of_an_edit(
+    work: Proposing, file: File, history_dir: Path
+) -> None:
+    told = await work.propose(INSERT, REPLACE, {"op": "delete", "cell_id": "last"})
+    ((new,), *_) = told["cell_ids"]
+    edits = await work.open()
+
+    async def keep(cell: str, **asked: Any) -> Answered:
+        body = {"ids": [edits[cell]["id"]], **asked}
+        return await work.person.ask("POST", f"sessions/{work.session}/proposals/keep", body)
+
+    seen = source_hash(edits["load"]["current"]["source"])
+    before = file.text
+    for cell, asked, field in (
+        ("last", {"source": "1"}, "source"),
+        ("load", {"source": "1"}, "source_sha256"),
+        ("load", {"source": "1", "source_sha256": "0" * 64}, "source_sha256"),
+        ("load", {"source": "1", "ids": None}, "source"),
+    ):
+        refused = await keep(cell, **asked)
+        assert (refused.status, refused.json["detail"]["field"]) in ((400, field), (409, field))
+    assert file.text == before
+    assert set(statuses(await work.open())) == {new, "load", "last"}
+
+    change_on_disk(file, "load", "mine = 1")
+    assert (await keep("load", source="both = 1", source_sha256=seen)).status == 409
+    seen = source_hash("mine = 1")
+    assert (await keep("load", source="both = 1", source_sha256=seen)).status == 200
+    assert (await keep(new, source="")).status == 200
+    assert (on_disk(file)["load"], on_disk(file)[new]) == ("both = 1", "")
+    made = await work.all()
+    assert [(made[cell]["status"], made[cell]["edited"]) for cell in ("load", new)] == [
+        ("kept", True),
+        ("kept", True),
+    ]
+    assert made["load"]["after"]["source"] == REPLACE["source"], "what was proposed stays known"
+    run = await work.agent.run({"id": work.session}, "1", placement="none")
+    assert {each["cell_id"] for each in run["decided_edits"] if each["edited"]} == {"load", new}
+    undone = await work.decide("undo", "load")
+    assert (undone["load"]["status"], undone["load"]["edited"]) == ("open", False)
+    assert on_disk(file)["load"] == "mine = 1"
+    await work.agent.ask("POST", f"sessions/{work.session}/close")
+    assert verify_history(history_dir).findings == []
 
 
 async def test_outputs_that_were_cleared_or_deleted_come_back(work: Proposing, file: File) -> None:
@@ -687,10 +733,11 @@ async def test_a_model_reads_what_was_proposed_and_what_became_of_it(tmp_path: P
                 assert note in text_of(read)
                 assert own.cells(proposed=True).hash == own.cells().hash
                 assert [each.status for each in own.undo_edits([edit.id])[0].edits] == ["open"]
-                own.reject_edits()
+                own.reject_edits(reason="Not in this notebook.")
                 steps = [{"source": "1"}, {"source": "2"}]
                 ran = await client.call_tool("execute", {"session_id": session, "steps": steps})
                 assert note.replace("kept", "rejected") in text_of(ran)
+                assert f"The user says of cell {edit.cell_id}: Not in this" in text_of(ran)
                 assert next(iter(on_disk(file))) == "title"
 
 
