@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from functools import partial
 from difflib import ndiff
+from functools import partial
 from typing import Final, TypeAlias, get_args
 
 import msgspec

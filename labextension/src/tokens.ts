@@ -7,7 +7,11 @@ import { Token } from '@lumino/coreutils';
 import type { LiveModel } from './live/live';
 
 export * from './wire';
-export type { IAgentExecApi, IExecutionRange } from './api/client';
+export type {
+  IAgentExecApi,
+  IDecisionDetails,
+  IExecutionRange
+} from './api/client';
 export type { IAgentAtWork, IStopped } from './live/live';
 export type { ExecutionModel as IExecutionModel } from './live/execution';
 export type { SessionModel as ISessionModel } from './live/session';

@@ -309,7 +309,7 @@ test('what an agent proposes is shown to both people, and decided once', async (
   for (const { edits } of shown) {
     await expect(edits).toHaveCount(2);
   }
-  await shown[1].click(shown[1].edit('Change this cell'), 'Keep');
+  await shown[1].keep(shown[1].edit('Change this cell'));
   for (const { edits } of shown) {
     await expect(edits).toHaveCount(1);
   }

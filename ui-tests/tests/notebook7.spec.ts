@@ -117,7 +117,7 @@ test('in Jupyter Notebook a person finds the panel, decides and reviews', async 
   const editor = await ProposingAgent.open(request, baseURL!, path);
   await editor.propose({ op: 'replace', cell_id: 'mine', source: 'x = 2' });
   const proposed = new ShownProposals(page);
-  await proposed.click(proposed.edit('Change this cell'), 'Keep');
+  await proposed.keep(proposed.edit('Change this cell'));
   await expect(proposed.bar).toContainText('1 kept');
   await expect(
     person.cell(0).locator('.jp-Cell-inputWrapper .cm-content')

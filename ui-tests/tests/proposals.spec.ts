@@ -1,5 +1,6 @@
 /** A user decides about the edits that an agent proposes, in the notebook. */
 import { expect } from '@jupyterlab/galata';
+import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { Panel } from './panel';
 import { Person } from './person';
@@ -65,14 +66,14 @@ test('proposed edits change nothing until the user keeps them, one by one or all
   await other.goto(`${baseURL}/lab/workspaces/other/tree/${desk.path}`);
   const there = new ShownProposals(other);
   await expect(there.edits).toHaveCount(4);
-  await there.click(there.edit('New code cell'), 'Keep');
+  await there.keep(there.edit('New code cell'));
   await expect(shown.edits).toHaveCount(3);
   await expect(there.edits).toHaveCount(3);
   await expect(there.bar).toContainText('1 kept');
   await expect.poll(sources).toContain('new = 1');
   await other.close();
   expect((await notebook.cells())[1].id).toBe(added);
-  await shown.click(shown.edit('Delete this cell'), 'Reject');
+  await shown.reject(shown.edit('Delete this cell'));
   await expect(shown.edits).toHaveCount(2);
   await shown.all('Keep all');
   await expect(shown.edits).toHaveCount(0);
@@ -187,8 +188,8 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
   await panel.region.getByRole('button', { name: 'Open', exact: true }).click();
   const shown = new ShownProposals(page);
   await expect(shown.edits).toHaveCount(2);
-  await shown.click(shown.edit('Change this cell'), 'Keep');
-  await shown.edit('Delete this cell').getByRole('button').last().click();
+  await shown.keep(shown.edit('Change this cell'));
+  await shown.reject(shown.edit('Delete this cell'));
   await panel.show('Tidy');
   await expect(list).toContainText('Kept: 1');
   await expect(list).toContainText('Rejected: 1');
@@ -199,5 +200,58 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
   await expect(status.getByRole('button', { name: /proposal/ })).toHaveCount(0);
   await list.getByRole('button', { name: /^Change/ }).click();
   await expect(new Person(page).cell(0)).toBeFocused();
+  await agent.close();
+});
+
+test('a person keeps a part of a change, edits the rest, and says why not', async ({
+  page,
+  desk,
+  request,
+  baseURL
+}) => {
+  const lines = (first: string, last: string) =>
+    [first, 'b = 2', 'c = 3', 'd = 4', 'e = 5', last].join('\n');
+  const notebook = await desk.open([
+    codeCell('long', lines('a = 1', 'f = 6')),
+    codeCell('old', 'print("old")')
+  ]);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await agent.propose(
+    { op: 'replace', cell_id: 'long', source: lines('a = 7', 'f = 8') },
+    { op: 'delete', cell_id: 'old' }
+  );
+  const shown = new ShownProposals(page);
+  const change = shown.edit('Change this cell');
+  await change
+    .getByRole('button', { name: 'Leave this part out' })
+    .first()
+    .click();
+  await expect(change.locator('del')).toHaveText('f = 6');
+  await change.getByRole('button', { name: 'Discard edits' }).click();
+  await expect(change.locator('del')).toHaveCount(2);
+  await change
+    .getByRole('button', { name: 'Leave this part out' })
+    .first()
+    .click();
+  await change.locator('.cm-content').click();
+  await change.getByRole('button', { name: 'Discard edits' }).waitFor();
+  await expectAccessible(page);
+  await page.screenshot({ path: test.info().outputPath('part.png') });
+  await shown.keep(change);
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  await expect.poll(sources).toEqual([lines('a = 1', 'f = 8'), 'print("old")']);
+  await shown.reject(shown.edit('Delete this cell'), 'I still need it.');
+  await expect(shown.edits).toHaveCount(0);
+  expect(await agent.statuses()).toEqual({ long: 'kept', old: 'rejected' });
+
+  // A new cell, written by the agent and then by the person.
+  await agent.propose({ op: 'insert', cell_type: 'code', source: 'g = 9' });
+  const added = shown.edit('New code cell');
+  await added.getByRole('button', { name: 'Edit', exact: true }).click();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('g = 10');
+  await shown.keep(added);
+  await expect.poll(sources).toContain('g = 10');
   await agent.close();
 });

@@ -111,10 +111,18 @@ export class ShownProposals {
     return this._page.getByRole('group', { name, exact: true }).first();
   }
 
-  async click(edit: Locator, button: 'Keep' | 'Reject'): Promise<void> {
-    const pressed = edit.getByRole('button', { name: button, exact: true });
+  async keep(edit: Locator): Promise<void> {
+    const pressed = edit.getByRole('button', { name: 'Keep', exact: true });
     await scrolledTo(edit, pressed); // what is new has to have been in view
     await pressed.click();
+  }
+
+  /** Reject an edit with a reason, which may be empty. */
+  async reject(edit: Locator, reason = ''): Promise<void> {
+    await edit.getByRole('button', { name: 'Reject…' }).click();
+    const field = edit.getByRole('textbox', { name: /^Reason/ });
+    await field.fill(reason);
+    await field.press('Enter');
   }
 
   async all(

@@ -66,7 +66,7 @@ test('an agent asks, runs, and proposes an edit, and the user decides', async ({
   const change = shown.edit('Change this cell');
   await expect(change.locator('ins')).toContainText('171');
   await film.show(2.5);
-  await shown.click(change, 'Keep');
+  await shown.keep(change);
   await expect(shown.bar).toContainText('1 kept');
   await expect(change).toBeHidden();
   await expect(person.cell(1)).toContainText('171');

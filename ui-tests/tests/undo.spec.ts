@@ -107,7 +107,7 @@ test('what was kept since is taken back with it, once a person ticks that', asyn
   await expect(cell.locator('.jp-AgentExecBadge')).toContainText('Done');
   await agent.propose({ op: 'replace', cell_id: 'mine', source: 'df = 3' });
   const proposals = new ShownProposals(page);
-  await proposals.click(proposals.edit('Change this cell'), 'Keep');
+  await proposals.keep(proposals.edit('Change this cell'));
   await expect(proposals.bar).toContainText('1 kept');
   await agent.propose({ op: 'insert', cell_type: 'code', source: 'undecided' });
   await expect(proposals.edit('New code cell')).toBeVisible();

@@ -245,7 +245,7 @@ for (const [signal, reason, status] of [
 
     // Proposed edits outlive the server; they are kept as before.
     expect(await notebook.cells()).toMatchObject([{ source: 'x = 1' }, {}]);
-    await shown.click(shown.edit('Change this cell'), 'Keep');
+    await shown.keep(shown.edit('Change this cell'));
     await expect
       .poll(() => notebook.cells())
       .toMatchObject([{ source: 'x = 2' }, {}]);

@@ -3,6 +3,7 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
 import { ACTIVITY_SCHEMA_ID, isFinal } from '../tokens';
 import type {
+  IDecisionDetails,
   EditDecision,
   IAgentExecApi,
   IAgentSession,
@@ -139,6 +140,7 @@ export function proposedEdit(
     fits: true,
     reason: null,
     decided_by: null,
+    edited: false,
     lookalikes: {},
     decided_at: null,
     ...given
@@ -315,7 +317,7 @@ export class FakeServer implements IAgentExecApi {
   preview: IPreview = preview({ status: 'none' });
   proposals: IProposal[] = [];
   /** The decisions about edits: what, and which. */
-  decided: [string, readonly string[]][] = [];
+  decided: [string, readonly string[], IDecisionDetails?][] = [];
   failure: Error | null = null;
 
   async listProposals(
@@ -336,9 +338,14 @@ export class FakeServer implements IAgentExecApi {
   async decideEdits(
     what: EditDecision,
     _sessionId: string,
-    ids: readonly string[]
+    ids: readonly string[],
+    more: IDecisionDetails = {}
   ): Promise<IProposalList> {
-    this.decided.push([what, ids]);
+    this.decided.push(
+      Object.values(more).some(each => each !== null)
+        ? [what, ids, more]
+        : [what, ids]
+    );
     this.proposals = this.proposals.map(proposal => ({
       ...proposal,
       edits: proposal.edits.map(edit =>

@@ -67,10 +67,13 @@ export function isEdited(
   source: string
 ): boolean {
   return (
-    record.source_sha256 !== '' &&
-    record.source_sha256 !==
-      toHexString(digest(new TextEncoder().encode(source)))
+    record.source_sha256 !== '' && record.source_sha256 !== sourceHash(source)
   );
+}
+
+/** The SHA-256 of a source, as the server tells it. */
+export function sourceHash(source: string): string {
+  return toHexString(digest(new TextEncoder().encode(source)));
 }
 
 /**

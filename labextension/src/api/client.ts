@@ -16,8 +16,10 @@ import type {
   IExecution,
   IExecutionList,
   IJournalEventList,
+  IKeepEdits,
   IPreview,
   IProposalList,
+  IRejectEdits,
   IReview,
   ISearchResults,
   ISessionList,
@@ -46,6 +48,9 @@ export interface IExecutionRange {
   /** Leave large outputs out. */
   brief?: boolean;
 }
+
+/** What a user says besides that they keep or reject an edit. */
+export type IDecisionDetails = Partial<Omit<IKeepEdits & IRejectEdits, 'ids'>>;
 
 /** The server, as the models see it. */
 export type IAgentExecApi = Pick<AgentExecApi, keyof AgentExecApi>;
@@ -154,10 +159,12 @@ export class AgentExecApi {
   decideEdits(
     what: EditDecision,
     sessionId: string,
-    ids: readonly string[]
+    ids: readonly string[],
+    more: IDecisionDetails = {}
   ): Promise<IProposalList> {
     return this._request('POST', ['sessions', sessionId, 'proposals', what], {
-      ids
+      ids,
+      ...more
     });
   }
 

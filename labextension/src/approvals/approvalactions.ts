@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
+import { createReason } from '../ui/reason';
 import type { SourceEditor } from '../ui/sourceeditor';
 
 /**
@@ -19,11 +20,11 @@ export class ApprovalActions extends Widget {
   constructor(private readonly _options: ApprovalActions.IOptions) {
     super();
     this.addClass('jp-AgentExecApproval-actions');
-    this._reason.maxLength = 5000;
-    this._reason.type = 'text';
     this._unseen.setAttribute('role', 'status');
-    const label = _options.trans.__('Show the end of the code');
-    this._showEnd = linkButton(label, () => _options.unseen()?.showEnd());
+    const { trans } = _options;
+    this._reason = createReason(() => this._rejectShown(), trans);
+    const end = trans.__('Show the end of the code');
+    this._showEnd = linkButton(end, () => _options.unseen()?.showEnd());
   }
 
   override dispose(): void {
@@ -33,7 +34,7 @@ export class ApprovalActions extends Widget {
 
   /** Offer all answers to a source anew. */
   reset(): void {
-    this._reason.value = '';
+    this._reason.input.value = '';
     this._showChoice();
   }
 
@@ -139,23 +140,17 @@ export class ApprovalActions extends Widget {
   private _showReason(opener: number): void {
     const { trans } = this._options;
     this._opener = opener;
-    const reject = () =>
-      this._answer(() => this._options.reject(this._reason.value.trim()));
-    this._reason.onkeydown = event => {
-      if (event.key === 'Enter' && !event.isComposing) {
-        event.preventDefault();
-        reject();
-      }
-    };
-    const text = trans.__('Reason for the agent (optional)');
-    const label = element('label', '', text);
-    label.append(this._reason);
     this._show(
-      label,
-      styledButton(trans.__('Reject'), 'warn', reject),
+      this._reason.label,
+      styledButton(trans.__('Reject'), 'warn', () => this._rejectShown()),
       this._createBack()
     );
-    this._reason.focus();
+    this._reason.input.focus();
+  }
+
+  private _rejectShown(): void {
+    const { value } = this._reason.input;
+    this._answer(() => this._options.reject(value.trim()));
   }
 
   private _showSpans(opener: number): void {
@@ -212,7 +207,7 @@ export class ApprovalActions extends Widget {
       ? trans.__('To approve it, scroll to the end of the code.')
       : '';
     this._showEnd.hidden = !isTold;
-    this._reason.readOnly = this._busy;
+    this._reason.input.readOnly = this._busy;
   }
 
   private _busy = false;
@@ -220,7 +215,7 @@ export class ApprovalActions extends Widget {
   private _guarded = false;
   /** Which of the choices has opened the form that is shown. */
   private _opener: number | null = null;
-  private readonly _reason = element('input', 'jp-mod-styled');
+  private readonly _reason: ReturnType<typeof createReason>;
   private readonly _showEnd: HTMLButtonElement;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private readonly _unseen = element('div', 'jp-AgentExecApproval-note');

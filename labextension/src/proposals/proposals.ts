@@ -2,7 +2,7 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { ApiError } from '../api/errors';
-import type { ILiveModel } from '../tokens';
+import type { IDecisionDetails, ILiveModel } from '../tokens';
 import type {
   EditDecision,
   IActivityEvent,
@@ -77,11 +77,13 @@ export class NotebookProposals extends Observable {
   async decide(
     what: EditDecision,
     sessionId: string,
-    ids: readonly string[]
+    ids: readonly string[],
+    more: IDecisionDetails = {}
   ): Promise<void> {
     this._deciding++;
     try {
-      const told = await this._live.api.decideEdits(what, sessionId, ids);
+      const { api } = this._live;
+      const told = await api.decideEdits(what, sessionId, ids, more);
       const edits = told.proposals.flatMap(proposal => proposal.edits);
       this._decided.emit({
         what,

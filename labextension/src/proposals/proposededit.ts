@@ -5,10 +5,12 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import type { IEditOfRound } from './proposals';
-import type { IProposedEdit } from '../tokens';
+import { sourceHash } from '../api/cellrecord';
+import type { IDecisionDetails, IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { firstLine, shortText } from '../ui/notebookwording';
 import { showHidden } from '../ui/plainsource';
+import { createReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
 import { errorText, quoted } from '../ui/wording';
 
@@ -27,9 +29,14 @@ export class ProposedEditView extends Panel {
     this._keep = styledButton(trans.__('Keep'), 'accept', () =>
       this._act('keep')
     );
-    this._reject = styledButton(trans.__('Reject'), 'reject', () =>
-      this._act('reject')
+    this._edit = styledButton(trans.__('Edit'), 'reject', () =>
+      this._toggleDraft()
     );
+    this._reason = createReason(() => this._act('reject'), trans);
+    this._reject = styledButton(trans.__('Reject…'), 'reject', () =>
+      this._reason.label.hidden ? this._askReason() : this._act('reject')
+    );
+    this._reason.label.hidden = true;
     this._toggle = linkButton('', () => {
       this._isRendered = !this._isRendered;
       this._renderBody();
@@ -38,13 +45,21 @@ export class ProposedEditView extends Panel {
     const head = element('div', 'jp-AgentExecProposed-head');
     const what = element('div', 'jp-AgentExecProposed-what');
     what.append(this._what, this._why);
-    head.append(what, this._notice, this._toggle, this._keep, this._reject);
+    head.append(
+      what,
+      this._notice,
+      this._toggle,
+      this._keep,
+      this._edit,
+      this._reason.label,
+      this._reject
+    );
     this.addWidget(new Widget({ node: head }));
   }
 
   /** The cell of the notebook after which it is shown. */
   get follows(): string | null {
-    return this._edit?.follows ?? null;
+    return this._shown?.follows ?? null;
   }
 
   /** Whether its code, if it has any, was seen to its end. */
@@ -54,12 +69,12 @@ export class ProposedEditView extends Panel {
 
   /** @param before - The source of the cell before its place. */
   render(edit: IEditOfRound, before: string | null): void {
-    const shown = JSON.stringify([edit, before]);
-    if (this._shown === shown) {
+    const rendered = JSON.stringify([edit, before]);
+    if (this._rendered === rendered) {
       return;
     }
-    this._shown = shown;
-    this._edit = edit;
+    this._rendered = rendered;
+    this._shown = edit;
     const text = whatText(edit, before, this._options.trans);
     this.node.dataset.kind = edit.kind;
     this.node.setAttribute('aria-label', text);
@@ -70,12 +85,40 @@ export class ProposedEditView extends Panel {
     this._why.textContent = edit.purpose
       ? `${name}: ${quoted(edit.purpose)}`
       : name;
+    if (!this._draft) {
+      this._renderBody();
+    }
+  }
+
+  /** What a person is making, or has made, of the source; null if nothing. */
+  private get _draft(): SourceEditor | null {
+    const editor = this._body instanceof SourceEditor ? this._body : null;
+    return editor?.isEditing || editor?.edited !== undefined ? editor : null;
+  }
+
+  /** Let a person edit what is proposed, or show that again. */
+  private _toggleDraft(): void {
+    this._notice.textContent = '';
+    const isDrafted = this._draft !== null;
+    this._isRendered = false;
     this._renderBody();
+    if (!isDrafted && this._body instanceof SourceEditor) {
+      this._body.edit();
+      this._renderButtons();
+    } else {
+      this._edit.focus();
+    }
+  }
+
+  private _askReason(): void {
+    this._reason.label.hidden = false;
+    this._reject.textContent = this._options.trans.__('Reject');
+    this._reason.input.focus();
   }
 
   private _renderBody(): void {
     const { trans } = this._options;
-    const { after, kind } = this._edit!;
+    const { after, kind } = this._shown!;
     const isMarkdown = kind === 'insert' && after?.cell_type === 'markdown';
     this._toggle.hidden = !isMarkdown;
     this._toggle.textContent = this._isRendered
@@ -87,20 +130,25 @@ export class ProposedEditView extends Panel {
       this._body =
         isMarkdown && this._isRendered
           ? this._createRendered(after.source)
-          : this._createSource(this._edit!);
+          : this._createSource(this._shown!);
       this.addWidget(this._body);
     }
-    this._renderKeep();
+    this._edit.hidden = this._body === null || !this._shown!.fits;
+    this._renderButtons();
   }
 
-  private _renderKeep(): void {
+  private _renderButtons(): void {
+    const { trans } = this._options;
     this._keep.setAttribute('aria-disabled', String(!this.isSeen));
+    this._edit.textContent = this._draft
+      ? trans.__('Discard edits')
+      : trans.__('Edit');
   }
 
   /** New Markdown as it will look; nothing in it runs, loads or hides. */
   private _createRendered(source: string): Widget {
     const { rendermime, trans } = this._options;
-    const { lookalikes } = this._edit!;
+    const { lookalikes } = this._shown!;
     const rendered = rendermime.createRenderer(MARKDOWN);
     const model = new MimeModel({ data: { [MARKDOWN]: source } });
     void rendered
@@ -114,6 +162,7 @@ export class ProposedEditView extends Panel {
     const { cell_type, source } = edit.result ?? edit.after!;
     // What was merged, not what is typed since: more of it comes soon.
     const now = edit.current ?? edit.before;
+    this._base = now?.source ?? '';
     const editor = new SourceEditor({
       factory: editors.factoryService.newInlineEditor,
       mimeType: {
@@ -126,10 +175,12 @@ export class ProposedEditView extends Panel {
       // The rest is the user's own.
       showsDifference: true,
       fold: true,
+      parts: edit.kind === 'change',
       lookalikes: edit.lookalikes,
       trans
     });
-    editor.seen.connect(() => this._renderKeep());
+    editor.seen.connect(() => this._renderButtons());
+    editor.changed.connect(() => this._renderButtons());
     return editor;
   }
 
@@ -143,7 +194,7 @@ export class ProposedEditView extends Panel {
     this._keep.disabled = this._reject.disabled = true;
     this._notice.textContent = '';
     try {
-      await this._options.decide(what);
+      await this._options.decide(what, this._details(what));
     } catch (error) {
       if (!this.isDisposed) {
         this._notice.textContent = errorText(error, trans);
@@ -152,18 +203,33 @@ export class ProposedEditView extends Panel {
     this._keep.disabled = this._reject.disabled = false;
   }
 
+  /** What the person says besides their decision. */
+  private _details(what: 'keep' | 'reject'): IDecisionDetails {
+    if (what === 'reject') {
+      return { reason: this._reason.input.value.trim() || null };
+    }
+    const source = this._draft?.edited;
+    return source === undefined
+      ? {}
+      : { source, source_sha256: sourceHash(this._base) };
+  }
+
   private get _unseen(): SourceEditor | null {
     const { _body } = this;
     return _body instanceof SourceEditor && !_body.isSeen ? _body : null;
   }
 
+  /** The source of the cell when the body was made. */
+  private _base = '';
   private _body: Widget | null = null;
-  private _edit: IEditOfRound | null = null;
+  private readonly _edit: HTMLButtonElement;
   private _isRendered = true;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
+  private readonly _reason: ReturnType<typeof createReason>;
   private readonly _reject: HTMLButtonElement;
-  private _shown = '';
+  private _rendered = '';
+  private _shown: IEditOfRound | null = null;
   private readonly _toggle: HTMLButtonElement;
   private readonly _what = element('div', '');
   private readonly _why = element('bdi', 'jp-AgentExecProposed-why');
@@ -179,7 +245,7 @@ export namespace ProposedEditView {
     rendermime: IRenderMimeRegistry;
     /** The type of the notebook's code. */
     mimeType(): string;
-    decide(what: 'keep' | 'reject'): Promise<void>;
+    decide(what: 'keep' | 'reject', more: IDecisionDetails): Promise<void>;
   }
 }
 

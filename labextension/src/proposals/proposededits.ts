@@ -145,7 +145,8 @@ export class ProposedEdits implements IDisposable {
       ...this._options,
       rendermime: this._rendermime,
       mimeType: () => this._panel.content.codeMimetype,
-      decide: what => this._proposals.decide(what, sessionId, [edit.id])
+      decide: (what, more) =>
+        this._proposals.decide(what, sessionId, [edit.id], more)
     });
     view.render(edit, this._before(edit));
     this._views.set(edit.id, view);

@@ -251,6 +251,8 @@ export namespace SourceEditor {
     showsDifference?: boolean;
     /** Whether lines far from what is different are shown only when asked for. */
     fold?: boolean;
+    /** Whether a person may leave out each part that is different. */
+    parts?: boolean;
     lookalikes: Lookalikes;
     trans: TranslationBundle;
   }
@@ -359,10 +361,24 @@ function* markHidden(
   }
 }
 
+/** Takes one part of a difference back; there is nothing to accept. */
+function createPartControl(
+  type: 'reject' | 'accept',
+  act: (event: MouseEvent) => void,
+  trans: TranslationBundle
+): HTMLElement {
+  if (type === 'accept') {
+    return element('span', '');
+  }
+  const button = linkButton(trans.__('Leave this part out'), () => undefined);
+  button.addEventListener('click', act);
+  return button;
+}
+
 /** Show beside a text what it replaces, of which nothing can hide either. */
 function compare(
   before: string,
-  { fold = false, lookalikes, trans }: SourceEditor.IOptions
+  { fold = false, lookalikes, parts = false, trans }: SourceEditor.IOptions
 ): Extension {
   const unfold = trans.__('Show unchanged lines');
   const complete = ({ dom }: EditorView) => {
@@ -392,7 +408,9 @@ function compare(
       original: plainEnds(before),
       collapseUnchanged: fold ? {} : undefined,
       gutter: false,
-      mergeControls: false
+      mergeControls: parts
+        ? (type, act) => createPartControl(type, act, trans)
+        : false
     });
   let isColouring = false;
   // What is gone has the colours of the language as it was when it was drawn.

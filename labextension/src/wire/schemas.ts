@@ -115,6 +115,7 @@ export type Schemas = {
     cell_id: string;
     status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced';
     reason: string | null;
+    edited: boolean;
   };
   /** The state of an execution's cell in a notebook. */
   Document: {
@@ -317,6 +318,12 @@ export type Schemas = {
     events: Schemas['JournalEvent'][];
     next_after: number | null;
   };
+  /** Keep a session's proposed edits. */
+  KeepEdits: {
+    ids: string[] | null;
+    source: string | null;
+    source_sha256: string | null;
+  };
   /** Code that ran in a kernel, whoever ran it. */
   KernelRun: {
     execution_count: number;
@@ -435,6 +442,7 @@ export type Schemas = {
     reason: string | null;
     decided_by: string | null;
     decided_at: string | null;
+    edited: boolean;
     lookalikes: {
       [key: string]: {
         [key: string]: string;
@@ -451,6 +459,11 @@ export type Schemas = {
   Refusal: {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
     what: string | null;
+  };
+  /** Reject a session's proposed edits. */
+  RejectEdits: {
+    ids: string[] | null;
+    reason: string | null;
   };
   /** Which variables a kernel has that died, and whose place a checkpoint took. */
   Rescue: {

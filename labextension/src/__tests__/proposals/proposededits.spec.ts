@@ -1,3 +1,4 @@
+import { EditorView } from '@codemirror/view';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookModel } from '@jupyterlab/notebook';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
@@ -5,6 +6,7 @@ import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
+import { sourceHash } from '../../api/cellrecord';
 import { LiveModel } from '../../live/live';
 import { ProposedEdits } from '../../proposals/proposededits';
 import { createEditors, Sight } from '../editors';
@@ -222,6 +224,82 @@ describe('ProposedEdits', () => {
     expect(status.textContent).toMatch(/^1 kept · 1 no longer fits/);
     await click(header.node, 'Undo');
     expect(server.decided[2]).toEqual(['undo', ['b']]);
+  });
+
+  it('keeps what a person has made of it, or says why it is rejected', async () => {
+    await propose(
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code('a = 1'),
+        current: code('a = 1'),
+        after: code('a = 2'),
+        result: code('a = 2')
+      }),
+      proposedEdit({ id: 'b', kind: 'delete', index: 1 })
+    );
+    const [changed, deleted] = edits();
+    const text = (node: Element, label: string) =>
+      Array.from(node.querySelectorAll('button')).find(
+        each => each.textContent === label && !each.hidden
+      );
+    expect(text(deleted, 'Edit')).toBeUndefined();
+    await click(changed, 'Edit');
+    const editor = () =>
+      EditorView.findFromDOM(changed.querySelector('.cm-editor')!)!;
+    editor().dispatch({ changes: { from: 0, to: 5, insert: 'a = 3' } });
+    expect(text(changed, 'Discard edits')).toBeDefined();
+    await click(changed, 'Discard edits');
+    expect(editor().state.doc.toString()).toBe('a = 2');
+    await click(changed, 'Edit');
+    editor().dispatch({ changes: { from: 0, to: 5, insert: 'a = 4' } });
+    // What happens elsewhere leaves it as it is.
+    server.emit(1, { action: 'proposals' });
+    await settle(300);
+    expect(editor().state.doc.toString()).toBe('a = 4');
+    await click(changed, 'Keep');
+    const source_sha256 = sourceHash('a = 1');
+    expect(server.decided).toEqual([
+      ['keep', ['a'], { source: 'a = 4', source_sha256 }]
+    ]);
+    await click(deleted, 'Reject…');
+    expect(server.decided).toHaveLength(1);
+    const field = deleted.querySelector('input')!;
+    expect(document.activeElement).toBe(field);
+    field.value = ' I need it ';
+    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    await settle();
+    expect(server.decided[1]).toEqual([
+      'reject',
+      ['b'],
+      { reason: 'I need it' }
+    ]);
+  });
+
+  it('leaves a part of a change out', async () => {
+    /** Nine lines, of which some are changed. */
+    const lines = (...changed: number[]) =>
+      Array.from({ length: 9 }, (_, n) =>
+        changed.includes(n) ? `x${n} = 2` : `x${n} = 1`
+      ).join('\n');
+    await propose(
+      proposedEdit({
+        id: 'a',
+        kind: 'change',
+        before: code(lines()),
+        current: code(lines()),
+        after: code(lines(0, 8)),
+        result: code(lines(0, 8))
+      })
+    );
+    const [edit] = edits();
+    const part = edit.querySelector<HTMLElement>('.cm-chunkButtons button')!;
+    expect(part.textContent).toBe('Leave this part out');
+    part.dispatchEvent(new MouseEvent('mousedown', { bubbles: true }));
+    part.click();
+    await settle();
+    await click(edit, 'Keep');
+    expect(server.decided[0][2]?.source).toBe(lines(8));
   });
 
   it('proposes again all that was rejected, if that is undone', async () => {
