@@ -1,14 +1,12 @@
 /** Agents that people use, with a scripted model, in a notebook that is open in JupyterLab. */
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { expect, request as requests, test } from '@playwright/test';
+import { expect, test } from '@playwright/test';
 import { Question } from './approval';
-import { openLab } from './lab';
-import { codeCell, Files, OpenNotebook } from './notebook';
 import { OwnServer } from './ownserver';
 import { Process, PROJECT } from './process';
+import { openSales, TOKEN } from './sales';
 
-const TOKEN = 'the-token-of-the-person';
 const PROGRAMS = join(PROJECT, 'tests/mcp/agents/node_modules/.bin');
 const PAGE = join(PROJECT, 'docs/how-to/clients.md');
 
@@ -89,16 +87,7 @@ for (const client of CLIENTS) {
       await chmod(join(home, 'bin', browser), 0o700);
     }
     await server.start();
-    const request = await requests.newContext({
-      extraHTTPHeaders: { Authorization: `token ${TOKEN}` }
-    });
-    await new Files(request, server.url).write('sales.ipynb', [
-      codeCell('mine', 'sales = 6')
-    ]);
-    await page.goto(`${server.url}/lab?token=${TOKEN}`);
-    await openLab(page, server.url, 'clients');
-    const notebook = await OpenNotebook.open(page, 'sales.ipynb');
-    await notebook.ready(request, server.url);
+    const { notebook, request } = await openSales(page, server, 'clients');
     await notebook.connected();
 
     const python = { ...process.env, PYTHONUNBUFFERED: '1' };

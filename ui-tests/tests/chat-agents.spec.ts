@@ -1,15 +1,13 @@
 /** Jupyter AI's chat in JupyterLab: its agent works in the open notebook. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, request as requests, test } from '@playwright/test';
+import { expect, test } from '@playwright/test';
 import { Question } from './approval';
-import { openLab } from './lab';
-import { codeCell, Files, OpenNotebook } from './notebook';
 import { OwnServer } from './ownserver';
 import { keep } from './pictures';
 import { Process, PROJECT } from './process';
+import { openSales, TOKEN } from './sales';
 
-const TOKEN = 'the-token-of-the-person';
 const BIN = join(PROJECT, '.make/jupyter-ai/bin');
 const AGENT = join(PROJECT, 'tests/chat/acp_agent.py');
 
@@ -45,16 +43,7 @@ test('an agent in the chat works in the open notebook once the card is approved'
   );
   expect(await connecting.ended(), connecting.errors).toBe(0);
 
-  const request = await requests.newContext({
-    extraHTTPHeaders: { Authorization: `token ${TOKEN}` }
-  });
-  await new Files(request, server.url).write('sales.ipynb', [
-    codeCell('mine', 'sales = 6')
-  ]);
-  await page.goto(`${server.url}/lab?token=${TOKEN}`);
-  await openLab(page, server.url, 'chat');
-  const notebook = await OpenNotebook.open(page, 'sales.ipynb');
-  await notebook.ready(request, server.url);
+  const { request } = await openSales(page, server, 'chat');
   await page.evaluate(async () => {
     await window.jupyterapp.commands.execute('notebook:run-all-cells');
     await window.jupyterapp.commands.execute('jupyterlab-chat:createAndOpen', {
