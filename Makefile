@@ -104,10 +104,10 @@ test-fast: .make/tools ## run the tests that start no server, kernel or browser
 test-conformance: .make/mcp-clients ## run the conformance suite of MCP against the endpoint; `make test` includes it
 	python -m pytest tests/mcp/test_conformance.py
 
-# They use the agents that people have, from npm and PyPI.
-CLIENT_TESTS := tests/chat tests/mcp/test_sign_in_clients.py
+# They use what people have beside this package, from npm and PyPI.
+CLIENT_TESTS := tests/chat tests/mcp/test_sign_in_clients.py tests/notebooks/test_server_documents.py
 
-test-clients: .make/lab .make/ui-tests .make/agents .make/jupyter-ai/done ## test Claude Code, Codex, Gemini CLI and Jupyter AI, with scripts for models; `make nightly` includes it
+test-clients: .make/lab .make/ui-tests .make/agents .make/jupyter-ai/done .make/server-documents/done ## test Claude Code, Codex, Gemini CLI, Jupyter AI and jupyter-server-documents, with scripts for models; `make nightly` includes it
 	python -m pytest --durations 20 -m nightly $(CLIENT_TESTS)
 	browser="$$(scripts/browser)" && cd ui-tests && CHROMIUM_PATH="$$browser" AGENT_EXEC_UI_AGENTS=1 jlpm test
 
@@ -305,6 +305,15 @@ clean: ## remove everything that make has made, including the demo's output
 		jupyter-ai-acp-client==0.3.3 jupyter-ai-persona-manager==0.2.2 jupyter-ai-chat-commands==0.0.4 \
 		"$$(grep '^jupyterlab==' constraints.txt)" \
 		--editable '.[mcp]'
+	@touch $@
+
+# It cannot be installed beside jupyter-collaboration: the two serve the same routes.
+.make/server-documents/done: .make/venv $(PROJECT)
+	python -m venv .make/server-documents
+	SKIP_JUPYTER_BUILDER=1 .make/server-documents/bin/python -m pip --disable-pip-version-check install --quiet \
+		jupyter-server-documents==0.3.3 jupyter-docprovider==3.0.4 jupyter-collaboration-ui==3.0.4 \
+		"$$(grep '^jupyterlab==' constraints.txt)" \
+		--editable .
 	@touch $@
 
 # Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.

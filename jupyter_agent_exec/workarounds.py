@@ -3,7 +3,8 @@
 Each function says why it is needed, and which upstream issue would remove it. It gets the other
 package's object, and does not import the package. `tests/test_workarounds.py` and, with
 collaboration, `tests/notebooks/test_collaboration.py` fail when a private name is removed, or when
-a workaround is no longer needed.
+a workaround is no longer needed. For jupyter_server_documents, `tests/notebooks/
+test_server_documents.py` does.
 
 Three others stand alone: `kernels/in_kernel/ipykernel_workarounds.py` is sent to kernels,
 `notebooks/backends/atomic_contents.py` is a contents manager, and the page has
@@ -81,6 +82,16 @@ def forget_failed_starts(kernels: Any) -> None:
             del starting[kernel_id]
 
 
+def tell_restarted(manager: Any) -> None:
+    """Tell the pages of a kernel that it is another one, so that they wait for no cell of before.
+
+    Only the restarter can, when it has restarted a kernel itself. No upstream issue is known.
+    """
+    restarter = getattr(manager, "_restarter", None)
+    if restarter is not None:
+        restarter._fire_callbacks("restart")
+
+
 # -- jupyter_server_ydoc ---------------------------------------------------------------------------
 
 
@@ -105,11 +116,13 @@ async def save_room(room: Any) -> None:
         await asyncio.wait({saving})
 
 
-def tell_restarted(manager: Any) -> None:
-    """Tell the pages of a kernel that it is another one, so that they wait for no cell of before.
+# -- jupyter_server_documents ----------------------------------------------------------------------
 
-    Only the restarter can, when it has restarted a kernel itself. No upstream issue is known.
+
+async def load_changed_file(room: Any, document: Any) -> None:
+    """Make a `YRoom` load its file at once, if it was written by others.
+
+    It looks twice a second, and then puts what it finds in place of the document. No upstream issue
+    is known.
     """
-    restarter = getattr(manager, "_restarter", None)
-    if restarter is not None:
-        restarter._fire_callbacks("restart")
+    await room.file_api._check_file(document)

@@ -1,5 +1,7 @@
 """The Jupyter servers that the browser tests look at: without and with collaboration.
 
+`AGENT_EXEC_UI_COLLABORATION` is `off`, `on`, or `documents`: through jupyter-server-documents.
+
 Never use this elsewhere: without a token it has no authentication, and it gives the page access to
 JupyterLab's objects.
 """
@@ -16,7 +18,7 @@ from jupyter_server.auth import passwd
 from jupyterlab.galata import configure_jupyter_server
 
 c = get_config()  # noqa: F821
-collaboration = os.environ["AGENT_EXEC_UI_COLLABORATION"] == "on"
+collaboration = os.environ["AGENT_EXEC_UI_COLLABORATION"]
 if "AGENT_EXEC_UI_FOLDER" in os.environ:  # of a test that starts a server more than once
     root = Path(os.environ["AGENT_EXEC_UI_FOLDER"])
 else:
@@ -63,10 +65,10 @@ if "AGENT_EXEC_UI_APPROVAL_TIMEOUT" in os.environ:
 c.AgentExecApp.max_output_bytes = 100_000
 
 c.ServerApp.jpserver_extensions = {
-    "jupyter_server_fileid": collaboration,
-    "jupyter_server_ydoc": collaboration,
+    "jupyter_server_fileid": collaboration != "off",
+    "jupyter_server_ydoc": collaboration == "on",
 }
-if collaboration:
+if collaboration != "off":
     c.BaseFileIdManager.db_path = str(root / "file_ids.db")
     c.SQLiteYStore.db_path = str(root / "updates.db")
     c.YDocExtension.session_store_path = str(root / "collaboration_sessions.json")

@@ -18,11 +18,11 @@ import pytest
 
 from jupyter_agent_exec.models import OutputChange
 from jupyter_agent_exec.notebooks.backends.collaboration import (
-    EXTENSION,
     CollaborationBackend,
     CollaborationHandle,
 )
 from jupyter_agent_exec.notebooks.backends.contents import ContentsBackend
+from jupyter_agent_exec.notebooks.backends.rooms import YDOC
 from jupyter_agent_exec.notebooks.changes import (
     Expected,
     Moved,
@@ -80,7 +80,7 @@ def jp_server_config(
     return {
         **jp_server_config,
         "ServerApp": {
-            "jpserver_extensions": {EXTENSION: True, "jupyter_server_fileid": True},
+            "jpserver_extensions": {YDOC: True, "jupyter_server_fileid": True},
             "allow_unauthenticated_access": False,
         },
         "SQLiteYStore": {"db_path": str(tmp_path / "updates.db")},
@@ -113,7 +113,7 @@ def ways(jp_serverapp: Any) -> CollaborationBackend:
 
 @pytest.fixture
 def rooms(jp_serverapp: Any) -> dict[str, Any]:
-    (extension,) = jp_serverapp.extension_manager.extension_apps[EXTENSION]
+    (extension,) = jp_serverapp.extension_manager.extension_apps[YDOC]
     rooms: dict[str, Any] = extension.ywebsocket_server.rooms
     return rooms
 

@@ -4,7 +4,7 @@
 shared document, in one transaction. Carriage returns and backspaces in a stream take effect here,
 as in JupyterLab, because its pages show text from other clients unprocessed.
 
-Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration.
+Needs pycrdt and jupyter_ydoc, which come with jupyter-collaboration and jupyter-server-documents.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class End(NamedTuple):
         line = Line()
         last = outputs[-1] if outputs else None
         if isinstance(last, Map):  # unchanged
-            last = shared[-1].to_py()
+            last = _as_plain(shared[-1])
         if last is not None and _stream_name(last) is not None:
             text = joined(last["text"])
             line = write(line, text[text.rfind("\n") + 1 :])[1]
@@ -137,7 +137,7 @@ def sync_outputs(shared: Array[Map[Any]], before: list[Any], after: list[Any]) -
     """Bring shared outputs to a later state. Outputs that are the same objects are unchanged."""
     same = 0
     for old, new in zip(before, after, strict=False):
-        if old is not new and shared[same].to_py() != as_shown(new):
+        if old is not new and _as_plain(shared[same]) != as_shown(new):
             break
         same += 1
     if same == len(before) == len(after):
@@ -146,18 +146,23 @@ def sync_outputs(shared: Array[Map[Any]], before: list[Any], after: list[Any]) -
     gone = len(before) - same
     stream = _stream_name(before[-1]) if gone else None
     joins = stream is not None and (not more or stream == _stream_name(more[0]))
-    if gone == 1 and more and joins:
+    if gone == 1 and more and joins and isinstance(shared[same], Map):
         grown = shared[same]["text"]
         replace_end(grown, str(grown), more.pop(0)["text"])
         same += 1
     elif joins:  # a page would append to the stream that is removed
-        more = [*(output.to_py() or {} for output in shared[:same]), *more]
+        more = [*map(_as_plain, shared[:same]), *more]
         same = 0
     if same < len(shared):
         del shared[same : len(shared)]
     for output in more:
         text = {"text": Text(output["text"])} if _stream_name(output) is not None else {}
         shared.append(Map({**output, **text}))
+
+
+def _as_plain(output: Map[Any] | Output) -> Output:
+    """Return an output as JSON, which those of jupyter-server-documents are already."""
+    return (output.to_py() or {}) if isinstance(output, Map) else output
 
 
 def set_text(shared: Text, text: str) -> None:
@@ -364,7 +369,7 @@ class LiveCells:
                 raise Moved("The outputs have changed since the last update.")
             end = None
         first = min((step.index for step in steps), default=len(shared))
-        outputs = [each.to_py() if at >= first else each for at, each in enumerate(shared)]
+        outputs = [_as_plain(each) if at >= first else each for at, each in enumerate(shared)]
         if end is not None and first < len(outputs):
             outputs[-1] = with_cursor(outputs[-1], end.line)
         return outputs
