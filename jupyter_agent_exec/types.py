@@ -72,8 +72,8 @@ OF_EARLIER: Final[frozenset[RestartReason]] = frozenset({"undone", "rescued"})
 """The reasons for which a kernel has its variables of an earlier time, rather than none."""
 
 Via: TypeAlias = Literal["collaboration", "tab", "contents"]
-"""How the server accessed a notebook: through the live document of jupyter-collaboration, a
-JupyterLab tab that has it open, or the contents manager."""
+"""How the server accessed a notebook: through the live document of jupyter-collaboration or
+jupyter-server-documents, a JupyterLab tab that has it open, or the contents manager."""
 
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
