@@ -298,22 +298,17 @@ clean: ## remove everything that make has made, including the demo's output
 		|| { rm -r .make/enterprise-gateway/bin; echo "Tests with Enterprise Gateway are skipped."; }
 	@touch $@
 
-# Jupyter AI without jupyter-server-mcp, which needs an earlier version of the MCP Python SDK.
-.make/jupyter-ai/done: .make/venv $(PROJECT)
-	python -m venv .make/jupyter-ai
-	SKIP_JUPYTER_BUILDER=1 .make/jupyter-ai/bin/python -m pip --disable-pip-version-check install --quiet \
-		jupyter-ai-acp-client==0.3.3 jupyter-ai-persona-manager==0.2.2 jupyter-ai-chat-commands==0.0.4 \
+# Jupyter AI without jupyter-server-mcp, which needs an earlier version of the MCP Python SDK. Once
+# with jupyter-server-documents, which replaces jupyter-collaboration.
+JUPYTER_AI := jupyter-ai-acp-client==0.3.3 jupyter-ai-persona-manager==0.2.2 jupyter-ai-chat-commands==0.0.4
+SERVER_DOCUMENTS := jupyter-server-documents==0.3.3 jupyter-docprovider==3.0.4 jupyter-collaboration-ui==3.0.4
+
+.make/jupyter-ai/done .make/server-documents/done: .make/%/done: .make/venv $(PROJECT)
+	python -m venv .make/$*
+	SKIP_JUPYTER_BUILDER=1 .make/$*/bin/python -m pip --disable-pip-version-check install --quiet \
+		$(JUPYTER_AI) $(if $(filter server-documents,$*),$(SERVER_DOCUMENTS)) \
 		"$$(grep '^jupyterlab==' constraints.txt)" \
 		--editable '.[mcp]'
-	@touch $@
-
-# It cannot be installed beside jupyter-collaboration: the two serve the same routes.
-.make/server-documents/done: .make/venv $(PROJECT)
-	python -m venv .make/server-documents
-	SKIP_JUPYTER_BUILDER=1 .make/server-documents/bin/python -m pip --disable-pip-version-check install --quiet \
-		jupyter-server-documents==0.3.3 jupyter-docprovider==3.0.4 jupyter-collaboration-ui==3.0.4 \
-		"$$(grep '^jupyterlab==' constraints.txt)" \
-		--editable .
 	@touch $@
 
 # Some tests of isolated kernels need bubblewrap. They are skipped where it cannot be installed.

@@ -2,10 +2,10 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import { Question } from './approval';
 import { OwnServer } from './ownserver';
 import { Process, PROJECT } from './process';
 import { openSales, TOKEN } from './sales';
+import { correctPicture, scriptedModel, SEEN } from './scriptedmodel';
 
 const PROGRAMS = join(PROJECT, 'tests/mcp/agents/node_modules/.bin');
 const PAGE = join(PROJECT, 'docs/how-to/clients.md');
@@ -90,12 +90,7 @@ for (const client of CLIENTS) {
     const { notebook, request } = await openSales(page, server, 'clients');
     await notebook.connected();
 
-    const python = { ...process.env, PYTHONUNBUFFERED: '1' };
-    const model = new Process(
-      'python',
-      ['-m', 'tests.mcp.agents.scripted_model'],
-      python
-    );
+    const model = scriptedModel();
     const address = await model.line();
     const env: NodeJS.ProcessEnv = {
       ...process.env,
@@ -151,24 +146,9 @@ for (const client of CLIENTS) {
     const row = new RegExp(`\\n\\| ${client.title} \\|.*\`([^\`]+)\` \\|\\n`);
     const [, once] = row.exec(await readFile(PAGE, 'utf-8'))!;
     const agent = run(`${client.start(once)} < /dev/null`);
-    const question = Question.in(page.locator('.jp-NotebookPanel:visible'));
-    const asks = async (colour: string) =>
-      expect
-        .poll(async () => (await question.lines()).at(-1))
-        .toBe(`Picture.new('RGB', (40, 30), '${colour}')`);
-    await asks('#ff0000');
-    await question.answer('Reject…');
-    await question.node
-      .getByRole('textbox', { name: /^Reason/ })
-      .fill('Not in red, in #2e8b57, please.');
-    await question.button('Reject').click();
-    await asks('#2e8b57');
-    await question.answer('Approve');
-    await expect(
-      page.locator('.jp-NotebookPanel:visible .jp-Cell img')
-    ).toHaveCount(1);
+    await correctPicture(page);
     await agent.ended();
-    expect(agent.output, agent.errors).toContain('I see 40 x 30 in #2e8b57.');
+    expect(agent.output, agent.errors).toContain(SEEN);
 
     const get = async (route: string) =>
       (await request.get(`${server.url}/api/agent-exec/${route}`)).json();

@@ -1,48 +1,57 @@
-/** Jupyter AI's chat in JupyterLab: its agent works in the open notebook. */
-import { mkdir, writeFile } from 'node:fs/promises';
+/** Jupyter AI's chat in JupyterLab: its agents work in the open notebook. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
+import type { APIRequestContext, Page } from '@playwright/test';
 import { Question } from './approval';
 import { OwnServer } from './ownserver';
 import { keep } from './pictures';
 import { Process, PROJECT } from './process';
 import { openSales, TOKEN } from './sales';
+import { correctPicture, scriptedModel, SEEN } from './scriptedmodel';
 
 const BIN = join(PROJECT, '.make/jupyter-ai/bin');
+const DOCUMENTS_BIN = join(PROJECT, '.make/server-documents/bin');
 const AGENT = join(PROJECT, 'tests/chat/acp_agent.py');
+const PROGRAMS = join(PROJECT, 'tests/mcp/agents/node_modules/.bin');
+const PAGE = join(PROJECT, 'docs/how-to/jupyter-ai.md');
 
-const PERSONA = `
-from jupyter_ai_acp_client.base_acp_persona import BaseAcpPersona
-from jupyter_ai_persona_manager import PersonaDefaults
+/** What the page about the chat says a file is to hold. */
+async function told(language: string): Promise<string> {
+  const blocks = new RegExp(`\n\`\`\`${language}\n([^]*?)\`\`\`\n`);
+  return blocks.exec(await readFile(PAGE, 'utf-8'))![1];
+}
 
-class RunningPersona(BaseAcpPersona):
-    def __init__(self, *args, **options):
-        super().__init__(*args, executable=["${BIN}/python", "${AGENT}"], **options)
-
-    @property
-    def defaults(self):
-        return PersonaDefaults(name="Runner", description="", avatar_path="", system_prompt="")
-`;
-
-test('an agent in the chat works in the open notebook once the card is approved', async ({
-  page
-}) => {
-  const server = await OwnServer.prepare(
-    { AGENT_EXEC_UI_TOKEN: TOKEN, PATH: `${BIN}:${process.env.PATH}` },
-    join(BIN, 'jupyter-lab')
+/** A server with the chat, in an empty folder. */
+function prepare(bin = BIN): Promise<OwnServer> {
+  return OwnServer.prepare(
+    {
+      AGENT_EXEC_UI_COLLABORATION: bin === BIN ? 'off' : 'documents',
+      AGENT_EXEC_UI_TOKEN: TOKEN,
+      PATH: `${bin}:${PROGRAMS}:${process.env.PATH}`
+    },
+    join(bin, 'jupyter-lab')
   );
+}
+
+/** Start the server, connect a persona, and open the chat beside the notebook. */
+async function openChat(
+  page: Page,
+  server: OwnServer,
+  persona: string,
+  environ: Record<string, string> = {}
+): Promise<APIRequestContext> {
   const data = { JUPYTER_DATA_DIR: join(server.folder, 'data') };
   const personas = join(server.folder, 'served', '.jupyter', 'personas');
   await mkdir(personas, { recursive: true });
-  await writeFile(join(personas, 'running_persona.py'), PERSONA);
-  await server.start(data);
+  await writeFile(join(personas, 'a_persona.py'), persona);
+  await server.start({ ...data, ...environ });
   const connecting = new Process(
     join(BIN, 'jupyter'),
     ['agent-exec', 'connect', 'jupyter-ai', '--yes', '--url', server.url],
     { ...process.env, ...data, PATH: `${BIN}:${process.env.PATH}` }
   );
   expect(await connecting.ended(), connecting.errors).toBe(0);
-
   const { request } = await openSales(page, server, 'chat');
   await page.evaluate(async () => {
     await window.jupyterapp.commands.execute('notebook:run-all-cells');
@@ -51,38 +60,123 @@ test('an agent in the chat works in the open notebook once the card is approved'
       inSidePanel: true
     });
   });
+  return request;
+}
 
+/** Say something in the chat. */
+async function say(page: Page, text: string): Promise<void> {
   const message = page.getByPlaceholder('Type a chat message');
-  await message.fill('sales * 7');
+  await message.fill(text);
   await message.press('Enter');
-  const question = Question.in(page.locator('.jp-NotebookPanel:visible'));
-  await expect
-    .poll(async () => (await question.lines()).at(-1))
-    .toBe('sales * 7');
-  await question.tried();
-  await expect(question.button('Approve')).not.toHaveAttribute(
-    'aria-disabled',
-    'true'
-  );
-  await keep(page, 'chat');
-  await question.answer('Approve');
-  const cell = page.locator('.jp-NotebookPanel:visible .jp-Cell').last();
-  await expect(cell.locator('.jp-OutputArea-output')).toHaveText('42');
-  await expect(cell).toContainText('“RunningPersona”');
-  await expect(page.locator('.jp-chat-rendered-message').last()).toContainText(
-    '42'
-  );
+}
 
+/** What was said last in the chat. */
+const last = (page: Page) => page.locator('.jp-chat-rendered-message').last();
+
+/** The only session, and its executions. */
+async function recorded(server: OwnServer, request: APIRequestContext) {
   const get = async (route: string) =>
     (await request.get(`${server.url}/api/agent-exec/${route}`)).json();
   const { sessions } = await get('sessions');
-  expect(sessions).toMatchObject([
-    {
+  expect(sessions).toHaveLength(1);
+  const [session] = sessions;
+  const { executions } = await get(`sessions/${session.id}/executions`);
+  return { session, executions };
+}
+
+for (const bin of [BIN, DOCUMENTS_BIN]) {
+  const where =
+    bin === BIN ? 'open notebook' : 'notebook that the server keeps';
+  test(`an agent in the chat works in the ${where} once the card is approved`, async ({
+    page
+  }) => {
+    const server = await prepare(bin);
+    const command = JSON.stringify([join(BIN, 'python'), AGENT]);
+    const persona = (await told('python'))
+      .replace('["gemini", "--acp"]', command)
+      .replace('class Gemini', 'class Running');
+    const request = await openChat(page, server, persona);
+    await say(page, 'sales * 7');
+    const question = Question.in(page.locator('.jp-NotebookPanel:visible'));
+    await expect
+      .poll(async () => (await question.lines()).at(-1))
+      .toBe('sales * 7');
+    await question.tried();
+    await expect(question.button('Approve')).not.toHaveAttribute(
+      'aria-disabled',
+      'true'
+    );
+    if (bin === BIN) {
+      await keep(page, 'chat');
+    }
+    await question.answer('Approve');
+    const cell = page.locator('.jp-NotebookPanel:visible .jp-Cell').last();
+    await expect(cell.locator('.jp-OutputArea-output')).toHaveText('42');
+    await expect(cell).toContainText('“RunningPersona”');
+    await expect(last(page)).toContainText('42');
+    expect((await recorded(server, request)).session).toMatchObject({
       agent: { name: 'RunningPersona' },
       client_id: expect.stringMatching(/^chat /),
       target: { path: 'sales.ipynb' }
+    });
+    await request.dispose();
+    await server.remove();
+  });
+}
+
+for (const asks of [true, false]) {
+  const once = asks ? 'which is asked about once' : 'without its own question';
+  test(`Gemini CLI in the chat, ${once}, heeds why the card was rejected`, async ({
+    page
+  }) => {
+    const server = await prepare();
+    const home = join(server.folder, 'home');
+    const policies = join(home, '.gemini', 'policies');
+    await mkdir(policies, { recursive: true });
+    await writeFile(
+      join(home, '.gemini', 'settings.json'),
+      JSON.stringify({
+        security: { auth: { selectedType: 'gemini-api-key' } }
+      })
+    );
+    if (!asks) {
+      await writeFile(join(policies, 'jupyter.toml'), await told('toml'));
     }
-  ]);
-  await request.dispose();
-  await server.remove();
-});
+    const model = scriptedModel();
+    const request = await openChat(page, server, await told('python'), {
+      HOME: home,
+      GEMINI_API_KEY: 'none',
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
+      GEMINI_MODEL: 'gemini-2.5-flash',
+      GOOGLE_GEMINI_BASE_URL: await model.line()
+    });
+    await say(page, 'Draw the sales');
+    const permissions = page.locator(
+      '.jp-jupyter-ai-acp-client-permission-label'
+    );
+    if (asks) {
+      await page
+        .getByRole('button', {
+          name: 'Allow all server tools for this session'
+        })
+        .click();
+    }
+    await correctPicture(page);
+    await expect(last(page)).toContainText(SEEN);
+    await expect(permissions).toHaveCount(asks ? 1 : 0);
+
+    const { session, executions } = await recorded(server, request);
+    expect(session).toMatchObject({
+      agent: { name: 'GeminiPersona' },
+      client_id: expect.stringMatching(/^chat /),
+      target: { path: 'sales.ipynb' }
+    });
+    expect(executions).toMatchObject([
+      { status: 'rejected' },
+      { status: 'ok', revises: executions[0].id }
+    ]);
+    await model.stop();
+    await request.dispose();
+    await server.remove();
+  });
+}
