@@ -113,13 +113,15 @@ for (const client of CLIENTS) {
     );
     if (client.name === 'gemini') {
       expect(await signing.ended(), signing.output).toBe(0);
-      const then = /Then start gemini, and type: ([\w/ ]+)/.exec(
-        signing.output
-      );
+      const [, command, name] =
+        /Then start gemini, and type: ([\w/ ]+)( \w+)/.exec(signing.output)!;
       signing = atTerminal('gemini');
       await expect.poll(() => signing.output).toContain('Type your message');
-      signing.write(then?.[1] ?? '');
-      await expect.poll(() => signing.output).toContain(then?.[1]);
+      signing.write(command);
+      // Until it has loaded its commands, it takes them for questions.
+      await expect.poll(() => signing.output).toContain('Authenticate with');
+      signing.write(name);
+      await expect.poll(() => signing.output).toContain(command + name);
       signing.write('\r');
       await expect.poll(() => signing.output).toContain('Do you want to');
       signing.write('\r');
