@@ -1,6 +1,6 @@
 /** Jupyter AI's chat in JupyterLab: its agents work in the open notebook. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { APIRequestContext, Page } from '@playwright/test';
 import { Question } from './approval';
@@ -22,29 +22,90 @@ async function told(language: string): Promise<string> {
   return blocks.exec(await readFile(PAGE, 'utf-8'))![1];
 }
 
+/** An agent that people use in the chat. */
+interface IChatAgent {
+  title: string;
+  /** What the record calls it. */
+  name: string;
+  /** The program that the chat starts. */
+  program: string;
+  /** Its class, if Jupyter AI has none. */
+  persona?: () => Promise<string>;
+  /** What its home has besides. */
+  files?: Record<string, string>;
+  env: (model: string) => Record<string, string>;
+  /** The answer after which it does not ask again in this session. */
+  always: RegExp;
+  /** How often it asks, if that is the answer. */
+  asks: number;
+  /** What leaves out its question: a file in its home, a block on the page. */
+  settled: { file: string; language: string };
+}
+
+const AGENTS: IChatAgent[] = [
+  {
+    title: 'Claude Code',
+    name: 'ClaudeAcpPersona',
+    program: 'claude-agent-acp',
+    env: model => ({
+      ANTHROPIC_API_KEY: 'none',
+      ANTHROPIC_BASE_URL: model,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      IS_SANDBOX: '', // root may not switch off all its questions
+      // Its model gets the tools with the first request.
+      MCP_CONNECTION_NONBLOCKING: 'false'
+    }),
+    always: /^Always Allow/,
+    asks: 2, // once for each tool
+    settled: { file: '.claude/settings.json', language: 'json' }
+  },
+  {
+    title: 'Gemini CLI',
+    name: 'GeminiPersona',
+    program: 'gemini',
+    persona: () => told('python'),
+    files: {
+      '.gemini/settings.json': JSON.stringify({
+        security: { auth: { selectedType: 'gemini-api-key' } }
+      })
+    },
+    env: model => ({
+      GEMINI_API_KEY: 'none',
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
+      GEMINI_MODEL: 'gemini-2.5-flash',
+      GOOGLE_GEMINI_BASE_URL: model
+    }),
+    always: /^Allow all server tools/,
+    asks: 1,
+    settled: { file: '.gemini/policies/jupyter.toml', language: 'toml' }
+  }
+];
+
 /** A server with the chat, in an empty folder. */
 function prepare(bin = BIN): Promise<OwnServer> {
   return OwnServer.prepare(
     {
       AGENT_EXEC_UI_COLLABORATION: bin === BIN ? 'off' : 'documents',
       AGENT_EXEC_UI_TOKEN: TOKEN,
-      PATH: `${bin}:${PROGRAMS}:${process.env.PATH}`
+      PATH: `${bin}:${process.env.PATH}`
     },
     join(bin, 'jupyter-lab')
   );
 }
 
-/** Start the server, connect a persona, and open the chat beside the notebook. */
+/** Start the server, with one more persona or none, and open the chat beside the notebook. */
 async function openChat(
   page: Page,
   server: OwnServer,
-  persona: string,
+  persona?: string,
   environ: Record<string, string> = {}
 ): Promise<APIRequestContext> {
   const data = { JUPYTER_DATA_DIR: join(server.folder, 'data') };
-  const personas = join(server.folder, 'served', '.jupyter', 'personas');
-  await mkdir(personas, { recursive: true });
-  await writeFile(join(personas, 'a_persona.py'), persona);
+  if (persona) {
+    const personas = join(server.folder, 'served', '.jupyter', 'personas');
+    await mkdir(personas, { recursive: true });
+    await writeFile(join(personas, 'a_persona.py'), persona);
+  }
   await server.start({ ...data, ...environ });
   const connecting = new Process(
     join(BIN, 'jupyter'),
@@ -124,59 +185,55 @@ for (const bin of [BIN, DOCUMENTS_BIN]) {
   });
 }
 
-for (const asks of [true, false]) {
-  const once = asks ? 'which is asked about once' : 'without its own question';
-  test(`Gemini CLI in the chat, ${once}, heeds why the card was rejected`, async ({
-    page
-  }) => {
-    const server = await prepare();
-    const home = join(server.folder, 'home');
-    const policies = join(home, '.gemini', 'policies');
-    await mkdir(policies, { recursive: true });
-    await writeFile(
-      join(home, '.gemini', 'settings.json'),
-      JSON.stringify({
-        security: { auth: { selectedType: 'gemini-api-key' } }
-      })
-    );
-    if (!asks) {
-      await writeFile(join(policies, 'jupyter.toml'), await told('toml'));
-    }
-    const model = scriptedModel();
-    const request = await openChat(page, server, await told('python'), {
-      HOME: home,
-      GEMINI_API_KEY: 'none',
-      GEMINI_CLI_TRUST_WORKSPACE: 'true',
-      GEMINI_MODEL: 'gemini-2.5-flash',
-      GOOGLE_GEMINI_BASE_URL: await model.line()
-    });
-    await say(page, 'Draw the sales');
-    const permissions = page.locator(
-      '.jp-jupyter-ai-acp-client-permission-label'
-    );
-    if (asks) {
-      await page
-        .getByRole('button', {
-          name: 'Allow all server tools for this session'
-        })
-        .click();
-    }
-    await correctPicture(page);
-    await expect(last(page)).toContainText(SEEN);
-    await expect(permissions).toHaveCount(asks ? 1 : 0);
+for (const agent of AGENTS) {
+  for (const asks of [agent.asks, 0]) {
+    const own = asks ? 'with' : 'without';
+    test(`${agent.title} in the chat, ${own} its own question, heeds why the card was rejected`, async ({
+      page
+    }) => {
+      const server = await prepare();
+      const home = join(server.folder, 'home');
+      const files = { ...agent.files };
+      if (!asks) {
+        files[agent.settled.file] = await told(agent.settled.language);
+      }
+      for (const [name, content] of Object.entries(files)) {
+        await mkdir(dirname(join(home, name)), { recursive: true });
+        await writeFile(join(home, name), content);
+      }
+      // The chat has a persona for each program that it finds.
+      const bin = join(home, 'bin');
+      await mkdir(bin, { recursive: true });
+      await symlink(join(PROGRAMS, agent.program), join(bin, agent.program));
+      const model = scriptedModel();
+      const request = await openChat(page, server, await agent.persona?.(), {
+        HOME: home,
+        PATH: `${bin}:${BIN}:${process.env.PATH}`,
+        ...agent.env(await model.line())
+      });
+      await say(page, 'Draw the sales');
+      const always = page.getByRole('button', { name: agent.always });
+      for (let n = 0; n < asks; n++) {
+        await always.click();
+        await expect(always).toHaveCount(0);
+      }
+      await correctPicture(page);
+      await expect(last(page)).toContainText(SEEN);
+      await expect(always).toHaveCount(0);
 
-    const { session, executions } = await recorded(server, request);
-    expect(session).toMatchObject({
-      agent: { name: 'GeminiPersona' },
-      client_id: expect.stringMatching(/^chat /),
-      target: { path: 'sales.ipynb' }
+      const { session, executions } = await recorded(server, request);
+      expect(session).toMatchObject({
+        agent: { name: agent.name },
+        client_id: expect.stringMatching(/^chat /),
+        target: { path: 'sales.ipynb' }
+      });
+      expect(executions).toMatchObject([
+        { status: 'rejected' },
+        { status: 'ok', revises: executions[0].id }
+      ]);
+      await model.stop();
+      await request.dispose();
+      await server.remove();
     });
-    expect(executions).toMatchObject([
-      { status: 'rejected' },
-      { status: 'ok', revises: executions[0].id }
-    ]);
-    await model.stop();
-    await request.dispose();
-    await server.remove();
-  });
+  }
 }
