@@ -573,8 +573,8 @@ class Document(Answer, frozen=True, kw_only=True):
     status: Literal["proposed", "writing", "unsaved", "written", "not_written", "discarded"]
     """`proposed`: the notebook has nothing of it before it is sent to the kernel; `writing`: the
     cell is being written, or more output may follow; `written`: it is complete, in the file, in an
-    open tab or in the live document of jupyter-collaboration, as `via` says. Histories of earlier
-    versions also have `unsaved`, in a tab that was not saved yet, and `discarded`, removed."""
+    open tab or in a live document, as `via` says. Histories of earlier versions also have
+    `unsaved`, in a tab that was not saved yet, and `discarded`, removed."""
     outputs: Literal["inert", "held", "accepted", "discarded"]
     """The outputs in the notebook. `inert`: an inert copy of all; `held`: an inert copy without
     the active content; `accepted`: the originals, after a user accepted them. Histories of earlier
