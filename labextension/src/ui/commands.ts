@@ -12,7 +12,10 @@ import { errorText } from './wording';
 /** A function that shows an error as a notification. */
 export function reporter(trans: TranslationBundle): (error: unknown) => void {
   return error => {
-    Notification.error(errorText(error, trans), { autoClose: 8000 });
+    // A dialog that goes with the page rejects with nothing.
+    if (error !== undefined) {
+      Notification.error(errorText(error, trans), { autoClose: 8000 });
+    }
   };
 }
 
