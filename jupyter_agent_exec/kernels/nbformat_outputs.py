@@ -17,7 +17,8 @@ from typing import Any, Final
 from ..models import Omitted, OutputChange
 from ..text.counts import counted
 from ..types import JSON, Output
-from .in_kernel.resident import VALUES_SOURCE, VARIABLES_SOURCE
+from .in_kernel.json_values import VALUES_SOURCE
+from .in_kernel.namespace import VARIABLES_SOURCE
 
 DISPLAYS: Final = frozenset({"display_data", "execute_result", "update_display_data"})
 

@@ -16,7 +16,9 @@ import msgspec
 from ..models import Changes, Value
 from ..types import ExecutionId
 from .in_kernel.expression import is_ipython, resident_call
-from .in_kernel.resident import MOST_CHANGES, TARGET, VALUES_SOURCE, VARIABLES_SOURCE
+from .in_kernel.json_values import VALUES_SOURCE
+from .in_kernel.namespace import MOST_CHANGES, VARIABLES_SOURCE
+from .in_kernel.resident import TARGET
 from .messages import Header
 from .nbformat_outputs import payloads_in
 

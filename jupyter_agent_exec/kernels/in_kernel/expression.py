@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +12,17 @@ from .resident import TARGET
 _BUILTINS: Final = "(lambda: 0).__builtins__"
 """Python's own functions, even if the user has redefined their names."""
 
-RESIDENT: Final = ("resident.py", "ipykernel_workarounds.py")
+RESIDENT: Final = (
+    "arrays.py",
+    "namespace.py",
+    "json_values.py",
+    "resident.py",
+    "ipykernel_workarounds.py",
+)
 """The code that stays in a kernel."""
+
+_SIBLING: Final = re.compile(r"^from \.\w+ import (?:\([^)]*\)|.*)\n", re.MULTILINE)
+"""An import from another of these files, which are one namespace in the kernel."""
 
 
 def is_ipython(kernel_info: dict[str, Any]) -> bool:
@@ -52,4 +62,5 @@ def _source(files: tuple[str, ...], call: str) -> str:
     folder = Path(__file__).parent
     texts = [(folder / name).read_text(encoding="utf-8") for name in files]
     future = "from __future__ import annotations\n"  # only at the beginning
-    return "\n".join([future, *(text.replace(future, "") for text in texts), call, ""])
+    texts = [_SIBLING.sub("", text.replace(future, "")) for text in texts]
+    return "\n".join([future, *texts, call, ""])
