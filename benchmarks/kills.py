@@ -25,8 +25,9 @@ import httpx2
 from measures import Broken, Measurement, Result
 
 from jupyter_agent_exec.audit.signer import SigningKey
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_session
+from jupyter_agent_exec.journal.verify import verify_session
 from jupyter_agent_exec.records import Accepted, Dispatched, Finished, Reviewed
 from tests.audit.far_sides import PostgreSQL, postgresql
 from tests.mcp.raw_mcp import headers_of, request

@@ -20,8 +20,9 @@ from urllib.parse import quote
 import psutil
 from measures import Broken, Goal, Measurement, Result, timed
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.records import Accepted, Finished
 from tests.audit.far_sides import postgresql
 from tests.server_process import ServerProcess

@@ -18,10 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..journal.chain import GENESIS, link, parse_line
+from ..journal.checked_ledgers import end_in
 from ..journal.journal import signatures_of
 from ..journal.ledger import is_held, ledger_paths
 from ..journal.retention import removed_in
-from ..journal.verify import end_in
 from ..models import Chain, RecordBreak
 from ..records import timestamp
 from ..storage.shared_file import SharedFile

@@ -10,16 +10,10 @@ from pathlib import Path
 
 from jupyter_core.paths import jupyter_data_dir
 
+from ..journal.findings import Outcome, Report
 from ..journal.heads import key_id
 from ..journal.proofs import Held, export_claim, hold, hold_export
-from ..journal.verify import (
-    Outcome,
-    Report,
-    journals_of,
-    verify_history,
-    verify_journal,
-    verify_session,
-)
+from ..journal.verify import journals_of, verify_history, verify_journal, verify_session
 from ..text.counts import counted
 from .command import command, option
 from .console import Console

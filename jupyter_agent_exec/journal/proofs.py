@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..text.counts import counted
+from .checked_ledgers import end_in
+from .findings import Outcome, ReadChain, Report, shown, who
 from .heads import (
     EXPORT,
     HEAD,
@@ -26,7 +28,6 @@ from .heads import (
     signatures_path,
     signed_bytes,
 )
-from .verify import Outcome, ReadChain, Report, end_in, shown, who
 
 _FIELDS: Final = ("format", "chain", "head", "at", "key", "public_key", "signature")
 

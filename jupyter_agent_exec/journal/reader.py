@@ -31,6 +31,7 @@ from ..records import Accepted, ExecutionRecord, commitment
 from ..types import Digest, ExecutionId, Output, SessionId, TokenId
 from . import query
 from .blobs import BlobStore
+from .findings import Outcome
 from .fold import execution_record, requirements
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
@@ -44,7 +45,7 @@ from .proposals import RecordedProposal, SessionProposals
 from .query import ExecutionImage
 from .signatures import Signatures
 from .tables import parse_ranges
-from .verify import Outcome, verify_journal
+from .verify import verify_journal
 
 T = TypeVar("T")
 AfterT = TypeVar("AfterT", bound=str)

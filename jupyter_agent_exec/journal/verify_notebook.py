@@ -17,9 +17,10 @@ from msgspec import MsgspecError
 from ..records import KINDS
 from .blobs import BlobStore
 from .chain import ParsedLine
+from .checked_chains import Checked, check_chain
+from .findings import Outcome, Report, differing, shown
 from .heads import recorded
 from .notebook import journal_notebook
-from .verify import Checked, Outcome, Report, check_chain, differing, shown
 
 _WRONG_SHAPE: Final = (
     AttributeError, LookupError, MsgspecError, RecursionError, TypeError, ValueError,

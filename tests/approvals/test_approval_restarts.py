@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.server_process import ServerProcess, server_process
 
 ALWAYS = {"scratch": "always"}

@@ -10,7 +10,8 @@ import pytest
 
 from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.cli import main
-from jupyter_agent_exec.journal.verify import Finding, Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Finding, Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.audit.rewriting import journals, ledger_of, write_anew
 from tests.journal.recorded import closed, new_history, opened, reviewed, run, stream
 from tests.real_server import until

@@ -14,8 +14,9 @@ import pytest
 
 from jupyter_agent_exec.auth.token_store import TokenStore
 from jupyter_agent_exec.connections import configurations
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.ledger import TokenEntries
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.records import (
     AccessDenied,
     TokenExtended,

@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_agent_exec.cli import exit_codes
 from jupyter_agent_exec.client import AgentExecClient, Session
-from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.findings import Outcome
 from tests.cli.command import Cli
 from tests.real_server import RealServer
 

@@ -15,7 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.cli.command import Cli
 from tests.hub.real_hub import RealHub, real_hub
 from tests.mcp.mcp_clients import LATEST, opened, text_of

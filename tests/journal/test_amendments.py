@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from jupyter_agent_exec.errors import HistoryUnavailable
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.journal import amend_session, unlisted
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
     CellWritten,

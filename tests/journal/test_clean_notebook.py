@@ -14,7 +14,7 @@ import nbformat
 import papermill
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.journal.recorded import (
     closed,

@@ -10,7 +10,8 @@ import pytest
 
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.blobs import pack_outputs
-from jupyter_agent_exec.journal.verify import Outcome, verify_journal
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_journal
 from jupyter_agent_exec.models import Placement
 from jupyter_agent_exec.records import Payload
 from tests.journal.recorded import (

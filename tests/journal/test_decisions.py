@@ -6,8 +6,9 @@ import nbformat
 import pytest
 from msgspec.structs import replace
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.notebook import cell
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Document, EventsQuery, ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,

@@ -17,8 +17,9 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
 )
 from jupyter_agent_exec.journal import erasure, tables
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.models import Erase, Progress, SearchQuery
 from jupyter_agent_exec.records import (

@@ -9,7 +9,8 @@ import pytest
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
-from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
+from jupyter_agent_exec.journal.findings import Outcome, Report
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Erase, SessionsQuery
 from tests.audit.rewriting import journals, write_anew
 from tests.journal.recorded import PERSON, PNG, closed, display, new_history, opened, run, stream

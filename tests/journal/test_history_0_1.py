@@ -11,7 +11,8 @@ import jsonschema
 import nbformat
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.models import Erase
 from jupyter_agent_exec.records import KINDS

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.journal import Journal
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_journal
+from jupyter_agent_exec.journal.verify import verify_journal
 from jupyter_agent_exec.models import Claim
 from jupyter_agent_exec.records import Payload
 from tests.journal.recorded import accepted, dispatched, new_execution_id, plain_entries

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.journal import Journal
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.journal.recorded import AT, closed, lose_lines, new_history, new_session_id, opened, run
 
 

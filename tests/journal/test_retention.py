@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.errors import SessionNotFound
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.retention import due, make_rules
-from jupyter_agent_exec.journal.verify import Outcome, verify_history, verify_session
+from jupyter_agent_exec.journal.verify import verify_history, verify_session
 from jupyter_agent_exec.models import Retain, SearchQuery, SessionsQuery
 from jupyter_agent_exec.records import SERVER
 from tests.journal.recorded import new_history, opened, run

@@ -10,9 +10,10 @@ import pytest
 from jupyter_agent_exec.auth.handler import status_of
 from jupyter_agent_exec.errors import HistoryBusy
 from jupyter_agent_exec.journal.erasure import sole_erasure
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.journal import amending
 from jupyter_agent_exec.journal.retention import make_rules
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Erase, Retain
 from jupyter_agent_exec.records import SERVER, Reviewed
 from tests.journal.recorded import AT, BY, PERSON, new_history

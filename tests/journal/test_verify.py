@@ -9,13 +9,9 @@ from typing import get_args, get_type_hints
 import nbformat
 import pytest
 
-from jupyter_agent_exec.journal import chain, verify
-from jupyter_agent_exec.journal.verify import (
-    Outcome,
-    verify_history,
-    verify_journal,
-    verify_session,
-)
+from jupyter_agent_exec.journal import chain, checked_chains, verify
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history, verify_journal, verify_session
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook as check_notebook
 from jupyter_agent_exec.records import (
     JOURNAL_ENTRY,
@@ -67,11 +63,16 @@ def found(report):
     return [(finding.outcome, finding.n) for finding in report.findings]
 
 
-def test_it_shares_nothing_with_the_writer_but_definitions():
-    tree = ast.parse(Path(verify.__file__).read_text())
+OWN = ("findings", "checked_chains", "checked_ledgers", "verify")
+DEFINITIONS = ("chain", "heads", "models", "records", "text.counts")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_it_shares_nothing_with_the_writer_but_definitions(name):
+    tree = ast.parse(Path(verify.__file__).with_name(f"{name}.py").read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
-            assert node.module in ("chain", "heads", "models", "records", "text.counts")
+            assert node.module in (*OWN, *DEFINITIONS)
         elif isinstance(node, ast.ImportFrom):
             assert node.module.partition(".")[0] in sys.stdlib_module_names
         elif isinstance(node, ast.Import):
@@ -112,7 +113,7 @@ def test_only_decisions_and_what_becomes_of_cells_may_follow_a_sessions_end():
 
 def test_it_knows_the_payload_that_only_0_1_wrote_of_a_restore():
     entry = {"type": "restore_ended", "failed": None, "variables": "0" * 64}
-    assert verify._named_payloads(entry) == ["0" * 64]
+    assert checked_chains._named_payloads(entry) == ["0" * 64]
 
 
 def test_a_whole_history_is_whole(made, folder):

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, Report, verify_history
+from jupyter_agent_exec.journal.findings import Outcome, Report
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.records import digest_of
 from tests.server_process import server_process

@@ -13,13 +13,8 @@ import pytest
 
 from jupyter_agent_exec.cli import main
 from jupyter_agent_exec.journal import chain
-from jupyter_agent_exec.journal.verify import (
-    Outcome,
-    Report,
-    verify_history,
-    verify_journal,
-    verify_session,
-)
+from jupyter_agent_exec.journal.findings import Outcome, Report
+from jupyter_agent_exec.journal.verify import verify_history, verify_journal, verify_session
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.journal.recorded import new_history
 

@@ -10,12 +10,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.journal import chain
-from jupyter_agent_exec.journal.verify import (
-    Outcome,
-    verify_history,
-    verify_journal,
-    verify_session,
-)
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history, verify_journal, verify_session
 from jupyter_agent_exec.records import TokenExtended, TokenRenewed
 from jupyter_agent_exec.types import Digest
 from tests.journal.recorded import (

@@ -10,8 +10,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.records import Accepted
 from jupyter_agent_exec.types import FINAL_STATUSES
 from tests.on_disk import recorded_sessions

@@ -9,7 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.asking import Agent
 
 

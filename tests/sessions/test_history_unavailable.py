@@ -18,7 +18,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.gateway.gateways import Person
 from tests.real_server import TOKEN
 from tests.server_process import Gate, ServerProcess, server_process

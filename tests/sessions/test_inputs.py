@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.asking import Agent, Answered, Send
 from tests.auth.minting import TokenAgent, mint
 from tests.sessions.living_notebook import (

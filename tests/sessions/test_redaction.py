@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.text.inert import sanitised, sanitised_markdown
 from jupyter_agent_exec.text.model_text import html_text
 from jupyter_agent_exec.text.terminal import clean

@@ -8,8 +8,9 @@ from typing import Any
 
 import nbformat
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.records import ApprovalAsked
 from tests.approvals.person_deciding import approve, asks, set_policy
 from tests.asking import Agent, Send

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.sessions import session_history
 from tests.asking import Agent
 from tests.real_server import Gate, gate

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.asking import Agent, Answered, Send
 from tests.server_process import Gate, server_process
 from tests.sessions.living_notebook import Desk, entries, notebook_target

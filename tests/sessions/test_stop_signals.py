@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.lines import lines
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.records import Closed, Finished
 from tests.server_process import Gate, ServerProcess, server_process
 

@@ -18,7 +18,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from tests.asking import Agent
 from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target, until_status

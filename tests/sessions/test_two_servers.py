@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.server_process import Gate, ServerProcess, server_process
 
 

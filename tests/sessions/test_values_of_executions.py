@@ -11,7 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import jupyter_agent_exec.journal
-from jupyter_agent_exec.journal.verify import Outcome, verify_history
+from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.verify import verify_history
 from tests.approvals.person_deciding import approve, asks
 from tests.asking import Agent
 from tests.real_server import Gate

@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from nbclient.output_widget import OutputWidget
 from nbformat.v4 import new_code_cell, new_notebook
 
-from jupyter_agent_exec.journal.verify import Outcome
+from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify_notebook import verify_notebook
 from jupyter_agent_exec.text.widgets import STATE, VIEW
 from tests.server_process import server_process
