@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.notebooks.backends.collaboration import EXTENSION
+from jupyter_agent_exec.notebooks.backends.rooms import YDOC
 from tests.asking import Agent
 from tests.checkpoints.asking import turned_on, undone
 from tests.notebooks.collaborating import opened
@@ -27,7 +27,7 @@ def jp_server_config(
     jp_server_config: dict[str, Any], jp_root_dir: Path, tmp_path: Path
 ) -> dict[str, Any]:
     loaded = jp_server_config["ServerApp"]["jpserver_extensions"]
-    more = {EXTENSION: True, "jupyter_server_fileid": True}
+    more = {YDOC: True, "jupyter_server_fileid": True}
     return {
         **jp_server_config,
         "ServerApp": {**jp_server_config["ServerApp"], "jpserver_extensions": {**loaded, **more}},
