@@ -34,7 +34,8 @@ async def sees(tab: Person, msg_id: str, text: str) -> None:
     """Wait until a tab shows what a cell printed; nothing else may be printed meanwhile."""
     while True:
         message = await tab.client.get_iopub_msg(timeout=30)
-        if message["msg_type"] != "stream" or message["content"]["text"] == "agent\n":
+        # A print may come as two messages.
+        if message["msg_type"] != "stream" or message["content"]["text"].strip() in ("agent", ""):
             continue
         assert (message["content"]["text"], message["parent_header"].get("msg_id")) == (
             text,
