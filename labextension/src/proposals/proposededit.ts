@@ -62,9 +62,16 @@ export class ProposedEditView extends Panel {
     return this._shown?.follows ?? null;
   }
 
-  /** Whether its code, if it has any, was seen to its end. */
-  get isSeen(): boolean {
-    return this._unseen === null;
+  /** Why it is not kept with all others; empty if it can be. */
+  get heldBack(): string {
+    const { trans } = this._options;
+    return this._unseen
+      ? unseenText(trans)
+      : this._draft
+        ? trans.__(
+            'You have edited this change. Keep it, or discard your edits.'
+          )
+        : '';
   }
 
   /** @param before - The source of the cell before its place. */
@@ -139,7 +146,7 @@ export class ProposedEditView extends Panel {
 
   private _renderButtons(): void {
     const { trans } = this._options;
-    this._keep.setAttribute('aria-disabled', String(!this.isSeen));
+    this._keep.setAttribute('aria-disabled', String(this._unseen !== null));
     this._edit.textContent = this._draft
       ? trans.__('Discard edits')
       : trans.__('Edit');
@@ -250,7 +257,7 @@ export namespace ProposedEditView {
 }
 
 /** Why a change is not kept yet. */
-export function unseenText(trans: TranslationBundle): string {
+function unseenText(trans: TranslationBundle): string {
   return trans.__('To keep it, scroll to the end of what is new.');
 }
 

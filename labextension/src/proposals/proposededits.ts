@@ -159,7 +159,7 @@ export class ProposedEdits implements IDisposable {
     const bar = new RoundBar({
       trans: this._options.trans,
       decide: (what, ids) => this._proposals.decide(what, sessionId, ids),
-      isSeen: id => this._views.get(id)?.isSeen ?? true,
+      heldBack: id => this._views.get(id)?.heldBack ?? '',
       reveal: id => {
         const view = this._views.get(id);
         if (view) {

@@ -5,7 +5,6 @@ import type { IRound } from './proposals';
 import type { EditDecision, IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { errorText, quoted } from '../ui/wording';
-import { unseenText } from './proposededit';
 
 /** Keeps or rejects all of a round, and leads from one edit to the next. */
 export class RoundBar extends Widget {
@@ -109,13 +108,13 @@ export class RoundBar extends Widget {
     }
   }
 
-  /** Decide about all; what was not seen to its end is shown first. */
+  /** Decide about all; what is held back is shown first. */
   private async _all(what: 'keep' | 'reject'): Promise<void> {
-    const { isSeen, reveal, trans } = this._options;
-    const unseen = this._edits.find(({ fits, id }) => fits && !isSeen(id));
-    if (what === 'keep' && unseen) {
-      reveal((this._at = unseen.id));
-      this._say(unseenText(trans));
+    const { heldBack, reveal } = this._options;
+    const held = this._edits.find(({ fits, id }) => fits && heldBack(id));
+    if (what === 'keep' && held) {
+      reveal((this._at = held.id));
+      this._say(heldBack(held.id));
       return;
     }
     await this._decide(
@@ -177,8 +176,8 @@ export namespace RoundBar {
   export interface IOptions {
     trans: TranslationBundle;
     decide(what: EditDecision, ids: readonly string[]): Promise<void>;
-    /** Whether the code of an edit was seen to its end. */
-    isSeen(id: string): boolean;
+    /** Why an edit is not kept with all others; empty if it can be. */
+    heldBack(id: string): string;
     /** Bring an edit into view. */
     reveal(id: string): void;
   }

@@ -257,6 +257,10 @@ describe('ProposedEdits', () => {
     server.emit(1, { action: 'proposals' });
     await settle(300);
     expect(editor().state.doc.toString()).toBe('a = 4');
+    await click(header.node, 'Keep all');
+    expect(server.decided).toEqual([]);
+    expect(header.node.textContent).toContain('You have edited this change.');
+    expect(document.activeElement).toBe(changed);
     await click(changed, 'Keep');
     const source_sha256 = sourceHash('a = 1');
     expect(server.decided).toEqual([
