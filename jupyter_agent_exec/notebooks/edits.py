@@ -222,6 +222,18 @@ def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> Not
     }
 
 
+def check_source(
+    cell: dict[str, Any], expected: Digest | None, field: str, cells: Sequence[dict[str, Any]]
+) -> None:
+    """Raise DocumentChanged, with the state of its notebook, if a cell has another source."""
+    if source_hash(joined(cell["source"])) != expected:
+        raise DocumentChanged(
+            f"{field}: cell {cell['id']!r} has another source by now; nothing was changed.",
+            field=field,
+            **as_told(cells),
+        )
+
+
 def as_told(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the state of a notebook for an error's detail."""
     described = [
@@ -386,13 +398,8 @@ class _Planner:
                 field=f"{self.at}.{field}",
                 cell_ids=order_of(cells)[:MAX_TOLD_CELLS],
             )
-        if source_sha256 is not None and source_hash(joined(cell["source"])) != source_sha256:
-            raise DocumentChanged(
-                f"{self.at}.source_sha256: cell {id!r} has another source by now; nothing was "
-                "changed.",
-                field=f"{self.at}.source_sha256",
-                **as_told(self._base),
-            )
+        if source_sha256 is not None:
+            check_source(cell, source_sha256, f"{self.at}.source_sha256", self._base)
         return cell
 
     def _invalid(self, field: str, message: str) -> InvalidRequest:

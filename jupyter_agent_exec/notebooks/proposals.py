@@ -287,7 +287,8 @@ class Proposals:
         self._rules.check_not_paused("Keeping an agent's edits")
         if request.source is not None and len(request.ids or ()) != 1:
             raise InvalidRequest("source: only with the id of one edit.", field="source")
-        return await _Decision(self, request, caller, "kept").make(session_id)
+        edited = None if request.source is None else request
+        return await _Decision(self, request, caller, "kept", edited=edited).make(session_id)
 
     async def reject(self, session_id: str, request: RejectEdits, caller: Caller) -> ProposalList:
         """Reject a session's proposed edits. The notebook is not changed.
@@ -297,7 +298,8 @@ class Proposals:
         SessionNotFound, InvalidRequest, NotebookNotFound, HistoryUnavailable
             Nothing was rejected.
         """
-        return await _Decision(self, request, caller, "rejected").make(session_id)
+        decision = _Decision(self, request, caller, "rejected", reason=request.reason or None)
+        return await decision.make(session_id)
 
     async def undo(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
         """Undo the decisions about edits that were kept or rejected: they are open again.
@@ -398,7 +400,15 @@ class Proposals:
 
 
 class _Decision:
-    """One request of a user about edits."""
+    """One request of a user about edits.
+
+    Parameters
+    ----------
+    edited
+        What the user has made of the one edit; None if they keep what was proposed.
+    reason
+        Why they reject edits.
+    """
 
     def __init__(
         self,
@@ -406,10 +416,14 @@ class _Decision:
         request: DecideEdits,
         caller: Caller,
         what: Literal["kept", "rejected", "open"],
+        *,
+        edited: KeepEdits | None = None,
+        reason: str | None = None,
     ) -> None:
         self._proposals = proposals
-        self._request = request
         self._ids = request.ids
+        self._edited = edited
+        self._reason = reason
         self._by = caller.by()
         self._what = what
         self._decisions: list[EditDecision] = []
@@ -488,12 +502,6 @@ class _Decision:
         there = {id for id in order_of(notebook.cells) if id in counts}
         return plan_of(notebook, made, touched, counts=there)
 
-    @property
-    def _edited(self) -> KeepEdits | None:
-        """What the user has made of the one edit; None if they keep what was proposed."""
-        asked = self._request
-        return asked if isinstance(asked, KeepEdits) and asked.source is not None else None
-
     def _keep(self, edit: RecordedEdit, notebook: Notebook) -> Step:
         if self._edited is not None:
             edit = edited(edit, self._edited, notebook)
@@ -503,7 +511,7 @@ class _Decision:
         return EditDecision(
             id=edit.id,
             status=self._what,
-            reason=(isinstance(self._request, RejectEdits) and self._request.reason) or None,
+            reason=self._reason,
             edited=self._edited is not None,
         )
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import DocumentChanged, InvalidRequest
+from ..errors import InvalidRequest
 from ..journal.proposals import RecordedEdit
 from ..models import (
     CellPart,
@@ -45,7 +45,7 @@ from .changes import (
     new_cell,
     order_of,
 )
-from .edits import CellContent, EditPlan, as_told, content_of, plan, source_hash
+from .edits import CellContent, EditPlan, check_source, content_of, plan
 
 
 class DoesNotFit(Exception):
@@ -95,16 +95,9 @@ def edited(edit: RecordedEdit, asked: KeepEdits, notebook: Notebook) -> Recorded
             field="source",
         )
     cell = find_cell(notebook.cells, edit.cell_id)
-    now = _maybe(cell)
-    if edit.before is not None and now is not None:
-        if source_hash(now["source"]) != asked.source_sha256:
-            raise DocumentChanged(
-                f"source_sha256: cell {edit.cell_id!r} has another source by now; nothing was "
-                "changed.",
-                field="source_sha256",
-                **as_told(notebook.cells),
-            )
-        edit = replace(edit, before=now)
+    if edit.before is not None and cell is not None:
+        check_source(cell, asked.source_sha256, "source_sha256", notebook.cells)
+        edit = replace(edit, before=content_of(cell))
     return replace(edit, after={**after, "source": asked.source})
 
 
