@@ -31,7 +31,7 @@ import type {
 const BEYOND_LAST = 2 ** 31 - 1;
 
 /** Executions read at once. */
-const PAGE = 200;
+export const PAGE = 200;
 
 /** What shows that the passphrase was typed in this page. */
 const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';

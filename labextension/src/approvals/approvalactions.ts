@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { createReason } from '../ui/reason';
+import type { IReason } from '../ui/reason';
 import type { SourceEditor } from '../ui/sourceeditor';
 
 /**
@@ -149,8 +150,7 @@ export class ApprovalActions extends Widget {
   }
 
   private _rejectShown(): void {
-    const { value } = this._reason.input;
-    this._answer(() => this._options.reject(value.trim()));
+    this._answer(() => this._options.reject(this._reason.text()));
   }
 
   private _showSpans(opener: number): void {
@@ -215,7 +215,7 @@ export class ApprovalActions extends Widget {
   private _guarded = false;
   /** Which of the choices has opened the form that is shown. */
   private _opener: number | null = null;
-  private readonly _reason: ReturnType<typeof createReason>;
+  private readonly _reason: IReason;
   private readonly _showEnd: HTMLButtonElement;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private readonly _unseen = element('div', 'jp-AgentExecApproval-note');

@@ -23,7 +23,7 @@ import type { IAgentAtWork } from '../tokens';
 import { createRunning } from './running';
 import { AtWorkItem } from './statusitems';
 import { stoppedText, stopText } from './atworkwording';
-import { labelled, reporter, takes } from '../ui/commands';
+import { labelled, notebookInFront, reporter, takes } from '../ui/commands';
 
 /** The status bar item's id, and its place: after the kernels. */
 const ITEM = 'jupyter-agent-exec:at-work';
@@ -180,13 +180,9 @@ export const atWorkPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): void => {
-    const { commands, shell } = app;
+    const { commands } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const front = () => {
-      const notebook = notebooks?.currentWidget ?? null;
-      return notebook === shell.currentWidget ? notebook : null;
-    };
-    addStopCommand(commands, live, front, trans);
+    addStopCommand(commands, live, notebookInFront(app, notebooks), trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
     const execute = commands.execute.bind(commands);

@@ -1,6 +1,7 @@
 /** A session that is shown: its executions, and what happened between them. */
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
+import { PAGE } from '../api/client';
 import type { IExecutionRange } from '../api/client';
 import { isFinal } from '../wire';
 import type {
@@ -18,9 +19,6 @@ import type { LiveModel } from './live';
 import { Observable } from './observable';
 import type { LoadState } from './observable';
 import { SessionEvents } from './sessionevents';
-
-/** Executions read at once. */
-export const PAGE = 200;
 
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 150;

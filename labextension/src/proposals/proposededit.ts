@@ -11,6 +11,7 @@ import { element, linkButton, styledButton } from '../ui/elements';
 import { firstLine, shortText } from '../ui/notebookwording';
 import { showHidden } from '../ui/plainsource';
 import { createReason } from '../ui/reason';
+import type { IReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
 import { errorText, quoted } from '../ui/wording';
 
@@ -213,7 +214,7 @@ export class ProposedEditView extends Panel {
   /** What the person says besides their decision. */
   private _details(what: 'keep' | 'reject'): IDecisionDetails {
     if (what === 'reject') {
-      return { reason: this._reason.input.value.trim() || null };
+      return { reason: this._reason.text() || null };
     }
     const source = this._draft?.edited;
     return source === undefined
@@ -233,7 +234,7 @@ export class ProposedEditView extends Panel {
   private _isRendered = true;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
-  private readonly _reason: ReturnType<typeof createReason>;
+  private readonly _reason: IReason;
   private readonly _reject: HTMLButtonElement;
   private _rendered = '';
   private _shown: IEditOfRound | null = null;

@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { isRunAgain, METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { CommandIDs, isFinal } from '../tokens';
 import type { ICellRecord, Status } from '../tokens';
-import { reporter, takes } from '../ui/commands';
+import { notebookInFront, reporter, takes } from '../ui/commands';
 import type { Reviews } from './reviews';
 
 /** How long a notification stays that there is no such cell. */
@@ -41,16 +41,14 @@ function agentCells({ content }: NotebookPanel): IAgentCell[] {
 
 /** Add the commands that lead on, in the notebook in front. */
 export function addNext(
-  { commands, shell }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   notebooks: INotebookTracker,
   reviews: Reviews,
   palette: ICommandPalette | null,
   trans: TranslationBundle
 ): void {
-  const front = () => {
-    const notebook = notebooks.currentWidget;
-    return notebook === shell.currentWidget ? notebook : null;
-  };
+  const { commands } = app;
+  const front = notebookInFront(app, notebooks);
   const add = (
     command: string,
     label: string,

@@ -1,5 +1,7 @@
 /** What the commands of this extension have in common. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type {
@@ -16,6 +18,17 @@ export function reporter(trans: TranslationBundle): (error: unknown) => void {
     if (error !== undefined) {
       Notification.error(errorText(error, trans), { autoClose: 8000 });
     }
+  };
+}
+
+/** A function that gives the notebook in front, if one is. */
+export function notebookInFront(
+  { shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker | null
+): () => NotebookPanel | null {
+  return () => {
+    const notebook = notebooks?.currentWidget ?? null;
+    return notebook === shell.currentWidget ? notebook : null;
   };
 }
 

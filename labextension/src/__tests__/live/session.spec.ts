@@ -1,5 +1,6 @@
 import { LiveModel } from '../../live/live';
-import { PAGE, SessionModel } from '../../live/session';
+import { PAGE } from '../../api/client';
+import { SessionModel } from '../../live/session';
 import { EVENTS_PAGE } from '../../live/sessionevents';
 import type { IExecution, IJournalEvent } from '../../tokens';
 import {
