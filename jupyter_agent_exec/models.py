@@ -1223,7 +1223,7 @@ class Staleness(Answer, frozen=True, kw_only=True):
 
 
 class KernelRun(Answer, frozen=True, kw_only=True):
-    """Code that ran in a kernel, whoever ran it."""
+    """Code that a user or an agent ran in a kernel."""
 
     execution_count: int
     source_sha256: Digest
@@ -1425,7 +1425,7 @@ class CheckpointList(Answer, frozen=True, kw_only=True):
     """Why not, or why the last was not made, in a sentence."""
     checkpoints: list[Checkpoint]
     rescued: Rescue | None
-    """How the kernel came back when it died last; null if it did not die, or was started anew."""
+    """Which variables it has since it died; null if it has not died, or was restarted since."""
     not_undone: list[str]
     """What an undo does not bring back, in sentences."""
 

@@ -100,7 +100,7 @@ class Keeper:
     async def answer(self) -> CheckpointList:
         """Return what the routes say of them."""
         self.look_for_user()
-        if self._rescue is not None:  # whoever sees that the kernel died asks what comes of it
+        if self._rescue is not None:  # a page that sees the kernel die asks at once
             await asyncio.wait({self._rescue})
         kept = [await each.answer() for each in list(self.checkpoints) if each.is_alive]
         return CheckpointList(

@@ -66,7 +66,7 @@ class Runs:
         run = Run(msg_id=msg_id, count=count, digest=digest, names=names_of(source))
         with self._lock:
             if self._runs and count < next(reversed(self._runs)):
-                self._clear()  # it counts anew: nothing of before is there
+                self._clear()  # the count began again: nothing from before is there
             self._runs.pop(count, None)  # what is not kept in its history does not count
             self._runs[count] = run
             if len(self._runs) > MOST_RUNS:

@@ -324,7 +324,7 @@ export type Schemas = {
     source: string | null;
     source_sha256: string | null;
   };
-  /** Code that ran in a kernel, whoever ran it. */
+  /** Code that a user or an agent ran in a kernel. */
   KernelRun: {
     execution_count: number;
     source_sha256: string;
