@@ -236,6 +236,13 @@ test('a person keeps a part of a change, edits the rest, and says why not', asyn
   await change.locator('.cm-content').click();
   await change.getByRole('button', { name: 'Discard edits' }).waitFor();
   await expectAccessible(page);
+  const colour = (name: string) =>
+    change
+      .getByRole('button', { name })
+      .evaluate(node => getComputedStyle(node).color);
+  expect(await colour('Leave this part out')).toBe(
+    await colour('Show the code')
+  );
   await page.screenshot({ path: test.info().outputPath('part.png') });
   await shown.keep(change);
   const sources = async () =>
