@@ -82,6 +82,8 @@ test('a line of the panel says what asks and where, and approves or rejects it',
     source: 'print("edited")',
     text: 'edited\n'
   });
+  // Buttons answer nothing while the list has just changed.
+  await expect(lines).toHaveCount(3);
 
   // A line that is whole can be approved, however narrow the panel is.
   const whole = line('print("ran"').locator('code');
@@ -92,12 +94,14 @@ test('a line of the panel says what asks and where, and approves or rejects it',
   await page.sidebar.setWidth(560, 'right');
   await button('print("ran"', 'Approve').click();
   expect((await scratch.read(ran, 30)).text).toContain('ran 42');
+  await expect(lines).toHaveCount(2);
   await button('alike', 'View code').click();
   const marked = Question.in(panel.cell(2));
   await expect.poll(() => marked.lines()).toEqual(['U+0440rint("alike")']);
   expect((await scratch.read(alike)).status).toBe('awaiting_approval');
   await button('wide = 1', 'Reject').click();
   expect((await scratch.read(wide, 30)).status).toBe('rejected');
+  await expect(lines).toHaveCount(1);
   await button('alike', 'Reject').click();
   expect((await scratch.read(alike, 30)).status).toBe('rejected');
   await expect(lines).toHaveCount(0);
