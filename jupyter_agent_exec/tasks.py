@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -39,6 +41,44 @@ def start_apart(coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]
 def call_later_apart(delay: float, call: Callable[..., None], *args: Any) -> asyncio.TimerHandle:
     """Call a function after `delay` seconds in a new context, since a timer keeps its context."""
     return asyncio.get_running_loop().call_later(delay, call, *args, context=Context())
+
+
+_Call = tuple[asyncio.AbstractEventLoop, Callable[..., None], tuple[Any, ...]]
+
+
+class _Held(threading.local):
+    calls: list[_Call] | None = None
+
+
+_held = _Held()
+
+
+def call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any) -> None:
+    """Schedule a call on a loop, unless it is closed; can be called from any thread."""
+    if _held.calls is not None:
+        _held.calls.append((loop, call, args))
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(call, *args)
+
+
+@contextmanager
+def waking_once() -> Iterator[None]:
+    """Hold the calls of this thread on its server's loop, and wake the loop once at the end.
+
+    A loop that is woken by the first call competes with the thread for the interpreter.
+    """
+    held = _held.calls = []
+    try:
+        yield
+    finally:
+        _held.calls = None
+        if held and not held[0][0].is_closed():
+            held[0][0].call_soon_threadsafe(_schedule, held)
+
+
+def _schedule(held: list[_Call]) -> None:
+    for loop, call, args in held:
+        loop.call_soon(call, *args)
 
 
 class Tasks:

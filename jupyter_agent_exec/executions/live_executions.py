@@ -18,7 +18,7 @@ from ..kernels.kernel import Kernel
 from ..kernels.trials.settings import TrialSettings
 from ..models import Session, Undo
 from ..records import ExecutionRecord, timestamp
-from ..tasks import Tasks, settle
+from ..tasks import Tasks, call_on_loop, settle
 from ..types import ApprovalMode, ExecutionId
 from .execution import LiveExecution
 from .observer import ExecutionObserver, Notice
@@ -125,8 +125,7 @@ class LiveExecutions:
 
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
         """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(call, *args)
+        call_on_loop(self.loop, call, *args)
 
     def forget(self, execution: LiveExecution, error: Exception) -> None:
         """Remove an execution whose acceptance could not be recorded."""

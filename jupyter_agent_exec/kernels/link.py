@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..tasks import settle
+from ..tasks import call_on_loop, settle
 from ..text.redaction import Redaction, Redactor
 from ..types import KernelState
 from .channels import KernelChannels
@@ -88,5 +88,4 @@ class KernelLink:
 
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
         """Schedule a call on the loop, unless it is closed."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call, *args)
+        call_on_loop(self._loop, call, *args)

@@ -10,12 +10,13 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from ..tasks import waking_once
 from .channels import Channel, MessageReceiver, NotSent
 from .iopub import DROPPED, IOPubSocket, OnlyZMQ
 from .messages import DELIMITER, LARGE_BYTES, Codec, Message, MessageNumbers
@@ -226,20 +227,30 @@ class ZMQChannels:
         dues = [again, self._poll_iopub()]
         due = min((due for due in dues if due is not None), default=None)
         ready = dict(self._poller.poll(None if due is None else int(max(0, due) * 1000)))
+        with waking_once():
+            return self._handle(ready)
+
+    def _handle(self, ready: Collection[Any]) -> float | None:
         if self._wake in ready:
             self._obey()
-        self._read(self._shell, self._receiver.shell_message)
-        if not self._receiver.is_full:
+        if self._shell in ready:
+            self._read(self._shell, self._receiver.shell_message)
+        if self._iopub_in(ready) and not self._receiver.is_full:
             self._read_iopub()
-        if (control := self._sending.get("control")) is not None:
+        if (control := self._sending.get("control")) in ready:
             self._read(control, self._receiver.shell_message)
-        if (stdin := self._sending.get("stdin")) is not None:
+        if (stdin := self._sending.get("stdin")) in ready:
             self._read(stdin, self._receiver.stdin_message)
         if self._monitor in ready:
             recv_monitor_message(self._monitor)
             self._read_all()
             self._guard(self._receiver.channels_ended)
         return self._guard(self._receiver.all_read)
+
+    def _iopub_in(self, ready: Collection[Any]) -> bool:
+        if self._iopub is None:
+            return self._zmq_iopub in ready
+        return self._iopub_polled is not None and self._iopub_polled[0] in ready
 
     def _poll_iopub(self) -> float | None:
         """Have the poller wait for IOPub, unless the receiver is full; return when to ask again."""
