@@ -73,12 +73,16 @@ def waking_once() -> Iterator[None]:
     finally:
         _held.calls = None
         if held and not held[0][0].is_closed():
-            held[0][0].call_soon_threadsafe(_schedule, held)
+            held[0][0].call_soon_threadsafe(_call_all, held)
 
 
-def _schedule(held: list[_Call]) -> None:
+def _call_all(held: list[_Call]) -> None:
     for loop, call, args in held:
-        loop.call_soon(call, *args)
+        try:
+            call(*args)
+        except Exception as error:  # the others are called all the same
+            told = {"message": f"Exception in {call!r}", "exception": error}
+            loop.call_exception_handler(told)
 
 
 class Tasks:

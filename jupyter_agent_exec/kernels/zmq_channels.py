@@ -237,9 +237,10 @@ class ZMQChannels:
             self._read(self._shell, self._receiver.shell_message)
         if self._iopub_in(ready) and not self._receiver.is_full:
             self._read_iopub()
-        if (control := self._sending.get("control")) in ready:
+        control, stdin = self._sending.get("control"), self._sending.get("stdin")
+        if control is not None and control in ready:
             self._read(control, self._receiver.shell_message)
-        if (stdin := self._sending.get("stdin")) in ready:
+        if stdin is not None and stdin in ready:
             self._read(stdin, self._receiver.stdin_message)
         if self._monitor in ready:
             recv_monitor_message(self._monitor)
