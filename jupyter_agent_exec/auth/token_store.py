@@ -102,6 +102,11 @@ class TokenStore:
         self._bind()
         return self.tokens
 
+    def is_unchanged(self) -> bool:
+        """Return whether `read` would find nothing new; any thread may ask, and asks the disk."""
+        is_bound = self._bound is self._file.content and not self.unminted
+        return is_bound and self._file.is_unchanged
+
     def change(self, change: Callable[[dict[TokenId, StoredToken]], None]) -> Stored:
         """Change the tokens, durable on return.
 
@@ -149,10 +154,11 @@ class TokenStore:
                 "Agent tokens that no ledger of this history minted as they are are refused: %s",
                 ", ".join(sorted(unminted)),
             )
-        self._bound, self.unminted = file, unminted
+        self.unminted = unminted
         if tokens != self.tokens:
             self.tokens = MappingProxyType(tokens)
         self.secrets = secrets  # after the tokens: a secret that is not theirs has been used
+        self._bound = file  # last: then another thread may take them for read
 
 
 def _is_minted(token: StoredToken, minted: TokenMinted) -> bool:

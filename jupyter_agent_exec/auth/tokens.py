@@ -133,7 +133,7 @@ class Tokens:
         self._used: dict[TokenId, str] = {}  # times of last use that are not on disk yet
         self._renewing: set[TokenId] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._reads = SharedReads(store.read, thread)
+        self._reads = SharedReads(store.read, thread, store.folder, store.is_unchanged)
         self._look_if_barred = barred
         self._barred: str | None = None
 

@@ -82,7 +82,7 @@ class SharedDecisions:
             msgspec.json.Decoder(PauseEntry).decode,
             None,
         )
-        self._reads = SharedReads(self._read, thread)
+        self._reads = SharedReads(self._read, thread, folder, self._is_unchanged)
         self._unsaved: AgentsPaused | None = None
         self._lock = asyncio.Lock()  # held while the pause changes
         self._tasks = Tasks(log)
@@ -216,6 +216,9 @@ class SharedDecisions:
                 file.read()
             except HistoryUnavailable as error:
                 self._warn(error.message)
+
+    def _is_unchanged(self) -> bool:
+        return self._policy.is_unchanged and self._pause.is_unchanged
 
     def _policy_of(self, data: bytes) -> StoredPolicy:
         """Read a policy; the mode `rules`, of earlier versions, is `first` now."""

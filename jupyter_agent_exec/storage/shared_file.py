@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -25,6 +26,9 @@ LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for another server's change."""
 
 _State = tuple[int, int, int]
+
+_LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs"})
+"""File systems on disks of this machine."""
 
 
 class SharedFile(Generic[T]):
@@ -70,6 +74,14 @@ class SharedFile(Generic[T]):
                 f"{self._what} in {self.path} cannot be read ({error})."
             ) from error
         return self.content
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether `read` would return `content`; any thread may ask, and asks the disk."""
+        try:
+            return self._look() == self._state
+        except OSError:
+            return False
 
     def change(self, change: Callable[[T], T]) -> T:
         """Change the content, durable on return.
@@ -129,20 +141,58 @@ class SharedReads:
         Reads the files again; blocks.
     thread
         An executor with one thread, in which the files are also changed.
+    folder
+        Where the files are.
+    is_unchanged
+        Whether a read would find nothing new.
     """
 
-    def __init__(self, read: Callable[[], object], thread: Executor) -> None:
+    def __init__(
+        self,
+        read: Callable[[], object],
+        thread: Executor,
+        folder: Path,
+        is_unchanged: Callable[[], bool],
+    ) -> None:
         self._read = read
         self._thread = thread
+        self._folder = folder
+        self._is_unchanged = is_unchanged
         self._next: _Read | None = None
 
-    def fresh(self) -> asyncio.Future[None]:
-        """Return a future that is done after a read that has not begun yet."""
+    async def fresh(self) -> None:
+        """Wait for a read that has not begun yet, unless it would find nothing new.
+
+        Only a local disk is asked on the loop; another may take long to answer.
+        """
+        if not (self._is_local and self._is_unchanged()):
+            await self._fresh_read()
+
+    @cached_property
+    def _is_local(self) -> bool:
+        return _is_local(self._folder)
+
+    def _fresh_read(self) -> asyncio.Future[None]:
         if self._next is None or self._next.begun:
             self._next = _Read(self._read)
             loop = asyncio.get_running_loop()
             self._next.done = loop.run_in_executor(self._thread, self._next)
         return asyncio.shield(self._next.done)
+
+
+def _is_local(folder: Path) -> bool:
+    """Return whether a folder, which may not exist yet, is on a local disk; False if unknown."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    try:
+        device = there.stat().st_dev
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for fields in map(str.split, mounts):
+        if fields[2] == number:
+            return fields[fields.index("-") + 1] in _LOCAL
+    return False
 
 
 class _Read:

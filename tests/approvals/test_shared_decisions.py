@@ -127,6 +127,7 @@ async def test_a_pause_that_cannot_be_saved_holds_here_and_is_saved_later(tmp_pa
         one.start()
         while other.paused is None:
             await other.refresh()
+            await asyncio.sleep(0)
         assert other.paused == one.paused
 
 

@@ -21,7 +21,7 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_agent_exec.auth.scopes import Caller
-from jupyter_agent_exec.auth.token_store import Stored, StoredToken, TokenStore
+from jupyter_agent_exec.auth.token_store import FILE, Stored, StoredToken, TokenStore
 from jupyter_agent_exec.auth.tokens import SignedIn, TokenRefused, Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
@@ -38,6 +38,7 @@ from jupyter_agent_exec.records import (
     TokenRevoked,
     digest_of,
 )
+from jupyter_agent_exec.storage import shared_file
 from jupyter_agent_exec.types import TokenId
 
 FUTURE = "2999-11-21T17:00:00.000Z"
@@ -317,7 +318,11 @@ class CountingStore(TokenStore):
         return super().read()
 
 
-async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_local", [True, False])
+async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
+) -> None:
+    monkeypatch.setattr(shared_file, "_is_local", lambda folder: is_local)
     log, free = logging.getLogger("test"), threading.Event()
     store = CountingStore(tmp_path, TokenEntries(tmp_path).read, log)
     history = History(tmp_path, version="1", log=log)
@@ -331,8 +336,11 @@ async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Pa
         free.set()
         await asyncio.gather(*together)
         assert store.reads == 1
+        (tmp_path / FILE).write_text('{"tokens": []}')
         await tokens.refresh()  # it came after that look began
         assert store.reads == 2
+        await tokens.refresh()  # what a local disk has not changed is not read again
+        assert store.reads == (2 if is_local else 3)
 
 
 class SometimesFull:
