@@ -8,10 +8,10 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { isEdited, METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { Coalescer } from '../live/coalescer';
-import type { ILiveModel } from '../tokens';
+import type { IAgentAtWork, ILiveModel } from '../tokens';
 import { iconButton } from '../ui/elements';
 import { staleText } from '../ui/notebookwording';
-import type { IKernelRun, IStaleness } from '../wire';
+import type { IActivityEvent, IKernelRun, IStaleness } from '../wire';
 
 /** Milliseconds after which the server, too, has heard that the kernel is idle. */
 const REST = 200;
@@ -31,7 +31,7 @@ export class StaleMarks implements IDisposable {
     sessionContext.kernelChanged.connect(this._read, this);
     context.model.contentChanged.connect(this._render, this);
     content.activeCellChanged.connect(this._render, this);
-    _live.heard.connect(this._read, this);
+    _live.heard.connect(this._onHeard, this);
     _live.missed.connect(this._read, this);
     this._read();
   }
@@ -52,8 +52,25 @@ export class StaleMarks implements IDisposable {
     }
   }
 
+  /** Read what a session ran here, or one of which nothing is known yet. */
+  private _onHeard(_: unknown, { session_id: id }: IActivityEvent): void {
+    const isHere = this._agents.some(({ session }) => session.id === id);
+    if (isHere || (id !== '' && !this._live.get(id))) {
+      this._read();
+    }
+  }
+
   private _read(): void {
     void this._reading.request();
+  }
+
+  /** The agents in the notebook or its kernel. */
+  private get _agents(): readonly IAgentAtWork[] {
+    return this._live.at(this._panel.context.path, this._kernel);
+  }
+
+  private get _kernel(): string | null {
+    return this._panel.sessionContext.session?.kernel?.id ?? null;
   }
 
   private async _readRuns(): Promise<void> {
@@ -61,9 +78,8 @@ export class StaleMarks implements IDisposable {
     if (this.isDisposed) {
       return;
     }
-    const { context, sessionContext } = this._panel;
-    const id = sessionContext.session?.kernel?.id ?? null;
-    const isWatched = this._live.at(context.path, id).length > 0;
+    const id = this._kernel;
+    const isWatched = this._agents.length > 0;
     const isKnown = id === this._kernelId && this._runs.size === 0;
     if (id === null || (isKnown && !isWatched)) {
       return; // nothing ran there while agents used it
