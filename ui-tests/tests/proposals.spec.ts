@@ -182,6 +182,8 @@ test('a proposal for a notebook that is not open waits in the panel', async ({
   // Its session shows what the agent did, and the way there opens the notebook.
   await status.getByRole('button', { name: '1 proposal' }).click();
   await expect(notice).toHaveCount(0);
+  await expect(panel.session('Tidy')).toContainText('2 changes proposed');
+  await expect(panel.session('Tidy')).not.toContainText('0 cells');
   await panel.show('Tidy');
   const list = panel.document.locator('.jp-AgentExecEdits');
   await expect(list.getByText('Proposed: 2')).toBeVisible();

@@ -213,7 +213,8 @@ function SessionItem(props: {
   onSelect: () => void;
 }): JSX.Element {
   const { atWork, session, trans, selected } = props;
-  const { executions, last_activity_at, status, unreviewed } = session;
+  const { executions, last_activity_at, proposed, status, unreviewed } =
+    session;
   const does = atWork?.pending[0];
   const Icon = iconFor(session, does);
   const title = titleText(session);
@@ -249,7 +250,10 @@ function SessionItem(props: {
         <Words
           words={[
             shortText(credentialWord(session.token, trans)),
-            trans._n('%1 cell', '%1 cells', executions),
+            executions > 0 ? trans._n('%1 cell', '%1 cells', executions) : '',
+            proposed > 0
+              ? trans._n('%1 change proposed', '%1 changes proposed', proposed)
+              : '',
             unreviewed > 0 ? trans.__('%1 unreviewed', unreviewed) : ''
           ]}
         />
