@@ -180,7 +180,11 @@ it('a badge tells whose a cell is, when it ran and how it ended', async ({
 }) => {
   await opened.show('words.ipynb', [
     codeCell('mine', 'x = 1'),
-    codeCell('theirs', 'y = 2', record('y = 2')),
+    codeCell(
+      'theirs',
+      'y = 2',
+      record('y = 2', { claim: { purpose: 'To see\nwhat comes' } })
+    ),
     codeCell('failed', 'z', record('z', { status: 'error' })),
     codeCell('before', 'a', record('a', { status: 'running' })),
     codeCell('odd', 'b', { agent: 'analyst' }),
@@ -188,6 +192,7 @@ it('a badge tells whose a cell is, when it ran and how it ended', async ({
   ]);
   await expect(opened.badge(1)).toContainText('Done');
   await expect(opened.badge(1)).toContainText('1.5 s');
+  await expect(opened.badge(1).getByText('“To see what comes”')).toBeVisible();
   await expect(opened.badge(1)).toContainText('“analyst” for ada');
   await expect(opened.badge(1).locator('time')).toHaveAttribute(
     'datetime',

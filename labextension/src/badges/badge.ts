@@ -27,6 +27,7 @@ import {
   inOneLine,
   momentText,
   purposeText,
+  quoted,
   statusWord
 } from '../ui/wording';
 
@@ -117,12 +118,9 @@ export class Badge extends Widget {
       colourOf(agent.name)
     );
     this._agent.textContent = ownerText(this._record, trans);
-    this._agent.title = [
-      agentText(agent),
-      purpose && purposeText(purpose, trans)
-    ]
-      .filter(Boolean)
-      .join('\n');
+    this._agent.title = agentText(agent);
+    this._why.title = purpose ? purposeText(purpose, trans) : '';
+    this._why.textContent = purpose ? quoted(inOneLine(purpose)) : '';
     this._time.hidden = accepted_at === '';
     this._time.dateTime = accepted_at;
     this._time.textContent = momentText(accepted_at, clock.now());
@@ -282,7 +280,7 @@ export class Badge extends Widget {
     status.classList.add('jp-AgentExec-status');
     status.append(this._icon, this._word);
     // A name in another script does not turn what stands beside it.
-    this._agent.dir = 'auto';
+    this._agent.dir = this._why.dir = 'auto';
     this._edited.append(iconElement(editIcon), this._editedWord);
     this._review.append(this._reviewIcon, this._reviewWord);
     line.node.append(
@@ -290,6 +288,7 @@ export class Badge extends Widget {
       this._duration,
       this._agent,
       this._time,
+      this._why,
       this._edited,
       this._held,
       this._review,
@@ -318,6 +317,7 @@ export class Badge extends Widget {
   private readonly _reviewWord = element('span', '');
   private readonly _time = createPart('time', 'time');
   private readonly _undone = createPart('span', 'undone');
+  private readonly _why = createPart('span', 'why');
   private readonly _word = element('span', '');
 }
 
