@@ -1,7 +1,7 @@
 """Reaches a notebook that is not open, through the server's contents manager.
 
 A file is read, changed and saved. Its hash is checked right before the save. If someone else has
-saved the file meanwhile, everything starts again. Changes of several callers go into one save.
+saved the file meanwhile, everything starts again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
 from ...errors import AgentExecError, DocumentUnwritable, NotebookNotFound
-from ...tasks import Tasks
+from ...tasks import start_apart
 from ...types import Via
 from ..cell_names import CELL_IDS_SINCE, is_made_up, with_names
 from ..changes import Change, Expected, Moved, Notebook, NotebookHandle, apply, joined, order_of
@@ -59,7 +59,7 @@ class ContentsBackend:
     ) -> None:
         self._saved = saved
         self._files = _Files(atomic(contents))
-        self._tasks = Tasks(log)
+        self._log = log
         self._handles: WeakValueDictionary[str, _ContentsHandle] = WeakValueDictionary()
 
     async def find(self, path: str) -> NotebookHandle:
@@ -67,9 +67,8 @@ class ContentsBackend:
         path = path.strip("/")
         handle = self._handles.get(path)
         if handle is None:
-            handle = self._handles[path] = _ContentsHandle(
-                path, self._files, self._tasks, self._saved
-            )
+            handle = _ContentsHandle(path, self._files, self._log, self._saved)
+            self._handles[path] = handle
         return handle
 
     async def not_in_file(self, path: str, ids: Set[str]) -> Set[str]:
@@ -85,25 +84,9 @@ class ContentsBackend:
 
     async def stop(self) -> None:
         """Wait until all pending changes are saved."""
-        await self._tasks.end()
-
-
-class _PendingChanges:
-    """The changes of one caller, who waits for the save."""
-
-    def __init__(self, changes: Sequence[Change], expected: Expected) -> None:
-        self.changes = changes
-        self.expected = expected
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def end(self, error: Exception | None = None) -> None:
-        """Wake up the caller, if it still waits."""
-        if self.done.done():
-            return
-        if error is None:
-            self.done.set_result(None)
-        else:
-            self.done.set_exception(error)
+        for handle in list(self._handles.values()):
+            async with handle.turn:
+                pass
 
 
 class _ContentsHandle:
@@ -116,15 +99,15 @@ class _ContentsHandle:
         self,
         path: str,
         files: _Files,
-        tasks: Tasks,
+        log: logging.Logger,
         saved: Callable[[str, str | None], None] | None,
     ) -> None:
         self._saved = saved
         self._path = path
         self._files = files
-        self._tasks = tasks
-        self._waiting: list[_PendingChanges] = []
-        self._saving = False
+        self._log = log
+        self.turn = asyncio.Lock()
+        """Held while the file is changed."""
 
     async def read(self) -> Notebook:
         """Return the notebook from the disk."""
@@ -138,51 +121,40 @@ class _ContentsHandle:
         )
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
-        """Save the notebook with changes."""
-        asked = _PendingChanges(changes, expected)
-        self._waiting.append(asked)
-        if not self._saving:
-            self._saving = True
-            self._tasks.start(self._save_all(), f"save {self._path}")
-        await asked.done
+        """Save the notebook with changes. A save that has begun ends, even if nobody waits."""
+        async with self.turn:
+            for _ in range(MAX_TRIES):
+                model = await self._files.get(self._path)
+                self._check_writable(model)
+                before = _readable(model["content"])
+                after = apply(before, changes, expected)
+                _check_changed(before, after)
+                notebook = _storable(after, before, model["content"])
+                saving = start_apart(self._save(model, notebook), f"save {self._path}")
+                if await self._outcome(saving):
+                    return
+        raise Moved(f"{self._path} was saved by others {MAX_TRIES} times meanwhile.")
 
-    async def _save_all(self) -> None:
-        """Save until no changes are left, in a task that outlives cancelled callers."""
-        batch: Sequence[_PendingChanges] = ()
+    async def _outcome(self, saving: asyncio.Task[bool]) -> bool:
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                try:
-                    await self._save(batch)
-                except AgentExecError as error:
-                    for asked in batch:
-                        asked.end(type(error)(error.message, **error.detail))
-        finally:
-            self._saving = False
-            left, self._waiting = [*batch, *self._waiting], []
-            for asked in left:  # a contents manager may fail in any way
-                asked.end(self._unwritable("could not be saved; the server's log says why"))
+            await asyncio.wait({saving})
+        except asyncio.CancelledError:
+            await asyncio.wait({saving})
+            raise
+        error = saving.exception()
+        if error is None or isinstance(error, AgentExecError):
+            return saving.result()
+        self._log.error("%s could not be saved", self._path, exc_info=error)
+        raise self._unwritable("could not be saved; the server's log says why") from error
 
-    async def _save(self, batch: Sequence[_PendingChanges]) -> None:
-        for _ in range(MAX_TRIES):
-            model = await self._files.get(self._path)
-            self._check_writable(model)
-            before = _readable(model["content"])
-            notebook, made, refused = _apply_each(before, batch)
-            if made and not await self._files.is_as_it_was(self._path, model):
-                continue
-            if made:
-                notebook = _storable(notebook, before, model["content"])
-                await self._files.save(self._path, notebook)
-            for asked in made:
-                asked.end()
-            for asked, error in refused:
-                asked.end(error)
-            if made and self._saved is not None:
-                self._saved(self._path, await self._files.hash(self._path))
-            return
-        for asked in batch:
-            asked.end(Moved(f"{self._path} was saved by others {MAX_TRIES} times meanwhile."))
+    async def _save(self, model: Model, notebook: dict[str, Any]) -> bool:
+        """Save a notebook; False if its file is not as it was when the model was read."""
+        if not await self._files.is_as_it_was(self._path, model):
+            return False
+        await self._files.save(self._path, notebook)
+        if self._saved is not None:
+            self._saved(self._path, await self._files.hash(self._path))
+        return True
 
     def _check_writable(self, model: Model) -> None:
         if model.get("writable") is False:
@@ -198,29 +170,6 @@ class _ContentsHandle:
 
     def _unwritable(self, why: str) -> DocumentUnwritable:
         return DocumentUnwritable(f"{self._path} {why}.", path=self._path)
-
-
-def _apply_each(
-    content: dict[str, Any], batch: Sequence[_PendingChanges]
-) -> tuple[dict[str, Any], list[_PendingChanges], list[tuple[_PendingChanges, Exception]]]:
-    """Make the changes of all callers whose expectations hold.
-
-    Returns the changed notebook, the changes that were made, and those that were refused.
-    """
-    made: list[_PendingChanges] = []
-    refused: list[tuple[_PendingChanges, Exception]] = []
-    for asked in batch:
-        if asked.done.done():
-            continue  # the caller was cancelled
-        try:
-            changed = apply(content, asked.changes, asked.expected)
-            _check_changed(content, changed)
-        except (Moved, DocumentUnwritable) as error:
-            refused.append((asked, error))
-        else:
-            content = changed
-            made.append(asked)
-    return content, made, refused
 
 
 def _check_changed(before: dict[str, Any], after: dict[str, Any]) -> None:
