@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import logging
 
-from msgspec.structs import replace
-
 from ..auth.scopes import Caller
 from ..errors import CellNotFound, DocumentChanged, HistoryUnavailable, NotFinished
 from ..models import Document
@@ -17,7 +15,7 @@ from ..sessions.activity import Activity
 from ..sessions.session_history import SessionHistory
 from ..types import FINAL_STATUSES
 from .execution_cells import NotebookWriter
-from .finished_cells import cell_shown, finished_cell
+from .finished_cells import cell_shown, show_finished
 
 
 class OutputDecisions:
@@ -73,13 +71,8 @@ class OutputDecisions:
             entry = OutputsAccepted(at=timestamp(), by=caller.by(), execution_id=record.id)
             await self._sessions.decide(session.id, [entry])
             record = await self._sessions.execution(id)
-            assert record.document is not None
-            shown = await finished_cell(record)
-            handle = await self._writer.documents.revise(
-                session.path, lambda notebook, _: shown.changes_of(cell_shown(notebook, record))
-            )
-            document = replace(
-                record.document, path=session.path, via=handle.via, outputs=shown.what, reason=None
+            document = await show_finished(
+                self._writer.documents, session.path, record, unedited=False
             )
             await self._tell(record, document)
             return await self._sessions.execution(id)

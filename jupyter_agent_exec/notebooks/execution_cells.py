@@ -14,7 +14,13 @@ from itertools import takewhile
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
-from ..errors import CellBusy, DocumentUnwritable, NotebookNotFound
+from ..errors import (
+    CellBusy,
+    CellNotFound,
+    DocumentChanged,
+    DocumentUnwritable,
+    NotebookNotFound,
+)
 from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
 from ..executions.spec import Place
@@ -26,7 +32,7 @@ from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Via
 from .cell_writer import BATCH_DELAY, MERGE_DELAY, CellState, CellWriter, NewCell, WriteLoop
 from .changes import Notebook
 from .documents import Notebooks
-from .finished_cells import show_late_outputs
+from .finished_cells import show_finished
 from .placements import CellPlace, at_end, check, named
 
 
@@ -373,14 +379,19 @@ class SessionCells(ExecutionCells):
         await self.tell(id, document)
 
     async def _rewrite(self, id: ExecutionId) -> None:
-        """Write late outputs into a cell."""
+        """Write late outputs into a cell, unless the user accepted its outputs or changed it."""
         await asyncio.sleep(self._writer.merge_delay)
         async with self._writer.lock(id):
             self._late.discard(id)
             record = await self.owner.recorded(id)
-            document = await show_late_outputs(self._writer.documents, self._path(), record)
-            if document is not None and document != record.document:
-                await self.tell(id, document)
+            if record.document is None or record.document.outputs == "accepted":
+                return
+            with suppress(CellNotFound, DocumentChanged, NotebookNotFound, DocumentUnwritable):
+                document = await show_finished(
+                    self._writer.documents, self._path(), record, unedited=True
+                )
+                if document != record.document:
+                    await self.tell(id, document)
 
 
 def _place(execution: LiveExecution) -> CellPlace:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from ..errors import CellNotFound, DocumentChanged, DocumentUnwritable, NotebookNotFound
+from ..errors import CellNotFound, DocumentChanged
 from ..models import Document
 from ..records import ExecutionRecord
 from ..text.inert import inert, set_outputs
 from ..text.redaction import may_be
-from ..types import CellId, Output
+from ..types import Output
 from .cell_writer import CellState, Shown
 from .changes import (
     Cell,
@@ -29,60 +28,44 @@ from .changes import (
 from .documents import Notebooks
 
 
-class FinishedCell(NamedTuple):
-    """The outputs that the cell of a finished execution should show."""
-
-    record: ExecutionRecord
-    what: Shown
-    outputs: Sequence[Output]
-    held: Sequence[str] = ()
-
-    def changes(self, id: CellId) -> list[Change]:
-        """Return the changes that make a cell show the outputs."""
-        state = CellState.of(self.record).shown_in(id, self.what, self.held)
-        return [state, SetOutputs(cell_id=id, changes=set_outputs(self.outputs))]
-
-    def changes_of(self, cell: Cell) -> tuple[list[Change], Expected]:
-        """Return the changes of a cell, expecting that nobody has edited it."""
-        id = id_of(cell)
-        return self.changes(id), Expected(cells={id: ("code", joined(cell["source"]))})
-
-
-async def finished_cell(record: ExecutionRecord) -> FinishedCell:
-    """Return the outputs that a cell should show by the record.
+async def show_finished(
+    documents: Notebooks, path: str, record: ExecutionRecord, *, unedited: bool
+) -> Document:
+    """Write the outputs of a finished execution into its cell; return the state of the cell.
 
     They are the original ones, if the user accepted them, or else an inert copy.
+
+    Parameters
+    ----------
+    unedited
+        Whether the cell must still have the source that ran.
+
+    Raises
+    ------
+    CellNotFound, DocumentChanged
+        The cell is gone, was run again, or was edited.
+    NotebookNotFound, DocumentUnwritable
     """
-    if record.document is not None and record.document.outputs == "accepted":
-        return FinishedCell(record, "accepted", record.outputs)
-    copy, held = await asyncio.to_thread(inert, record.outputs)
-    return FinishedCell(record, "held" if held else "inert", copy, sorted(held))
-
-
-async def show_late_outputs(
-    documents: Notebooks, path: str, record: ExecutionRecord
-) -> Document | None:
-    """Write an inert copy of all outputs into a cell, unless someone has changed the cell.
-
-    Returns the state of the cell. None if a user accepted its outputs, or if it was edited, run
-    again or deleted.
-    """
-    document = record.document
-    if document is None or document.outputs == "accepted":
-        return None
-    late = await finished_cell(record)
+    assert record.document is not None
+    what: Shown = "accepted"
+    outputs: Sequence[Output] = record.outputs
+    held: Collection[str] = ()
+    if record.document.outputs != "accepted":
+        outputs, held = await asyncio.to_thread(inert, record.outputs)
+        what = "held" if held else "inert"
+    state = CellState.of(record)
 
     def plan(notebook: Notebook, _: NotebookHandle) -> tuple[list[Change], Expected]:
         cell = cell_shown(notebook, record)
-        if not may_be(joined(cell["source"]), record.source):
+        id, source = id_of(cell), joined(cell["source"])
+        if unedited and not may_be(source, record.source):
             raise DocumentChanged("The cell was edited since.")
-        return late.changes_of(cell)
+        steps = SetOutputs(cell_id=id, changes=set_outputs(outputs))
+        shown = state.shown_in(id, what, sorted(held))
+        return [shown, steps], Expected(cells={id: ("code", source)})
 
-    try:
-        handle = await documents.revise(path, plan)
-    except (CellNotFound, DocumentChanged, NotebookNotFound, DocumentUnwritable):
-        return None
-    return replace(document, path=path, via=handle.via, outputs=late.what, reason=None)
+    handle = await documents.revise(path, plan)
+    return replace(record.document, path=path, via=handle.via, outputs=what, reason=None)
 
 
 def cell_shown(notebook: Notebook, record: ExecutionRecord) -> Cell:
