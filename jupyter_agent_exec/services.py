@@ -345,7 +345,7 @@ class Services:
             log=self._log,
         )
         self._metrics = Metrics(
-            self.manager.all_open,
+            self.manager.history.all_open,
             self.history,
             lambda: self._decisions.paused is not None,
             self._disk,

@@ -128,7 +128,7 @@ class DynamicSessions:
             return None
         remarks = [_FRESH] if self._known.is_news(client, session.id) else []
         places = await self._keep_images(record, caller, base_url)
-        return await self._sessions.in_thread(partial(encoded, record, places, remarks))
+        return await self._sessions.history.in_thread(partial(encoded, record, places, remarks))
 
     async def upload(
         self, client: Client, name: str, data: bytes, caller: Caller
@@ -171,7 +171,7 @@ class DynamicSessions:
                 field="identifier",
                 limit=MOST_LISTED,
             )
-        return await self._sessions.in_thread(partial(_all_told, listed.files))
+        return await self._sessions.history.in_thread(partial(_all_told, listed.files))
 
     async def open_file(self, client: Client, name: str, caller: Caller) -> OpenFile:
         """Open a file in a session's folder for reading. The caller closes it.
@@ -211,7 +211,7 @@ class DynamicSessions:
         )
         record, _ = await self._sessions.open(asked, caller)
         self._known.heard(client, record.id)
-        session = await self._sessions.live_session(record.id)
+        session = await self._sessions.history.live_session(record.id)
         self._use(session)
         return session
 
@@ -226,7 +226,7 @@ class DynamicSessions:
 
     def _idle(self, session_id: SessionId) -> None:
         del self._timers[session_id]
-        session = self._sessions.open_session(session_id)
+        session = self._sessions.history.open_session(session_id)
         if session is None or not session.is_open:
             return
         if session.running is not None or session.queued:
@@ -241,7 +241,7 @@ class DynamicSessions:
         self, record: ExecutionRecord, caller: Caller, gone: asyncio.Future[None]
     ) -> ExecutionRecord:
         """Wait until an execution has finished. Interrupt it if its client disconnects."""
-        found = self._sessions.watching(record.id)
+        found = self._sessions.history.watching(record.id)
         if found is None:
             return await self._sessions.execution(record.id)
         session, execution = found
@@ -261,7 +261,7 @@ class DynamicSessions:
         If an image cannot be saved, or the caller may not read files, its URL in the history is
         returned instead. This must not fail, because the client would run the code again.
         """
-        found = await self._sessions.in_thread(partial(images, record.outputs))
+        found = await self._sessions.history.in_thread(partial(images, record.outputs))
         digests = {ref.at: ref.sha256 for ref in record.blobs if is_image(ref)}
         places: dict[int, str] = {}
         for number, image in enumerate(found, 1):

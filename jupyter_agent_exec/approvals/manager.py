@@ -109,7 +109,7 @@ class Approvals:
         ]
 
     def _open(self, only: TokenId | None) -> list[LiveSession]:
-        return [each for each in self._sessions.all_open() if only in (None, each.token_id)]
+        return [each for each in self._sessions.history.all_open() if only in (None, each.token_id)]
 
     async def preview(self, id: str) -> Preview:
         """Return what a trial of an execution that waits for approval showed.
@@ -137,7 +137,7 @@ class Approvals:
         session, execution = await self._live(id)
         place = await session.cells.current(execution)
         if await session.gate.approve(execution, request, caller.by(), place):
-            for each in self._sessions.all_open():
+            for each in self._sessions.history.all_open():
                 each.gate.follow(caller.by())
         self._grant_changed(self._granted(session))
         return session.execution_record(execution)
@@ -164,7 +164,7 @@ class Approvals:
         HistoryUnavailable
             The grant has ended all the same.
         """
-        session = await self._sessions.live_session(session_id)
+        session = await self._sessions.history.live_session(session_id)
         granted = self._granted(session)
         try:
             await session.gate.withdraw(caller.by())
@@ -205,7 +205,7 @@ class Approvals:
     def _granted(self, session: LiveSession) -> list[LiveSession]:
         """Return the open sessions in which the same grant holds as in one."""
         grant = session.gate.grant
-        open_sessions = [] if grant is None else self._sessions.all_open()
+        open_sessions = [] if grant is None else self._sessions.history.all_open()
         return [each for each in open_sessions if each.gate.grant is grant]
 
     def _grant_changed(self, sessions: Sequence[LiveSession]) -> None:
@@ -222,11 +222,11 @@ class Approvals:
         """
         self._activity.publish("approvals")
         if pause is not None:
-            sessions = self._sessions.all_open()
+            sessions = self._sessions.history.all_open()
             await asyncio.gather(*(session.pause_changed(pause) for session in sessions))
 
     async def _live(self, id: str) -> tuple[LiveSession, LiveExecution]:
-        waiting = self._sessions.watching(id)
+        waiting = self._sessions.history.watching(id)
         if waiting is None:
             record = await self._sessions.history.finished(id)
             raise already_decided(record.id, record.status, record.approval)

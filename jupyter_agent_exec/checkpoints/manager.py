@@ -147,7 +147,7 @@ class Checkpoints:
             why = "no checkpoints are kept of the kernel in which it ran."
             raise UndoUnavailable(f"{NOT_HERE}{why}", execution_id=record.id)
         if caller.token is not None:
-            session = await self._sessions.live_session(record.session_id)
+            session = await self._sessions.history.live_session(record.session_id)
             self._sessions.admit(session, caller, "An undo", is_code=False, executions=1)
         by = caller.by()
         death = KernelDeath(

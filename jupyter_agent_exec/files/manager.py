@@ -141,7 +141,7 @@ class SessionFiles:
         ------
         SessionNotFound, SessionClosed, FolderUnknown, FileMissing, InvalidRequest
         """
-        session = await self._sessions.live_session(session_id)
+        session = await self._sessions.history.live_session(session_id)
         above = _to_read(query.path) if query.path else ()
         after = _after(query.after, above)
         folder = await self._folders.of(session)
@@ -154,7 +154,7 @@ class SessionFiles:
                 )
                 return list(islice(found, query.limit + 1))
 
-        found = await self._sessions.in_thread(page)
+        found = await self._sessions.history.in_thread(page)
         files = [_listed(each) for each in found[: query.limit]]
         return SessionFileList(
             files=files, next_after=files[-1].path if len(found) > query.limit else None
@@ -167,7 +167,7 @@ class SessionFiles:
         ------
         SessionNotFound, SessionClosed, FolderUnknown, FileMissing
         """
-        session = await self._sessions.live_session(session_id)
+        session = await self._sessions.history.live_session(session_id)
         parts = _to_read(path)
         folder = await self._folders.of(session)
 
@@ -175,7 +175,7 @@ class SessionFiles:
             with reading(path), opened(self._place(folder), parts[:-1]) as above:
                 return OpenFile(*open_file(above, parts[-1]), name=parts[-1])
 
-        return await self._sessions.in_thread(open_it)
+        return await self._sessions.history.in_thread(open_it)
 
     # -- change ------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class SessionFiles:
                     raise
                 return upload
 
-        upload = await self._sessions.in_thread(begin_it)
+        upload = await self._sessions.history.in_thread(begin_it)
         self._uploads.add(upload)
         return upload
 
@@ -233,7 +233,7 @@ class SessionFiles:
             with writing("/".join(upload.parts)):
                 upload.write(data)
 
-        await self._sessions.in_thread(write)
+        await self._sessions.history.in_thread(write)
 
     async def finish(self, request: FileRequest, upload: Upload) -> Uploaded:
         """Record the upload, then move the complete file to its place.
@@ -256,7 +256,7 @@ class SessionFiles:
                 return upload.put(replaced)
 
         async with change.own.lock:
-            before = await self._sessions.in_thread(standing)
+            before = await self._sessions.history.in_thread(standing)
             change.own.check(path, before, request.conditions)
             replaced = None if before is None else etag_of(before)
             entry = FileUploaded(
@@ -268,7 +268,7 @@ class SessionFiles:
                 replaced=before is not None,
             )
             async with self._recorded(change, entry, by):
-                status = await self._sessions.in_thread(put)
+                status = await self._sessions.history.in_thread(put)
             change.own.uploaded[path] = etag_of(status)
         change.session.publish("session")
         file = session_file(path, status, is_folder=False)
@@ -303,7 +303,7 @@ class SessionFiles:
     async def drop(self, upload: Upload) -> None:
         """Remove an incomplete upload. Idempotent."""
         self._uploads.discard(upload)
-        await self._sessions.in_thread(upload.drop)
+        await self._sessions.history.in_thread(upload.drop)
 
     def drop_soon(self, upload: Upload) -> None:
         """Drop an upload in the background."""
@@ -347,7 +347,7 @@ class SessionFiles:
     async def _change(self, request: FileRequest, what: str) -> FileChange:
         """Return the change of a file, if an agent may currently write or delete at its path."""
         path = request.path
-        session = await self._sessions.live_session(request.session_id)
+        session = await self._sessions.history.live_session(request.session_id)
         parts = parts_of(path)
         if is_hidden(parts):
             raise Forbidden(f"{path!r} is hidden: nothing is written or deleted there.")
@@ -380,7 +380,7 @@ class SessionFiles:
             with writing(change.path):
                 return act(self._place(folder), change.parts)
 
-        return await self._sessions.in_thread(do)
+        return await self._sessions.history.in_thread(do)
 
     def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))

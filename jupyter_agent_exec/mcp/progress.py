@@ -55,7 +55,7 @@ async def until_finished(call: Call, id: ExecutionId, wait: float | None) -> Exe
     Gone
         The client cancelled the call or disconnected. The execution continues.
     """
-    found, seconds = call.managers.sessions.watching(id), call.managers.settings.wait(wait)
+    found, seconds = call.managers.sessions.history.watching(id), call.managers.settings.wait(wait)
     if found is None or not seconds:
         return await call.managers.sessions.execution(id, seconds)
     session, execution = found

@@ -113,7 +113,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
     """Run code in a session."""
     await call.reach_session("look" if asked.trial else "exec", session_id)
     manager = call.managers.sessions
-    live = manager.open_session(session_id)
+    live = manager.history.open_session(session_id)
     in_notebook = live is not None and live.path is not None and asked.placement != "none"
     in_notebook = in_notebook and not asked.trial
     if in_notebook and call.caller.grants is None:
@@ -199,7 +199,7 @@ async def _answer(
     room: int = budget.ALL_PICTURES,
 ) -> Answered:
     def is_own(id: ExecutionId) -> bool:
-        found = call.managers.sessions.watching(id)
+        found = call.managers.sessions.history.watching(id)
         return found is not None and found[0].id == record.session_id
 
     return await execution_answer(
@@ -214,7 +214,7 @@ async def _answer(
 
 def _lab_url(call: Call, session_id: SessionId) -> str | None:
     """Return the address of a session's notebook in JupyterLab, else JupyterLab's own."""
-    url, live = call.asker.lab_url, call.managers.sessions.open_session(session_id)
+    url, live = call.asker.lab_url, call.managers.sessions.history.open_session(session_id)
     if url is None or live is None or live.path is None:
         return url
     return f"{url}/tree/{quote(live.path)}"

@@ -70,10 +70,10 @@ async def read_file(call: Call, asked: ReadArguments) -> Answered:
         shown: Picture | None = None
         part = None
         if file.mimetype in IMAGE_TYPES and file.bytes <= budget.ENCODED_BYTES:
-            data = await manager.in_thread(lambda: b"".join(file.pieces()))
+            data = await manager.history.in_thread(lambda: b"".join(file.pieces()))
             shown = await asyncio.to_thread(_picture, file.mimetype, data)
         if shown is None:
-            part = await manager.in_thread(lambda: _text(file, asked))
+            part = await manager.history.in_thread(lambda: _text(file, asked))
     finally:
         file.close()
     about = f"{asked.path!r}: {file.mimetype}, {file.bytes:,} bytes, etag {file.etag}"

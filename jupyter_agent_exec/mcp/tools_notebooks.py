@@ -113,7 +113,7 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
         return [
             f"[the user has not decided about {counted(session.proposed, 'edit')} that session "
             f"{session.id} proposed: this is without them; proposed_by reads it with them]"
-            for session in (live.record() for live in call.managers.sessions.all_open())
+            for session in (live.record() for live in call.managers.sessions.history.all_open())
             if session.path == path
             and session.proposed
             and call.managers.access.sees(call.caller, session)
@@ -256,7 +256,7 @@ async def edit_notebook(call: Call, asked: EditArguments) -> Answered:
     work there too.
     """
     await call.reach_session("edit:notebook", asked.session_id)
-    live = await call.managers.sessions.live_session(asked.session_id)
+    live = await call.managers.sessions.history.live_session(asked.session_id)
     edited = await call.managers.notebooks.edit(
         live.path or "",
         derive(EditNotebook, asked),

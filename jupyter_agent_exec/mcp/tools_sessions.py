@@ -338,7 +338,7 @@ async def export_notebook(call: Call, asked: ExportArguments) -> Answered:
         if not asked.path.endswith(".ipynb"):
             raise InvalidRequest("path: must end in .ipynb.", field="path")
         pieces = await history.notebook(asked.session_id)
-        data = await call.managers.sessions.in_thread(lambda: "".join(pieces).encode())
+        data = await call.managers.sessions.history.in_thread(lambda: "".join(pieces).encode())
         done = await call.managers.files.put(
             asked.session_id, asked.path, data, Conditions(), call.caller, is_export=True
         )

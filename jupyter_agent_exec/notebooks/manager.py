@@ -124,7 +124,7 @@ class NotebookManager:
         kernels = await self._kernels()
         tabs, live = self._tabs.open_notebooks(), set(self._collaboration.paths())
         sessions: dict[str, list[SessionId]] = {}
-        for session in (each.record() for each in self._sessions.all_open()):
+        for session in (each.record() for each in self._sessions.history.all_open()):
             if session.path is not None and access.sees(caller, session):
                 sessions.setdefault(session.path, []).append(session.id)
         paths = sorted({*kernels, *tabs, *live, *sessions})
@@ -219,7 +219,7 @@ class NotebookManager:
             Nothing was changed.
         """
         path = self._located(path).strip("/")
-        session = await self._sessions.live_session(asked.session_id)
+        session = await self._sessions.history.live_session(asked.session_id)
         _check_target(session.record(), path)
         await self._writer.flush(path)
         proposes = session.gate.edit_mode == "propose"
@@ -265,7 +265,7 @@ class NotebookManager:
     async def _made(self, notebook: Notebook, make: Callable[[], NotebookCells]) -> NotebookCells:
         if size(notebook, most=LARGE) < LARGE:
             return make()
-        return await self._sessions.in_thread(make)
+        return await self._sessions.history.in_thread(make)
 
 
 @asynccontextmanager

@@ -126,7 +126,7 @@ class StreamHandler(SessionsBase):
 
     async def _follow(self, execution_id: str, *, inert: bool) -> None:
         resumed = "Last-Event-ID" in self.request.headers
-        live = self.manager.watching(execution_id)
+        live = self.history.watching(execution_id)
         record = None if live else await self.history.finished(execution_id)
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")

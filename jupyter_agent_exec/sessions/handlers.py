@@ -73,7 +73,7 @@ class SessionsBase(AgentExecHandler):
         self, session_id: str, *placements: Placement | Literal["end", "none"]
     ) -> None:
         """Check that a person may write to a session's notebook. A token's scopes decide that."""
-        live = self.manager.open_session(session_id)
+        live = self.history.open_session(session_id)
         in_notebook = live is not None and live.path is not None
         has_cells = in_notebook and any(each != "none" for each in placements)
         if has_cells and self.caller.grants is None:
@@ -109,13 +109,13 @@ class SessionsBase(AgentExecHandler):
         if output_size(outputs, most=large) < large:
             self.write(msgspec.json.encode(model()))
             return
-        for piece in json_pieces(await self.manager.in_thread(model)):
+        for piece in json_pieces(await self.history.in_thread(model)):
             await self.send(piece)
 
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send the pieces of an iterable that blocks."""
         iterator = iter(pieces)
-        while (piece := await self.manager.in_thread(lambda: next(iterator, None))) is not None:
+        while (piece := await self.history.in_thread(lambda: next(iterator, None))) is not None:
             await self.send(piece)
 
 

@@ -58,7 +58,7 @@ class KernelInspection:
         """Return the variables, without running user code."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("variables", given, ANSWER_TIMEOUT)
-        live = await self._manager.live_session(session_id)
+        live = await self._manager.history.live_session(session_id)
         variables, more = await self._ask(live, question, Variable)
         return VariableList(variables=variables, more=more)
 
@@ -66,7 +66,7 @@ class KernelInspection:
         """Return the distributions that code in the kernel can import."""
         given = {"match": query.match.casefold(), "limit": query.limit}
         question = Question("packages", given, PACKAGES_TIMEOUT)
-        live = await self._manager.live_session(session_id)
+        live = await self._manager.history.live_session(session_id)
         packages, more = await self._ask(live, question, Package)
         return PackageList(packages=packages, more=more)
 
@@ -113,7 +113,7 @@ class KernelInspection:
             who = f"Code of an agent{called} runs"
             ahead = None
             if behind.execution_id is not None:
-                ahead = self._manager.watching(behind.execution_id)
+                ahead = self._manager.history.watching(behind.execution_id)
             if ahead is not None:
                 detail["seq"] = ahead[1].seq
                 who = f"Execution {ahead[1].seq} ({ahead[1].id}) of an agent{called} runs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
@@ -125,18 +125,6 @@ class AgentSessions:
         session, is_new = await self._clients.open(request.client_id, new, make)
         return session.record(), is_new
 
-    def all_open(self) -> list[LiveSession]:
-        """Return the sessions that are open."""
-        return self.history.all_open()
-
-    def open_session(self, id: str) -> LiveSession | None:
-        """Return a session that is open; None if it is not."""
-        return self.history.open_session(id)
-
-    async def live_session(self, id: str) -> LiveSession:
-        """Return an open session; errors as for `SessionHistory.live_session`."""
-        return await self.history.live_session(id)
-
     def session_of_client(self, client_id: str, caller: Caller) -> LiveSession | None:
         """Return the session that a caller has open as a client; None if there is none."""
         return self._clients.find(client_id, caller)
@@ -165,7 +153,7 @@ class AgentSessions:
 
     async def interrupt(self, id: str, caller: Caller, *, queued: bool = False) -> Session:
         """Interrupt the code that runs in a session's kernel, and cancel what waits if `queued`."""
-        live = await self.live_session(id)
+        live = await self.history.live_session(id)
         await live.interrupt(caller.by(), queued=queued)
         return live.record()
 
@@ -174,7 +162,7 @@ class AgentSessions:
 
         It needs no approval: the sources that run first in the new kernel need their own.
         """
-        live = await self.live_session(id)
+        live = await self.history.live_session(id)
         count = max(1, live.first_sources)
         if caller.token is not None:  # the user restarts it in JupyterLab, also in a pause
             self.admit(live, caller, "A restart", is_code=False, executions=count)
@@ -213,7 +201,7 @@ class AgentSessions:
 
         Errors are those of `execute`.
         """
-        live = await self.live_session(id)
+        live = await self.history.live_session(id)
         executions = await self._take(live, requests, caller, stop_on_error=True, restores=restores)
         await asyncio.shield(executions[0].accepted)
         return executions
@@ -264,7 +252,7 @@ class AgentSessions:
         ------
         ExecutionNotFound, AlreadyFinished, SessionElsewhere
         """
-        running = self.watching(id)
+        running = self.history.watching(id)
         if running is None:
             record = await self.history.finished(id)
             raise AlreadyFinished(
@@ -285,7 +273,7 @@ class AgentSessions:
         InputNotAsked, Paused, ApprovalRequired, TooManyRequests, HistoryUnavailable
             Nothing was answered.
         """
-        running = self.watching(id)
+        running = self.history.watching(id)
         if running is None:
             record = await self.history.finished(id)
             raise InputNotAsked(
@@ -313,10 +301,6 @@ class AgentSessions:
             next_approval=live.gate.next_approval,
         )
 
-    def watching(self, id: str) -> tuple[LiveSession, LiveExecution] | None:
-        """Return an unfinished execution with its session; None if it has finished."""
-        return self.history.watching(id)
-
     # -- the server --------------------------------------------------------------------------------
 
     async def status(
@@ -327,7 +311,7 @@ class AgentSessions:
         sessions = [each for each in self._open.values() if only in (None, each.token_id)]
         return ServerStatus(
             version=self._version,
-            history_available=await self.in_thread(self._journals.look),
+            history_available=await self.history.in_thread(self._journals.look),
             open_sessions=len(sessions),
             kernels=sum(session.kernel is not None for session in sessions),
             running=sum(session.running is not None for session in sessions),
@@ -340,10 +324,6 @@ class AgentSessions:
             broken=self._journals.signatures.broken if with_sinks else None,
             record_people=self._settings.record_people,
         )
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run something that blocks on the disk."""
-        return await self.history.in_thread(call)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -417,10 +397,10 @@ class AgentSessions:
         async with nullcontext() if key is None else self._keys.lock(session_id, key):
             if key is not None:  # it does not cover the wait: a repeated request may have less time
                 body = digest_of(msgspec.json.encode(replace(whole, wait=None), order="sorted"))
-                is_open = self.open_session(id) is not None
+                is_open = self.history.open_session(id) is not None
                 earlier = await self._keys.known(session_id, key, body, is_open=is_open)
             if earlier is None:
-                live = await self.live_session(id)
+                live = await self.history.live_session(id)
                 taken = await self._take(
                     live, requests, caller, key, body, stop_on_error=stop_on_error
                 )
@@ -461,7 +441,7 @@ class AgentSessions:
         restores
             The execution of an earlier kernel that each runs again.
         """
-        self._quotas.check_execute(caller, self.all_open(), len(requests))
+        self._quotas.check_execute(caller, self.history.all_open(), len(requests))
         prepared: list[tuple[Place | None, str | None]] = []
         for index, request in enumerate(requests):
             with nullcontext() if stop_on_error is None else _naming(index):
@@ -471,7 +451,7 @@ class AgentSessions:
                 prepared.append((place, await _named_source(live, request.revises)))
         await live.check_not_waiting(caller.host_kernels)
         # Others were accepted meanwhile.
-        self._quotas.check_execute(caller, self.all_open(), len(requests))
+        self._quotas.check_execute(caller, self.history.all_open(), len(requests))
         specs = [
             ExecutionSpec.of_request(
                 request,
@@ -497,7 +477,7 @@ class AgentSessions:
         """Return the steps that begin with this one, with their state after a wait."""
         record = await self.history.execution(first)
         assert record.step is not None
-        live = self.open_session(record.session_id)
+        live = self.history.open_session(record.session_id)
         if live is not None:
             numbers = range(record.seq, record.seq + record.step.of)
             await until_finished([e for e in live.unfinished if e.seq in numbers], wait)

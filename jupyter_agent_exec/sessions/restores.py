@@ -187,7 +187,7 @@ class Restores:
     async def _place(self, of: Session, caller: Caller) -> LiveSession | None:
         """Return the open session in which to restore; None if it has to be opened."""
         if of.status == "open":
-            return await self._sessions.live_session(of.id)  # or says where it is open
+            return await self._sessions.history.live_session(of.id)  # or says where it is open
         return self._sessions.session_of_client(_client_id(of), caller)
 
     async def _plan(
@@ -215,7 +215,7 @@ class Restores:
                 )
             )
         }
-        return await self._sessions.in_thread(
+        return await self._sessions.history.in_thread(
             partial(
                 plan,
                 records,
@@ -250,7 +250,7 @@ class Restores:
         except AgentExecError:
             await self._sessions.close(session.id, caller)
             raise
-        return await self._sessions.live_session(session.id), executions
+        return await self._sessions.history.live_session(session.id), executions
 
     async def _ended(self, live: LiveSession, executions: Sequence[LiveExecution]) -> None:
         """Wait for the end, and record it."""

@@ -90,7 +90,7 @@ async def test_nothing_is_kept_of_requests_and_closed_sessions(
     await session.run("1")
     await session.upload(b"data", "a.txt")
     (opened,) = (await agent.get("sessions")).json["sessions"]
-    live = weakref.ref(app.services.manager.open_session(opened["id"]))
+    live = weakref.ref(app.services.manager.history.open_session(opened["id"]))
     assert live() is not None
     await agent.ask("POST", f"sessions/{opened['id']}/close")
 

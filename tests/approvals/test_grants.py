@@ -77,7 +77,7 @@ async def test_who_runs_where_without_asking(
             assert (await withdraw(agent, again)).json["grant"] is None
         elif then == "expired":
             (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
-            expire(app.services.manager.open_session(mine["id"]).gate._rules.grants)
+            expire(app.services.manager.history.open_session(mine["id"]).gate._rules.grants)
         ends = then in ("restart", "withdrawn") or (then, span) == ("expired", "hour")
         for who, session in ((claude, mine), (claude, again), *others):
             execution = await who.run(session, "3", wait=0)

@@ -283,7 +283,7 @@ async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
 ) -> None:
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     session = await agent.open()
-    live = app.services.manager.open_session(session["id"])
+    live = app.services.manager.history.open_session(session["id"])
     kernel = live.kernel
     held = threading.Event()
     kernel.connection.channels.call(held.wait)
