@@ -41,6 +41,7 @@ class Server:
     """Of one session, which works in one folder."""
 
     def __init__(self, session: Session, folder: Path) -> None:
+        self.history = self
         self._session = session
         self._folder = Folder(folder, ())
 

@@ -37,7 +37,7 @@ class Managers:
     """Of a server with one execution."""
 
     def __init__(self) -> None:
-        self.sessions = self.settings = self
+        self.sessions = self.settings = self.history = self
 
     def wait(self, asked: float) -> float:
         return asked
