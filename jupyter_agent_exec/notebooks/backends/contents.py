@@ -136,11 +136,14 @@ class _ContentsHandle:
         raise Moved(f"{self._path} was saved by others {MAX_TRIES} times meanwhile.")
 
     async def _outcome(self, saving: asyncio.Task[bool]) -> bool:
-        try:
-            await asyncio.wait({saving})
-        except asyncio.CancelledError:
-            await asyncio.wait({saving})
-            raise
+        left: asyncio.CancelledError | None = None
+        while not saving.done():
+            try:
+                await asyncio.wait({saving})
+            except asyncio.CancelledError as cancelled:
+                left = cancelled
+        if left is not None:
+            raise left
         error = saving.exception()
         if error is None or isinstance(error, AgentExecError):
             return saving.result()
