@@ -170,7 +170,7 @@ class SharedReads:
 
     @cached_property
     def _is_local(self) -> bool:
-        return _is_local(self._folder)
+        return is_local(self._folder)
 
     def _fresh_read(self) -> asyncio.Future[None]:
         if self._next is None or self._next.begun:
@@ -180,7 +180,7 @@ class SharedReads:
         return asyncio.shield(self._next.done)
 
 
-def _is_local(folder: Path) -> bool:
+def is_local(folder: Path) -> bool:
     """Return whether a folder, which may not exist yet, is on a local disk; False if unknown."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     try:

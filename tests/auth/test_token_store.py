@@ -38,7 +38,7 @@ from jupyter_agent_exec.records import (
     TokenRevoked,
     digest_of,
 )
-from jupyter_agent_exec.storage import shared_file
+from jupyter_agent_exec.storage.shared_file import is_local
 from jupyter_agent_exec.types import TokenId
 
 FUTURE = "2999-11-21T17:00:00.000Z"
@@ -318,11 +318,7 @@ class CountingStore(TokenStore):
         return super().read()
 
 
-@pytest.mark.parametrize("is_local", [True, False])
-async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool
-) -> None:
-    monkeypatch.setattr(shared_file, "_is_local", lambda folder: is_local)
+async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Path) -> None:
     log, free = logging.getLogger("test"), threading.Event()
     store = CountingStore(tmp_path, TokenEntries(tmp_path).read, log)
     history = History(tmp_path, version="1", log=log)
@@ -340,7 +336,12 @@ async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(
         await tokens.refresh()  # it came after that look began
         assert store.reads == 2
         await tokens.refresh()  # what a local disk has not changed is not read again
-        assert store.reads == (2 if is_local else 3)
+        assert store.reads == (2 if is_local(tmp_path) else 3)
+
+
+def test_only_a_disk_of_this_machine_is_asked_on_the_loop(tmp_path: Path) -> None:
+    assert not is_local(Path("/proc/not there"))
+    assert is_local(tmp_path / "not" / "there") == is_local(tmp_path)
 
 
 class SometimesFull:
