@@ -37,7 +37,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help dev demo lab wire images docs test test-fast nightly audit test-python test-conformance test-clients test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab fuzz bench scale build mcpb lock clean
+.PHONY: help dev demo lab wire images docs test test-fast nightly audit test-python test-conformance test-clients test-lab test-ui test-versions test-frameworks test-some-frameworks comparison check check-python check-lab mutate fuzz bench scale build mcpb lock clean
 
 help: ## list all targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
@@ -145,6 +145,9 @@ docs: .make/tools ## build the documentation in docs/_build; a warning or a dead
 wire: .make/tools .make/node_modules ## generate the TypeScript types of requests and answers from the OpenAPI document
 	python scripts/openapi_document.py .make/openapi.json
 	cd labextension && node scripts/wire.mjs ../.make/openapi.json
+
+mutate: $(TEST_SET_UP) ## change marked places of the package one by one, and see that their tests fail; MUTATE="a token" chooses
+	python scripts/mutate.py --jobs $(TEST_WORKERS) $(if $(MUTATE),"$(MUTATE)")
 
 fuzz: .make/tools .make/lab ## test kernel messages, all routes and the seal of trials with many new examples; takes long; FUZZ_EXAMPLES sets how many
 	AGENT_EXEC_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) python -m pytest --timeout 0 --show-capture=no -m hypothesis

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from scripts.mutate import Place, places
+
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -134,3 +136,12 @@ def test_the_releaser_finds_what_its_hooks_run() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text()
     for marker in ("START", "END"):
         assert changelog.count(f"<!-- <{marker} NEW CHANGELOG ENTRY> -->") == 1
+
+
+@pytest.mark.parametrize("place", places(), ids=lambda place: place.what)
+def test_a_place_that_make_mutate_changes_is_there_and_has_its_tests(place: Place) -> None:
+    source = (ROOT / place.file).read_text()
+    changed = place.changed(source)
+    compile(changed, place.file, "exec")
+    assert changed != source
+    assert all((ROOT / test.split("::")[0]).exists() for test in place.tests)
