@@ -15,7 +15,9 @@ from jupyter_agent_exec.journal.blobs import (
     unpack_outputs,
 )
 from jupyter_agent_exec.records import Payload, commitment
+from jupyter_agent_exec.storage.durability import replace_file
 from tests.journal.recorded import PNG, display, stream
+from tests.on_disk import system_calls
 
 LARGE = "x" * (INLINE_BYTES + 1)
 RAW = bytes(range(256)) * 100
@@ -148,6 +150,11 @@ def test_large_binary_and_image_payloads_become_private_files(tmp_path):
     assert store.find(small.digest) is None
     assert store.folder.stat().st_mode & 0o777 == 0o700
     assert store.path(image.digest).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_payload_in_a_file_is_on_the_disk_before_it_has_its_name(tmp_path):
+    made = system_calls(lambda: replace_file(tmp_path / "blob", RAW))
+    assert made.index("fsync") < made.index("rename")
 
 
 def test_a_spilled_text_becomes_a_blob_cut_at_a_character(tmp_path):

@@ -20,7 +20,9 @@ from jupyter_agent_exec.journal.lines import lines
 from jupyter_agent_exec.journal.verify import verify_journal
 from jupyter_agent_exec.models import Claim
 from jupyter_agent_exec.records import Payload
+from jupyter_agent_exec.storage.durability import sync_data
 from tests.journal.recorded import accepted, dispatched, new_execution_id, plain_entries
+from tests.on_disk import system_calls
 
 
 def outcome(path: Path) -> Outcome:
@@ -60,6 +62,11 @@ def test_the_bytes_of_an_entry_are_the_canonical_ones(journal, path):
         chain.canonical(json.loads(line.canonical)) for line in read
     ]
     assert json.loads(read[2].canonical)["idempotency_key"] == "a?b"
+
+
+def test_an_entry_is_on_the_disk_before_it_is_told(journal):
+    made = system_calls(lambda: journal.append(plain_entries(1)))
+    assert made.index("write") < made.index(sync_data.__name__)
 
 
 def test_a_payload_stands_on_the_line_that_names_it(journal, path):
@@ -108,6 +115,7 @@ def test_a_line_torn_at_any_byte_is_cut_off(tmp_path):
         resumed, torn_bytes = Journal.resume(torn)
         assert torn_bytes == end - before[1]
         assert (resumed.head, resumed.size) == before
+        assert torn.read_bytes() == whole[: before[1]]
         resumed.append(plain_entries(1))
         resumed.close()
         assert outcome(torn) is Outcome.WHOLE
