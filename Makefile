@@ -88,11 +88,12 @@ audit: .make/tools .make/audit/done ## look for known vulnerabilities in the loc
 		(cd $$folder && jlpm npm audit --all --recursive --severity high) || exit; done
 
 # Files and folders whose tests start no server, kernel or browser.
-FAST := $(addprefix tests/,auth/test_grants.py \
+FAST := $(addprefix tests/,$(patsubst %,auth/test_%.py,credentials grants token_store validation) \
 	$(patsubst %,executions/test_%.py,observers spec state) \
 	$(patsubst %,journal/test_%.py,amendments blobs chain commitments decisions formats history images \
-	index lists notebook verify verify_ledger) \
-	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs) \
+	index journal lists notebook verify verify_ledger) \
+	$(patsubst %,kernels/test_%.py,execution_state folder_paths messages outputs \
+	outputs_caps) \
 	mcp/test_tools_docs.py notebooks/test_cell_names.py notebooks/test_cell_reads.py notebooks/test_edits.py \
 	notebooks/test_proposed_edits.py test_client_pages.py \
 	test_code_blocks.py test_docs.py test_json_pieces.py \
