@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -47,8 +46,6 @@ from .lifetimes import SessionLifetimes
 from .quotas import Quotas
 from .session import LiveSession
 from .session_history import SessionHistory
-
-T = TypeVar("T")
 
 DOCUMENT_WAIT = 1.0
 """Seconds for which the answer of a finished execution waits for its cell in the notebook."""

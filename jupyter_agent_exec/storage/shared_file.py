@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
-from functools import cached_property
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -156,7 +155,7 @@ class SharedReads:
     ) -> None:
         self._read = read
         self._thread = thread
-        self._folder = folder
+        self._is_local = is_local(folder)
         self._is_unchanged = is_unchanged
         self._next: _Read | None = None
 
@@ -167,10 +166,6 @@ class SharedReads:
         """
         if not (self._is_local and self._is_unchanged()):
             await self._fresh_read()
-
-    @cached_property
-    def _is_local(self) -> bool:
-        return is_local(self._folder)
 
     def _fresh_read(self) -> asyncio.Future[None]:
         if self._next is None or self._next.begun:
