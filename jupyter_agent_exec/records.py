@@ -208,6 +208,11 @@ class JournalEntry(Entry, frozen=True, kw_only=True):
         """The text of the event, unless a payload has it."""
         return next((getattr(self, name) for name in marked(type(self), Mark.EVENT_TEXT)), None)
 
+    @property
+    def stored(self) -> tuple[BlobRef, ...]:
+        """What clients can get of it by a URL."""
+        return getattr(self, "blobs", ())
+
     def changes(self, session: Session) -> dict[str, Any]:
         """Return the fields of a session that are others after it, by name."""
         return {}
@@ -349,6 +354,20 @@ class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
     its output, show, as text. Null if there are none."""
     seal: Seal | None = None
     """What sealed the copy of the kernel in which a trial ran."""
+
+    @property
+    def stored(self) -> tuple[BlobRef, ...]:
+        """Its large values, and the complete text."""
+        if self.text is None:
+            return self.blobs
+        text = BlobRef(
+            at=(),
+            sha256=self.text,
+            bytes=self.text_bytes,
+            encoding="text",
+            mimetype="text/plain",
+        )
+        return (*self.blobs, text)
 
     @classmethod
     def without_run(

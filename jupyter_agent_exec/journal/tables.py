@@ -16,12 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..models import Session
-from ..records import (
-    Accepted,
-    BlobRef,
-    ExecutionRecord,
-    Finished,
-)
+from ..records import Accepted, ExecutionRecord
 from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
 from .blobs import BlobStore
@@ -303,20 +298,14 @@ def _put_images(
 def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Sequence[Line]) -> None:
     rows: list[tuple[Digest, SessionId, str, int]] = []
     for line in new:
-        rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in _blobs(line)]
-        if isinstance(line.entry, Finished) and line.entry.text is not None:
-            rows.append((line.entry.text, session_id, "text/plain", line.entry.text_bytes))
+        rows += [(r.sha256, session_id, r.mimetype, r.bytes) for r in line.entry.stored]
     if rows:
         connection.executemany("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", rows)
 
 
-def _blobs(line: Line) -> tuple[BlobRef, ...]:
-    return getattr(line.entry, "blobs", ())
-
-
 def _searchable(store: BlobStore, all_lines: Sequence[Line]) -> ReadBlob:
     """Return a reader that returns the start of large texts, and nothing for images."""
-    refs = {ref.sha256: ref for line in all_lines for ref in _blobs(line)}
+    refs = {ref.sha256: ref for line in all_lines for ref in line.entry.stored}
 
     def read(digest: Digest) -> bytes | None:
         ref = refs.get(digest)
