@@ -34,6 +34,7 @@ from .models import (
     Document,
     ExecutionFacts,
     ExecutionKernel,
+    Input,
     LeftOut,
     Limits,
     Omitted,
@@ -217,6 +218,20 @@ class JournalEntry(Entry, frozen=True, kw_only=True):
         """Return the fields of a session that are others after it, by name."""
         return {}
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Return the fields of an execution's record that are others after it, by name.
+
+        Texts that it names stand there as their digests.
+
+        Parameters
+        ----------
+        record
+            The record before it, without outputs.
+        accepted
+            The execution's first entry.
+        """
+        return {} if self.leads_to is None else {"status": self.leads_to}
+
 
 class PlainEntry(JournalEntry, frozen=True, kw_only=True, tag=False):
     """An entry of a kind that only another version writes. It is shown, and says nothing more."""
@@ -317,6 +332,10 @@ class Dispatched(ExecutionEntry, frozen=True, kw_only=True, tag="dispatched"):
 
     kernel: ExecutionKernel
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Start it."""
+        return {"status": self.leads_to, "kernel": self.kernel, "started_at": self.at}
+
 
 class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
     """An execution has reached its final status."""
@@ -369,6 +388,20 @@ class Finished(ExecutionEntry, frozen=True, kw_only=True, tag="finished"):
         )
         return (*self.blobs, text)
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """End it; an approval that nobody has decided about ends too."""
+        approval = record.approval
+        if approval is not None and approval.status == "asked":
+            status = "expired" if self.status == "rejected" else "withdrawn"
+            approval = replace(approval, status=status)
+        return {
+            **{name: getattr(self, name) for name in _alike(Finished)},
+            "started_at": self.started_at or record.started_at,
+            "finished_at": self.at,
+            "input": None,
+            "approval": approval,
+        }
+
     @classmethod
     def without_run(
         cls, at: str, id: ExecutionId, status: Status, reason: str, started_at: str | None
@@ -396,6 +429,11 @@ class InputAsked(ExecutionEntry, frozen=True, kw_only=True, tag="input_asked"):
     """Text; a very long prompt is cut."""
     password: bool = False
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Let it wait for the input."""
+        input = Input(prompt=self.prompt, password=self.password, asked_at=self.at)
+        return {"status": self.leads_to, "input": input}
+
 
 class InputGiven(ExecutionEntry, frozen=True, kw_only=True, tag="input_given"):
     """A user or an agent answered an input request. Written before the kernel gets the answer."""
@@ -404,6 +442,10 @@ class InputGiven(ExecutionEntry, frozen=True, kw_only=True, tag="input_given"):
 
     value: Annotated[Digest | None, Mark.EVENT_PAYLOAD] = None
     """Text; null for a password, for which not even a digest is kept."""
+
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Let it continue."""
+        return {"status": self.leads_to, "input": None}
 
 
 class LateOutput(ExecutionEntry, frozen=True, kw_only=True, tag="late_output"):
@@ -606,6 +648,12 @@ class ApprovalAsked(ExecutionEntry, frozen=True, kw_only=True, tag="approval_ask
         """Return the state of the approval, with the texts that this names."""
         return derive(Approval, self, status="asked", asked_at=self.at, before=before, also=also)
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Let it wait for a decision."""
+        also = [AlsoApproved(execution_id=id, source=None) for id in self.also]
+        approval = self.approval(self.before, also)
+        return {"status": self.leads_to, "source": self.source, "approval": approval}
+
 
 class Decision(ExecutionEntry, frozen=True, kw_only=True):
     """Base of a user's decisions about an execution that waits for approval."""
@@ -637,6 +685,13 @@ class Approved(Decision, frozen=True, kw_only=True, tag="approved"):
         asked_source = None if requested == approved else requested
         return replace(self._decided(approval, "approved"), asked_source=asked_source)
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Let it run, with a source that may differ from the request's."""
+        if record.approval is None:
+            return {"status": self.leads_to}
+        approval = self.decide(record.approval, accepted.source, self.source)
+        return {"status": self.leads_to, "source": self.source, "approval": approval}
+
 
 class Rejected(Decision, frozen=True, kw_only=True, tag="rejected"):
     """A user rejected an execution."""
@@ -646,6 +701,10 @@ class Rejected(Decision, frozen=True, kw_only=True, tag="rejected"):
     def decide(self, approval: Approval) -> Approval:
         """Return the approval after it."""
         return replace(self._decided(approval, "rejected"), reason=self.reason)
+
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Refuse it; its `finished` follows."""
+        return {} if record.approval is None else {"approval": self.decide(record.approval)}
 
 
 class GrantGiven(JournalEntry, frozen=True, kw_only=True, tag="grant_given"):
@@ -675,6 +734,13 @@ class OutputsAccepted(ExecutionEntry, frozen=True, kw_only=True, tag="outputs_ac
     """A user accepted an execution's outputs: the notebook gets the originals."""
 
     follows_end = True
+
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Show the originals in its cell."""
+        document = record.document
+        if document is not None:
+            document = replace(document, outputs="accepted")
+        return {"document": document, "outputs_accepted": True}
 
 
 class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
@@ -706,6 +772,10 @@ class Reviewed(JournalEntry, frozen=True, kw_only=True, tag="reviewed"):
             return None
         return Review(verdict=self.verdict, comment=self.comment, by=self.by.named, at=self.at)
 
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Review it."""
+        return {"review": self.review}
+
 
 class Undone(ExecutionEntry, frozen=True, kw_only=True, tag="undone"):
     """A user, or the agent, made the kernel as it was before an execution."""
@@ -719,6 +789,10 @@ class Undone(ExecutionEntry, frozen=True, kw_only=True, tag="undone"):
     def author(self) -> str:
         """Who did it, for users."""
         return self.by.said if self.by.kind == "agent" else self.by.named
+
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Undo it."""
+        return {"undone_at": self.at, "undone_by": self.author}
 
 
 class NotebookCreated(JournalEntry, frozen=True, kw_only=True, tag="notebook_created"):
@@ -752,6 +826,13 @@ class CellWritten(ExecutionEntry, frozen=True, kw_only=True, tag="cell_written")
     follows_end = True
 
     document: Document
+
+    def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
+        """Follow its cell; outputs that were accepted stay so."""
+        document = self.document
+        if record.outputs_accepted:
+            document = replace(document, outputs="accepted")
+        return {"document": document}
 
 
 class NotebookEditAsked(JournalEntry, frozen=True, kw_only=True, tag="notebook_edit_asked"):
@@ -974,6 +1055,8 @@ class ExecutionRecord(ExecutionFacts, frozen=True, kw_only=True):
     omitted_text_bytes: int = 0
     entry_hash: Annotated[Digest | None, Shown.IN_CELL] = None
     """Hash of the journal line with its `finished` entry."""
+    outputs_accepted: bool = False
+    """Whether a user accepted its outputs; perhaps before anything says that it has a cell."""
     widget_texts: Mapping[str, str] = {}
     """What the widgets in `outputs`, and those that captured output, showed when it ended, as
     text, by the ids of their models."""
@@ -1132,6 +1215,13 @@ KINDS: Final[Mapping[str, type[Entry]]] = {
     str(kind.__struct_config__.tag): kind for kind in _kinds(Entry)
 }
 """All kinds of entries, by their `type`."""
+
+
+@cache
+def _alike(kind: type[Entry]) -> tuple[str, ...]:
+    """Return the facts that a kind of entry and the record of an execution name alike."""
+    hints, of_record = get_type_hints(kind), get_type_hints(ExecutionRecord)
+    return tuple(name for name in hints if hints[name] == of_record.get(name))
 
 
 @cache

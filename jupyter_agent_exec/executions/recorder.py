@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import HistoryUnavailable
 from ..journal.blobs import pack_outputs
-from ..journal.fold import after_finished
 from ..kernels.displays import DisplayUpdate
 from ..kernels.execute_request import ExecuteOutcome
 from ..kernels.outputs import Late
@@ -36,7 +36,7 @@ from ..records import (
 )
 from ..tasks import start_apart
 from ..text.widgets import shown_model
-from ..types import ExecutionId
+from ..types import ExecutionId, Output
 from .execution import LiveExecution
 from .live_executions import LiveExecutions
 from .state import final_status
@@ -127,7 +127,7 @@ class Recorder:
             interrupt_ignored=execution.state.interrupt_ignored,
             values=payloads[0].digest if payloads else None,
         )
-        record = after_finished(execution.record([]), entry, values=values)
+        record = _final_record(execution, [], entry, values=values)
         return entry, payloads, record
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
@@ -176,8 +176,9 @@ class Recorder:
             widgets=None if widgets is None else widgets.digest,
             seal=ended.seal,
         )
-        record = after_finished(
-            execution.record(ended.outputs),
+        record = _final_record(
+            execution,
+            ended.outputs,
             entry,
             error=ended.error,
             values=values,
@@ -363,6 +364,15 @@ def _not_evaluated(execution: LiveExecution, because: str) -> dict[str, Value] |
     """Return a `not_evaluated` value for each expression; None if there are no expressions."""
     values = {name: Value.not_evaluated(because) for name in execution.spec.values}
     return values or None
+
+
+def _final_record(
+    execution: LiveExecution, outputs: list[Output], entry: Finished, **facts: Any
+) -> ExecutionRecord:
+    """Return an execution's record after its end; `facts` are what is in payloads."""
+    record = execution.record(outputs)
+    accepted, _ = execution.acceptance()
+    return replace(record, **(entry.changes_of_execution(record, accepted) | facts))
 
 
 def _is_end(entry: Entry) -> bool:

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ..models import (
-    AlsoApproved,
-    Approval,
     Chain,
     Changes,
-    Document,
     ExecutionKernel,
-    Input,
     JournalEvent,
     NotebookTarget,
     Omitted,
@@ -31,23 +26,13 @@ from ..models import (
 )
 from ..records import (
     Accepted,
-    ApprovalAsked,
-    Approved,
     By,
-    CellWritten,
-    Dispatched,
-    Entry,
     EnvironmentFound,
     ExecutionRecord,
     Finished,
-    InputAsked,
     Mark,
     Opened,
-    OutputsAccepted,
     PackagesChanged,
-    Rejected,
-    Reviewed,
-    Undone,
     current_mode,
 )
 from ..types import Digest, Status
@@ -59,16 +44,6 @@ MAX_CHARACTERS: Final = 500
 """Maximum number of characters of an event's text."""
 _decode_values = msgspec.json.Decoder(dict[str, Value]).decode
 
-
-def _alike(kind: type[Entry]) -> tuple[str, ...]:
-    """Return the facts that a kind of entry and the record of an execution name alike."""
-    hints, of_record = get_type_hints(kind), get_type_hints(ExecutionRecord)
-    return tuple(name for name in hints if hints[name] == of_record.get(name))
-
-
-_OF_FINISHED: Final = _alike(Finished)
-
-E = TypeVar("E", bound=Entry)
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -124,29 +99,21 @@ def execution_record(
     brief
         Leave out large values of its outputs, without reading them, and do not list its images.
     """
-    last = _LastEntries(lines)
-    accepted = last.of(Accepted)
+    accepted = next((each.entry for each in lines if isinstance(each.entry, Accepted)), None)
     if accepted is None:
         return None
-    status: Status = "queued"
-    for line in lines:
-        entry = line.entry
-        status = entry.status if isinstance(entry, Finished) else entry.leads_to or status
-    dispatched, finished = last.of(Dispatched), last.of(Finished)
     folded = Outputs(accepted.execution_id, lines, read_blob, brief=brief)
-    record = unfinished(
-        accepted,
-        session,
-        status=status,
-        source=folded.text(last.source),
-        kernel=dispatched.kernel if dispatched else None,
-        started_at=dispatched.at if dispatched else None,
-        chain=session.chain,
-    )
+    record = unfinished(accepted, session, source=accepted.source, chain=session.chain)
+    finished: Finished | None = None
+    entry_hash: Digest | None = None
+    for line in lines:
+        changes = line.entry.changes_of_execution(record, accepted)
+        record = replace(record, **changes) if changes else record
+        if isinstance(line.entry, Finished):
+            finished, entry_hash = line.entry, line.hash
+    record = _with_texts(record, folded.text)
     variables = None if finished is None else finished.variables
-    reviewed, undone = last.of(Reviewed), last.of(Undone)
-    after = replace if finished is None else partial(after_finished, entry=finished)
-    return after(
+    return replace(
         record,
         outputs=folded.outputs,
         blobs=tuple(folded.blobs),
@@ -155,13 +122,7 @@ def execution_record(
         omitted=folded.omitted,
         redacted=folded.redacted,
         widget_texts={} if brief or finished is None else _widget_texts(finished, folded),
-        entry_hash=next((line.hash for line in lines if line.entry is finished), None),
-        document=_document(last),
-        input=_input(status, last.of(InputAsked), folded),
-        approval=_approval(accepted, last, folded.text),
-        review=None if reviewed is None else reviewed.review,
-        undone_at=None if undone is None else undone.at,
-        undone_by=None if undone is None else undone.author,
+        entry_hash=entry_hash,
         changes=_decoded(variables, Changes, folded),
         values=None if brief else _values(accepted, finished, folded),
         brief=folded.brief,
@@ -172,11 +133,11 @@ def unfinished(
     accepted: Accepted,
     session: Session,
     *,
-    status: Status,
     source: str,
-    kernel: ExecutionKernel | None,
-    started_at: str | None,
     chain: Chain,
+    status: Status = "queued",
+    kernel: ExecutionKernel | None = None,
+    started_at: str | None = None,
 ) -> ExecutionRecord:
     """Return the record of an execution that was accepted, without outputs."""
     return derive(
@@ -208,47 +169,20 @@ def unfinished(
     )
 
 
-def after_finished(record: ExecutionRecord, entry: Finished, **facts: Any) -> ExecutionRecord:
-    """Return a record after its execution has finished; `facts` are what is in payloads."""
-    own: dict[str, Any] = {name: getattr(entry, name) for name in _OF_FINISHED}
-    started_at = entry.started_at or record.started_at
-    own |= {"started_at": started_at, "finished_at": entry.at, "input": None}
-    return replace(record, **(own | facts))
-
-
-class _LastEntries:
-    """The last entry of each kind."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._entries: dict[type[Entry], Any] = {type(line.entry): line.entry for line in lines}
-
-    def of(self, kind: type[E]) -> E | None:
-        return self._entries.get(kind)
-
-    @property
-    def decision(self) -> Approved | Rejected | None:
-        """The decision about the last request for approval; None if there is none yet."""
-        asked = self.of(ApprovalAsked)
-        if asked is None:
-            return None
-        for decided in (self.of(Approved), self.of(Rejected)):
-            if decided is not None and decided.n > asked.n:
-                return decided
-        return None
-
-    @property
-    def source(self) -> Digest:
-        """The source that runs, or that ran."""
-        decided = self.decision
-        entry = decided if isinstance(decided, Approved) else self.of(ApprovalAsked)
-        return (entry or self._entries[Accepted]).source
-
-
-def _input(status: Status, asked: InputAsked | None, folded: Outputs) -> Input | None:
-    """Return the input that the code waits for; None if there is none."""
-    if status != "awaiting_input" or asked is None:
-        return None
-    return Input(prompt=folded.text(asked.prompt), password=asked.password, asked_at=asked.at)
+def _with_texts(record: ExecutionRecord, read: Callable[[Digest], str]) -> ExecutionRecord:
+    """Return a record with the texts whose digests stand in it."""
+    source, input, approval = read(Digest(record.source)), record.input, record.approval
+    if input is not None:
+        input = replace(input, prompt=read(Digest(input.prompt)))
+    if approval is not None:
+        before, requested = approval.before, approval.asked_source
+        requested = None if requested is None else read(Digest(requested))
+        approval = replace(
+            approval,
+            before=None if before is None else read(Digest(before)),
+            asked_source=None if requested == source else requested,
+        )
+    return replace(record, source=source, input=input, approval=approval)
 
 
 def _values(
@@ -275,33 +209,6 @@ def _widget_texts(finished: Finished, folded: Outputs) -> dict[str, str]:
     data = None if finished.widgets is None else folded.read(finished.widgets)
     texts: dict[str, str] = {} if data is None else json.loads(data)["texts"]
     return texts
-
-
-def _approval(
-    accepted: Accepted, last: _LastEntries, read: Callable[[Digest], str]
-) -> Approval | None:
-    """Return the state of the approval; None if none was needed."""
-    asked, decided, finished = last.of(ApprovalAsked), last.decision, last.of(Finished)
-    if asked is None:
-        return None
-    also = [AlsoApproved(execution_id=id, source=None) for id in asked.also]
-    approval = asked.approval(None if asked.before is None else read(asked.before), also)
-    if isinstance(decided, Approved):
-        return decided.decide(approval, read(accepted.source), read(decided.source))
-    if decided is not None:
-        return decided.decide(approval)
-    if finished is None:
-        return approval
-    # Nobody decided.
-    return replace(approval, status="expired" if finished.status == "rejected" else "withdrawn")
-
-
-def _document(last: _LastEntries) -> Document | None:
-    """Return what the notebook shows of an execution; None if it has no cell."""
-    written = last.of(CellWritten)
-    if written is None or last.of(OutputsAccepted) is None:
-        return None if written is None else written.document
-    return replace(written.document, outputs="accepted")
 
 
 def event_of(line: Line, last_seq: int, store: BlobStore) -> JournalEvent | None:
