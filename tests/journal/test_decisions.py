@@ -13,6 +13,8 @@ from jupyter_agent_exec.models import Document, EventsQuery, ExecutionsQuery, Se
 from jupyter_agent_exec.records import (
     SERVER,
     CellWritten,
+    InputAsked,
+    InputGiven,
     NotebookMoved,
     OutputsAccepted,
     Payload,
@@ -23,6 +25,7 @@ from jupyter_agent_exec.types import CellId
 from tests.journal.recorded import (
     AT,
     PERSON,
+    accepted,
     approved,
     ask,
     asked,
@@ -30,6 +33,7 @@ from tests.journal.recorded import (
     dispatched,
     finished,
     lose_lines,
+    new_execution_id,
     new_history,
     reviewed,
     run,
@@ -116,6 +120,24 @@ def test_what_nobody_decided_says_how_it_ended(history, session, status, told):
 
 def test_what_did_not_ask_has_no_approval(history, session):
     assert history.execution(run(session, 1, "1", [])).approval is None
+
+
+# -- input -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ended_by", ["an answer", "its end"])
+def test_input_is_waited_for_until_it_comes_or_the_execution_ends(history, session, ended_by):
+    execution_id, prompt = new_execution_id(), Payload.of(b"Name? ")
+    entry, source = accepted(execution_id, 1, "input()")
+    wanted = InputAsked(at=AT, by=SERVER, execution_id=execution_id, prompt=prompt.digest)
+    session.append([entry, dispatched(execution_id), wanted], [source, prompt])
+    record = history.execution(execution_id)
+    assert (record.status, record.input.prompt) == ("awaiting_input", "Name? ")
+    if ended_by == "an answer":
+        session.append([InputGiven(at=AT, by=PERSON, execution_id=execution_id)])
+    else:
+        end(session, execution_id, "lost")
+    assert history.execution(execution_id).input is None
 
 
 # -- review ----------------------------------------------------------------------------------------
