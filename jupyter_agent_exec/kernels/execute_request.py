@@ -462,7 +462,8 @@ class ExecuteRequests:
     @property
     def is_full(self) -> bool:
         """Whether the running request should get no more output for a moment."""
-        return self._run is not None and self._run.is_sent and self._run.outputs.is_full
+        run = self._run
+        return run is not None and run.is_sent and run.sink is not None and run.sink.is_full
 
     def feed(self, outputs: Outputs, message: Message) -> None:
         """Fold a message into outputs that other threads may read meanwhile."""

@@ -188,47 +188,49 @@ class IOPubSocket:
         self._end += count
         self._most = self._largest()
         with memoryview(self._buffer) as view:
-            while self._socket is not None and self._take(view):
-                pass
+            self._take_all(view)
         if self._start == self._end:
             self._start = self._end = 0
         return True
 
-    def _take(self, view: memoryview) -> bool:
-        """Take the next thing from the buffer; return whether it was all there."""
-        start, there = self._start, self._end - self._start
-        if self._left:
-            return self._take_chunk(view[start : start + min(self._left, there, LARGE_BYTES)])
-        if not self._is_greeted:
-            return self._take_greeting(view[start : self._end])
-        if there < 2:
-            return False
-        flags, size, body = view[start], view[start + 1], start + 2
-        if flags & _LONG:
-            if there < 9:
-                return False
-            size, body = int.from_bytes(view[start + 1 : start + 9], "big"), start + 9
-        if size > LARGE_BYTES:
-            if self._end - body < TOLD_BYTES:
-                return False
-            self._start = body
-            self._begin_large(size, view[body : body + TOLD_BYTES], is_last=not flags & _MORE)
-            return True
-        if self._end - body < size:
-            return False
-        self._start = body + size
-        if not flags & _COMMAND:
-            self._add(bytes(view[body : self._start]), is_last=not flags & _MORE)
-        return True
+    def _take_all(self, view: memoryview) -> None:
+        """Take what is complete in the buffer, until the socket is closed."""
+        while self._socket is not None:
+            start, there = self._start, self._end - self._start
+            if self._left:
+                if not there:
+                    return
+                self._take_chunk(view[start : start + min(self._left, there, LARGE_BYTES)])
+                continue
+            if not self._is_greeted:
+                if not self._take_greeting(self._socket, view[start : self._end]):
+                    return
+                continue
+            if there < 2:
+                return
+            flags, size, body = view[start], view[start + 1], start + 2
+            if flags & _LONG:
+                if there < 9:
+                    return
+                size, body = int.from_bytes(view[start + 1 : start + 9], "big"), start + 9
+            needed = size if size <= LARGE_BYTES else TOLD_BYTES
+            if self._end - body < needed:
+                return
+            if size > LARGE_BYTES:
+                self._start = body
+                self._begin_large(size, view[body : body + TOLD_BYTES], is_last=not flags & _MORE)
+                continue
+            self._start = body + size
+            if not flags & _COMMAND:
+                self._add(bytes(view[body : self._start]), is_last=not flags & _MORE)
 
-    def _take_greeting(self, data: memoryview) -> bool:
+    def _take_greeting(self, connected: socket.socket, data: memoryview) -> bool:
         if len(data) > _VERSION_AT and (data[0] != 0xFF or data[_VERSION_AT] < 3):
             raise OnlyZMQ
         if len(data) < len(_GREETING):
             return False
-        assert self._socket is not None
         with contextlib.suppress(OSError):  # the next read finds that it is closed
-            self._socket.sendall(_SUBSCRIPTION)
+            connected.sendall(_SUBSCRIPTION)
         self._start += len(_GREETING)
         self._is_greeted = True
         if self._was_greeted:
@@ -287,9 +289,7 @@ class IOPubSocket:
             return False
         return len(frames) - frames.index(DELIMITER) == _BEFORE_CONTENT
 
-    def _take_chunk(self, chunk: memoryview) -> bool:
-        if not chunk:
-            return False
+    def _take_chunk(self, chunk: memoryview) -> None:
         self._start += len(chunk)
         self._left -= len(chunk)
         large = self._large
@@ -305,4 +305,3 @@ class IOPubSocket:
                 self._add(large, is_last=self._is_last)
             elif self._is_last:
                 self._end_message()
-        return True

@@ -78,7 +78,7 @@ class KernelLink:
 
     def tell_state(self) -> None:
         """Report the kernel's current state to the loop."""
-        self.on_loop(self._tell_state, self.execution_state)
+        call_on_loop(self._loop, self._tell_state, self.activity.execution_state)
 
     def redacted(self, reply: Message) -> dict[str, Any]:
         """Return the content of a reply without secrets, which are not counted."""

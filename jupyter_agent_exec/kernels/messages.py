@@ -338,7 +338,8 @@ def _content(data: Frame) -> dict[str, Any]:
         content = json.loads(bytes(data).decode(errors="replace"))
         if not isinstance(content, dict):
             raise ValueError("content is not an object") from None
-    if _is_deep(content):
+    may_be_deep = isinstance(data, memoryview) or data.count(b"{") + data.count(b"[") > MAX_DEPTH
+    if may_be_deep and _is_deep(content):
         raise ValueError("content is nested too deeply")
     return content
 

@@ -239,11 +239,6 @@ class Outputs:
             transcript.output(note)
         self._add_rich(note, 0, None, omitted)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the sink should get no more text for a moment."""
-        return self._sink is not None and self._sink.is_full
-
     def release(self) -> None:
         """Add the ends of streams that were held back because they might begin a secret."""
         if self.redaction.pending:

@@ -22,8 +22,6 @@ from .in_kernel.resident import TARGET
 from .messages import Header
 from .nbformat_outputs import payloads_in
 
-_SOURCES: Final = (VARIABLES_SOURCE, VALUES_SOURCE)
-
 LOOK_PARTS: Final = 4_000
 """How many parts of values a look at the variables may read: some milliseconds."""
 TRIAL_PARTS: Final = 1_000_000
@@ -51,13 +49,9 @@ def changes_in(reply: dict[str, Any] | None) -> tuple[Changes | None, bool]:
 def lacks_our_code(reply: Mapping[str, Any] | None) -> bool:
     """Return whether the code that stays in a kernel was not there to be called."""
     told = (reply or {}).get("user_expressions")
-    results = [told.get(source) for source in _SOURCES] if isinstance(told, dict) else []
-    return any(
-        isinstance(result, dict)
-        and result.get("ename") == "KeyError"
-        and result.get("evalue") == repr(TARGET)
-        for result in results
-    )
+    results = told.values() if isinstance(told, dict) else ()
+    lacking = {"ename": "KeyError", "evalue": repr(TARGET)}
+    return any(isinstance(each, dict) and lacking.items() <= each.items() for each in results)
 
 
 _HARMLESS: Final = frozenset(

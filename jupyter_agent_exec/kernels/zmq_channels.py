@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, TypeVar
 
 import zmq
@@ -92,7 +93,7 @@ class ZMQChannels:
             self._iopub = IOPubSocket(
                 connection,
                 self._codec,
-                self._take_iopub,
+                partial(self._take, receiver.iopub_message),
                 lambda: receiver.largest_message,
                 self._miss,
             )
@@ -325,9 +326,9 @@ class ZMQChannels:
                 if self._skips(frames):
                     self._miss(DROPPED)
                 for message in self._codec.messages(frames, self._receiver.largest_message):
-                    self._take(message, deliver)
+                    self._take(deliver, message)
             else:
-                self._take(self._codec.read(frames), deliver)
+                self._take(deliver, self._codec.read(frames))
             del parts, frames  # they may be large
         return True
 
@@ -339,16 +340,16 @@ class ZMQChannels:
         self._guard(self._receiver.messages_missing, reason)
         self._guard(self._receiver.reconnected)
 
-    def _take_iopub(self, message: Message | None) -> None:
-        self._take(message, self._receiver.iopub_message)
-
-    def _take(self, message: Message | None, deliver: Callable[[Message], None]) -> None:
+    def _take(self, deliver: Callable[[Message], None], message: Message | None) -> None:
         if message is None:
             self._log.warning("%s: message that is not the kernel's", self._thread.name)
             return
         if message.unread:
             self._log.warning("%s: message that is not read", self._thread.name)
-        if not self._guard(_delivered, deliver, message):
+        try:
+            deliver(message)
+        except Exception:
+            self._log.exception("%s: unexpected error", self._thread.name)
             self._guard(deliver, message.without_content())
 
     def _guard(self, call: Callable[..., T], *args: Any) -> T | None:
@@ -358,8 +359,3 @@ class ZMQChannels:
         except Exception:
             self._log.exception("%s: unexpected error", self._thread.name)
             return None
-
-
-def _delivered(deliver: Callable[[Message], None], message: Message) -> bool:
-    deliver(message)
-    return True
