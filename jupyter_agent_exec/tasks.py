@@ -20,12 +20,14 @@ async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) 
     await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
 
-def settle(future: asyncio.Future[None], error: Exception | None = None) -> None:
-    """Set a future's result to None, or set its exception. Do nothing if the future is done."""
+def settle(
+    future: asyncio.Future[Any], error: Exception | None = None, result: object = None
+) -> None:
+    """Set a future's result, or its exception. Do nothing if the future is done."""
     if future.done():
         return
     if error is None:
-        future.set_result(None)
+        future.set_result(result)
     else:
         future.set_exception(error)
 

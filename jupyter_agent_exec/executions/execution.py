@@ -288,14 +288,14 @@ class LiveExecution:
         """
         if self.started_at is None or self.run is None or self.held_by is None:
             return version, OutputChanges()
-        now, changes = self.held_by.connection.changes(self.run, version)
+        now, changes = self.held_by.connection.requests.changes(self.run, version)
         return now, self._changes.setdefault((version, now), OutputChanges(changes))
 
     def outputs(self) -> list[Output]:
         """Return its outputs so far."""
         if self.started_at is None or self.run is None or self.held_by is None:
             return []
-        outputs = HeldOutputs(self.held_by.connection.outputs(self.run))
+        outputs = HeldOutputs(self.held_by.connection.requests.outputs(self.run))
         return outputs.in_one_copy(self.id, self._held)
 
     @contextmanager

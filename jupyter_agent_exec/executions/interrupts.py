@@ -108,7 +108,7 @@ class Interrupts:
             return
         if execution.trial is not None:
             execution.trial.end()
-        elif kernel.owned or kernel.connection.is_running(execution.run):
+        elif kernel.owned or kernel.connection.requests.is_running(execution.run):
             self._inputs.withdraw(execution)
             await kernel.interrupt()
             self._end_in_time(execution)
@@ -127,7 +127,9 @@ class Interrupts:
         assert execution.run is not None
         half = self._limits.interrupt_grace / 2
         await first_of(execution.finished, execution.parted, timeout=half)
-        if not execution.cannot_be_interrupted() and kernel.connection.is_running(execution.run):
+        if not execution.cannot_be_interrupted() and kernel.connection.requests.is_running(
+            execution.run
+        ):
             await kernel.interrupt()
         await first_of(execution.finished, execution.parted, timeout=half)
         if execution.cannot_be_interrupted():

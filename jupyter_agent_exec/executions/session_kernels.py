@@ -254,7 +254,7 @@ class SessionKernels:
         assert turn is not None
         await first_of(execution.begun, kernel.connection.disconnected)
         await kernel.connection.heeds_interrupts(run)
-        if kernel.connection.is_running(run):
+        if kernel.connection.requests.is_running(run):
             await kernel.interrupt()
         await kernel.connection.free()
         kernel.turns.leave(turn)

@@ -16,10 +16,9 @@ from functools import partial
 
 from .. import host_kernel
 from ..errors import AgentExecError
-from ..models import OutputChange
 from ..tasks import first_of, settle
 from ..text.redaction import Redactor
-from ..types import ExecutionId, KernelState, Output
+from ..types import ExecutionId, KernelState
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
@@ -110,14 +109,10 @@ class KernelConnection(KernelLink):
         )
         self.inspector = Inspector(self)
         """Inspects the kernel."""
-        self._runs = ExecuteRequests(
-            self,
-            self.inspector,
-            self._displays,
-            self.widgets,
-            self.late,
-            self._ended,
+        self.requests = ExecuteRequests(
+            self, self.inspector, self._displays, self.widgets, self.late, self._ended
         )
+        """Our requests to run code."""
         self._session = self.channels.session
         self.channels.start()
         if found is not None:
@@ -138,22 +133,6 @@ class KernelConnection(KernelLink):
         """Send an execute request to the kernel; one at a time."""
         self.channels.call(partial(self._begin, run))
 
-    def begin_trial(self, run: ExecuteRequest) -> None:
-        """Prepare for a request that a copy of the kernel runs."""
-        self._runs.begin_trial(run)
-
-    def feed_trial(self, run: ExecuteRequest, message: Message) -> None:
-        """Fold a message of that copy; from any thread."""
-        self._runs.feed_trial(run, message)
-
-    def changes(self, run: ExecuteRequest, version: int) -> tuple[int, list[OutputChange]]:
-        """Return how an execution's outputs changed since `version`, and their version now."""
-        return self._runs.changes(run, version)
-
-    def outputs(self, run: ExecuteRequest) -> list[Output]:
-        """Return an execution's outputs so far."""
-        return self._runs.outputs(run)
-
     async def give_input(
         self, run: ExecuteRequest, request: InputRequest, value: str, before: Callable[[], None]
     ) -> bool:
@@ -168,11 +147,11 @@ class KernelConnection(KernelLink):
 
         def give() -> None:
             try:
-                taken = self._runs.give_input(run, request, value, before)
+                taken = self.requests.give_input(run, request, value, before)
             except AgentExecError as error:
-                self.on_loop(_settle, given, False, error)
+                self.on_loop(settle, given, error)
             else:
-                self.on_loop(_settle, given, taken)
+                self.on_loop(settle, given, None, taken)
 
         self.channels.call(give)
         await first_of(given, self.disconnected)
@@ -180,22 +159,15 @@ class KernelConnection(KernelLink):
 
     def withdraw_input(self, run: ExecuteRequest) -> None:
         """Answer no more input requests of code that is about to be interrupted."""
-        self.channels.call(partial(self._runs.withdraw_input, run))
+        self.channels.call(partial(self.requests.withdraw_input, run))
 
     def abandon(self, reason: str) -> None:
         """End the running request on our side. Further messages of it are late output."""
         self.channels.call(partial(self._abandon, reason))
 
-    def is_running(self, run: ExecuteRequest) -> bool:
-        """Return whether the kernel runs this request now, according to its messages.
-
-        Only then may it be interrupted: before and after, it may run somebody else's cell.
-        """
-        return self._runs.is_running(run)
-
     def end_incomplete(self, run: ExecuteRequest) -> None:
         """End a request whose code has ended without what the kernel still has to send of it."""
-        self.channels.call(partial(self._runs.end_incomplete, run))
+        self.channels.call(partial(self.requests.end_incomplete, run))
 
     async def heeds_interrupts(self, run: ExecuteRequest) -> None:
         """Wait until an interrupt can take effect: until the kernel runs the code, or has run it.
@@ -204,7 +176,7 @@ class KernelConnection(KernelLink):
         """
         there = self._loop.create_future()
         tell = partial(self.on_loop, settle, there)
-        self.channels.call(partial(self._runs.when_at_code, run, tell))
+        self.channels.call(partial(self.requests.when_at_code, run, tell))
         await first_of(there, self.disconnected, timeout=CODE_TIMEOUT)
 
     def interrupted(self) -> None:
@@ -243,10 +215,10 @@ class KernelConnection(KernelLink):
     def _begin(self, run: ExecuteRequest) -> None:
         early_bytes = self.late.forget(run.id)
         self.late.hand_on()
-        self._runs.begin(run, early_bytes)
+        self.requests.begin(run, early_bytes)
 
     def _abandon(self, reason: str) -> None:
-        self._runs.abandon(reason)
+        self.requests.abandon(reason)
         self.late.hand_on()
 
     def _say_hello(self) -> None:
@@ -268,13 +240,13 @@ class KernelConnection(KernelLink):
     @property
     def largest_message(self) -> int:
         """How many bytes of a message from IOPub may be held, unless it is a stream's text."""
-        kept = max(self._runs.largest_output, self._people.largest_output, LATE_OUTPUT_BYTES)
+        kept = max(self.requests.largest_output, self._people.largest_output, LATE_OUTPUT_BYTES)
         return ESCAPED * kept + BESIDE_OUTPUT_BYTES
 
     @property
     def is_full(self) -> bool:
         """Whether no more output is wanted for a moment."""
-        return self._runs.is_full
+        return self.requests.is_full
 
     def iopub_message(self, message: Message) -> None:
         """Handle a message from IOPub."""
@@ -290,18 +262,18 @@ class KernelConnection(KernelLink):
             return
         if msg_type == "status":
             changed = self.activity.take(message.content.get("execution_state"), parent)
-            self._runs.take_status(message, ours=ours)
+            self.requests.take_status(message, ours=ours)
             if changed:  # last, so that the loop does not compete with the record
                 self.tell_state()
-        elif self._runs.take_output(message):
+        elif self.requests.take_output(message):
             pass
         elif of_execution:
-            self._runs.feed(self.late.outputs(execution_of(parent.msg_id)), message)
+            self.requests.feed(self.late.outputs(execution_of(parent.msg_id)), message)
         elif ours:
             self._take_stray(message)
         else:
             self.activity.overhear(parent)
-            self._runs.overhear(parent)
+            self.requests.overhear(parent)
             if msg_type == "update_display_data":
                 self._feed_foreign_update(message)
         if not ours and not of_execution:
@@ -330,9 +302,9 @@ class KernelConnection(KernelLink):
 
     def _take_stray(self, message: Message) -> None:
         """Assign a thread's output during another request of ours to the last execution."""
-        latest = self._runs.latest
+        latest = self.requests.latest
         if latest is not None and self.activity.foreign is None:
-            self._runs.feed(self._runs.running or self.late.outputs(latest), message)
+            self.requests.feed(self.requests.running or self.late.outputs(latest), message)
 
     def shell_message(self, message: Message) -> None:
         """Handle a reply."""
@@ -340,7 +312,7 @@ class KernelConnection(KernelLink):
         if not is_of_code and self.activity.done(message.parent.msg_id):
             self.tell_state()
         if message.parent.msg_id.startswith("x_"):
-            self._runs.take_reply(message)
+            self.requests.take_reply(message)
             return
         if self.inspector.take(message) or message.header.msg_type != "kernel_info_reply":
             return
@@ -358,11 +330,11 @@ class KernelConnection(KernelLink):
         display_id = nbformat_outputs.display_id(message.content)
         shown = () if display_id is None else self._displays.elsewhere(display_id)
         if shown:
-            self._runs.feed(self.late.outputs(shown[0].execution_id), message)
+            self.requests.feed(self.late.outputs(shown[0].execution_id), message)
 
     def stdin_message(self, message: Message) -> None:
         """Handle an input request."""
-        self._runs.take_input_request(message)
+        self.requests.take_input_request(message)
 
     def channels_ended(self, death: KernelDeath | None = None) -> None:
         """Note that the kernel has disconnected."""
@@ -372,16 +344,16 @@ class KernelConnection(KernelLink):
 
     def messages_missing(self, reason: str) -> None:
         """Note that messages of the kernel are lost."""
-        self._runs.miss(reason)
+        self.requests.miss(reason)
         self._people.miss()
         if self.runs is not None:
             self.runs.miss()
 
     def reconnected(self) -> None:
         """Ask the kernel what it does now, because the answer to that may have been lost."""
-        self._runs.ask_whether_over()
+        self.requests.ask_whether_over()
         if self.greeting.is_done:
-            self.activity.missed(others_may_run=self._runs.running is None)
+            self.activity.missed(others_may_run=self.requests.running is None)
             self.greeting = self.greeting.anew()
             self.tell_state()
         self._say_hello()
@@ -389,7 +361,7 @@ class KernelConnection(KernelLink):
     def all_read(self) -> float | None:
         """Note that all available messages were read; return when to be called again."""
         now = time.monotonic()
-        due = self._runs.settled(now)
+        due = self.requests.settled(now)
         hand_on_at = self.late.hand_on_at(now)
         if hand_on_at is not None and now >= hand_on_at:
             self.late.hand_on()
@@ -405,12 +377,3 @@ class KernelConnection(KernelLink):
             self._wake()
         due.extend(self._wake_at)
         return max(0.005, min(due) - now) if due else None
-
-
-def _settle(given: asyncio.Future[bool], taken: bool, error: AgentExecError | None = None) -> None:
-    if given.done():
-        return  # the caller has been cancelled
-    if error is None:
-        given.set_result(taken)
-    else:
-        given.set_exception(error)

@@ -347,7 +347,10 @@ class ExecuteRequests:
             return run.outputs.outputs
 
     def is_running(self, run: ExecuteRequest) -> bool:
-        """Return whether the kernel runs this request now, according to its messages."""
+        """Return whether the kernel runs this request now, according to its messages.
+
+        Only then may it be interrupted: before and after, it may run somebody else's cell.
+        """
         return self._run is run and run.has_begun and not run.has_ended
 
     # -- in the channels' thread -------------------------------------------------------------------
@@ -364,13 +367,7 @@ class ExecuteRequests:
             self._begin(run, early_bytes)
 
     def _begin(self, run: ExecuteRequest, early_bytes: int | None) -> None:
-        run.outputs = Outputs(
-            run.id,
-            self._displays,
-            max_output_bytes=run.max_output_bytes,
-            sink=run.sink,
-            redactor=self._link.redactor,
-        )
+        run.outputs = self._outputs(run, self._displays)
         self.largest_output = max(self.largest_output, run.max_output_bytes)
         if early_bytes is not None:
             run.outputs.leave_out("", early_bytes)
@@ -618,9 +615,12 @@ class ExecuteRequests:
 
         The displays of a copy are its own: it cannot change what the kernel has shown.
         """
-        run.outputs = Outputs(
+        run.outputs = self._outputs(run, Displays())
+
+    def _outputs(self, run: ExecuteRequest, displays: Displays) -> Outputs:
+        return Outputs(
             run.id,
-            Displays(),
+            displays,
             max_output_bytes=run.max_output_bytes,
             sink=run.sink,
             redactor=self._link.redactor,

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ..errors import KernelUnavailable
-from ..tasks import first_of
+from ..tasks import first_of, settle
 from .in_kernel.expression import RESIDENT, expression, is_ipython
 from .in_kernel.resident import ANSWER, TARGET
 from .link import KernelLink
@@ -229,7 +229,7 @@ class Inspector:
         try:
             await first_of(answer, self._link.disconnected, timeout=timeout)
         finally:
-            self._channels.call(partial(self._forget, msg_id))
+            self._channels.call(partial(self._settle, msg_id, {}))
         if answer.done():
             return answer.result()
         if self._link.disconnected.done():
@@ -293,10 +293,7 @@ class Inspector:
     def _settle(self, msg_id: str, content: dict[str, Any]) -> None:
         asked = self._pending.pop(msg_id, None)
         if asked is not None:
-            self._link.on_loop(_settle, asked, content)
-
-    def _forget(self, msg_id: str) -> None:
-        self._pending.pop(msg_id, None)
+            self._link.on_loop(settle, asked, None, content)
 
     def _send(self, question: Question, subshell: str | None, msg_id: str) -> None:
         self.prepare()
@@ -307,8 +304,3 @@ class Inspector:
         }
         content = {"comm_id": msg_id, "target_name": TARGET, "data": data}
         self._channels.send("shell", "comm_open", content, msg_id=msg_id, subshell_id=subshell)
-
-
-def _settle(answer: asyncio.Future[dict[str, Any]], content: dict[str, Any]) -> None:
-    if not answer.done():
-        answer.set_result(content)

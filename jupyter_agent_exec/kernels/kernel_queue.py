@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from ..models import WaitingFor
 from ..records import timestamp
+from ..tasks import settle
 from ..types import ExecutionId, KernelState
 from .execution_state import IdleState, KernelActivity, Listeners
 
@@ -179,8 +180,7 @@ class KernelQueue:
         self._trials.discard(id)
         ended, self._trial_ended = self._trial_ended, []
         for future in ended:
-            if not future.done():
-                future.set_result(None)
+            settle(future)
 
     def until_trial_ends(self) -> asyncio.Future[None]:
         """Return a future that is done when a trial of this kernel has ended."""

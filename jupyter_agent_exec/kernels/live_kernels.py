@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from ..errors import KernelNotFound, KernelUnavailable
@@ -301,11 +302,7 @@ def _state_of(manager: Any) -> KernelState:
 async def _restarting(manager: Any, timeout: float) -> None:
     """Wait until the server's restarter restarts a dead kernel, or stops trying."""
     told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def tell() -> None:
-        if not told.done():
-            told.set_result(None)
-
+    tell = partial(settle, told)
     manager.add_restart_callback(tell, "restart")
     manager.add_restart_callback(tell, "dead")
     try:

@@ -79,7 +79,7 @@ class Outputs:
         displays: Displays,
         *,
         max_output_bytes: int,
-        sink: TextSink | None,
+        sink: TextSink | None = None,
         max_outputs: int = MAX_OUTPUTS,
         redactor: Redactor = AGENT_TOKENS,
         redaction: Redaction | None = None,
@@ -528,7 +528,6 @@ class LateOutputs:
                 id,
                 self._displays,
                 max_output_bytes=LATE_OUTPUT_BYTES,
-                sink=None,
                 redactor=self._redactor,
                 redaction=self._redactions.get(id),
             )

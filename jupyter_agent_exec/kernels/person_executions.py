@@ -145,7 +145,6 @@ class PersonExecutions:
                 id,
                 self._displays,
                 max_output_bytes=self._kept.outputs_bytes,
-                sink=None,
                 redactor=self._redactor,
             ),
         )

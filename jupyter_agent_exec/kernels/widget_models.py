@@ -265,7 +265,6 @@ class WidgetModels:
             ExecutionId(""),
             Displays(),
             max_output_bytes=CAPTURED_BYTES,
-            sink=None,
             redactor=self._redactor,
         )
         for output in outputs if isinstance(outputs, list) else ():

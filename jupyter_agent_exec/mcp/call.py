@@ -11,7 +11,7 @@ from mcp.server.connection import allowed_log_levels
 from mcp.server.context import ServerRequestContext
 
 from ..auth.scopes import Scope
-from ..tasks import first_of
+from ..tasks import first_of, settle
 from ..types import ExecutionId
 from .endpoint import Managers, RequestSender
 
@@ -85,8 +85,7 @@ class Call:
 
     def cancel(self) -> None:
         """End the call's waits, because nobody needs the answer any more. Idempotent."""
-        if not self.cancelled.done():
-            self.cancelled.set_result(None)
+        settle(self.cancelled)
 
     async def authorize(self, scope: Scope) -> None:
         """Raise Forbidden if the caller does not have a scope."""

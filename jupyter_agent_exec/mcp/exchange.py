@@ -19,6 +19,7 @@ from tornado.iostream import StreamClosedError
 
 from ..auth.handler import deliver
 from ..models import PIECE_BYTES
+from ..tasks import settle
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -63,8 +64,7 @@ class Exchange:
 
     def leave(self) -> None:
         """Mark the exchange as over: nobody reads the response any more. Idempotent."""
-        if not self.gone.done():
-            self.gone.set_result(None)
+        settle(self.gone)
 
     @property
     def body(self) -> bytes:

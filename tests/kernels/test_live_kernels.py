@@ -231,7 +231,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         await at_foreign_work(kernel, turns)
         cells.append(person.runs("after = True"))
         assert not agent.run.has_begun
-        assert not kernel.connection.is_running(agent.run)
+        assert not kernel.connection.requests.is_running(agent.run)
         assert turns.person is not None
         assert turns.person.who == "person"
         await opened(second)
@@ -319,13 +319,13 @@ async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> N
         await running(gate)
         cells = [person.runs(f"behind = {number}") for number in range(3)]
         await asyncio.wait_for(agent.begun, SOON)
-        assert kernel.connection.is_running(agent.run)
+        assert kernel.connection.requests.is_running(agent.run)
         await kernel.interrupt()
         ended = await agent_ended
         assert ended.error is not None
         assert ended.error.ename == "KeyboardInterrupt"
         assert {(await person.reply(cell))["status"] for cell in cells} == {"ok"}
-        assert not kernel.connection.is_running(agent.run)
+        assert not kernel.connection.requests.is_running(agent.run)
 
 
 async def test_two_sessions_on_one_kernel_alternate() -> None:

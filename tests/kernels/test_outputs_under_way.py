@@ -65,8 +65,8 @@ SIZE = 3_000_000
 
 async def in_new_kernel(server: KernelServer, *sources: str, silence: float = SOON) -> LiveKernel:
     kernel = await server.live.adopt(await server.start_kernel())
-    kernel.connection._runs.silence_seconds = silence
-    kernel.connection._runs.ask_delay = 0.05
+    kernel.connection.requests.silence_seconds = silence
+    kernel.connection.requests.ask_delay = 0.05
     await AgentRun(1, "".join(sources)).in_turn(kernel)
     return kernel
 
@@ -109,7 +109,7 @@ async def test_output_that_is_not_waited_for_any_longer_is_unknown(tmp_path: Pat
         run = AgentRun(2, f"holds_back({SIZE})")
         running = run.in_turn(kernel)
         await asyncio.to_thread(asked.until_it_is_here)
-        assert not kernel.connection.is_running(run.run)
+        assert not kernel.connection.requests.is_running(run.run)
         kernel.connection.end_incomplete(run.run)
         ended = await running
         assert (ended.status, text(ended), ended.outputs_complete) == ("ok", "", False)

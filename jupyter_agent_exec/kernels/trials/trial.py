@@ -181,7 +181,7 @@ class Trial:
         How it ended; None if its dispatch could not be recorded. And why it was not run, if so.
         """
         run, folder = self._run, None
-        self._connection.begin_trial(run)
+        self._connection.requests.begin_trial(run)
         try:
             run.starts()
             if not await asyncio.to_thread(run.observer.before_sending):
@@ -290,7 +290,7 @@ class Trial:
             if msg_type in TOLD:
                 self._told.setdefault(msg_type, message.content)  # the first is ours for certain
             else:
-                self._connection.feed_trial(self._run, message)
+                self._connection.requests.feed_trial(self._run, message)
         return bool(data) and not key.data.is_broken
 
     # -- the end -----------------------------------------------------------------------------------
