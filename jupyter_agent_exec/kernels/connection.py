@@ -22,7 +22,8 @@ from ..types import ExecutionId, KernelState
 from . import nbformat_outputs
 from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
-from .execute_request import ExecuteOutcome, ExecuteRequest, ExecuteRequests, InputRequest
+from .execute_request import ExecuteOutcome, ExecuteRequest, InputRequest
+from .execute_requests import ExecuteRequests
 from .execution_state import Listeners
 from .inspection import ASIDE, Inspector
 from .link import KernelLink
