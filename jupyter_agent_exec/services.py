@@ -34,9 +34,8 @@ from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .kernels.trials.settings import TrialSettings
-from .mcp.client_documents import fetch_document
 from .mcp.endpoint import Endpoint, Managers, is_installed
-from .mcp.sign_in import SignIn
+from .mcp.sign_in import SignIn, fetch_document
 from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend

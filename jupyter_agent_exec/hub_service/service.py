@@ -16,9 +16,8 @@ from tornado.httpserver import HTTPServer
 from tornado.log import access_log, enable_pretty_logging
 from tornado.web import Application, RequestHandler
 
-from ..mcp.client_documents import fetch_document
 from ..mcp.endpoint import MAX_BODY_BYTES
-from ..mcp.sign_in import SignIn
+from ..mcp.sign_in import SignIn, fetch_document
 from .forwarding import McpHandler
 from .grants import Grants
 from .handlers import ROUTES

@@ -25,7 +25,7 @@ from .._version import __version__
 from ..auth.validation import check_accepted
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..tasks import Tasks
-from . import budget, tools_executions, tools_files, tools_kernels, tools_notebooks, tools_sessions
+from . import budget, tools_executions, tools_files, tools_notebooks, tools_sessions
 from .call import Call, ClientGone, Context, LogLevels, session_id_of
 from .endpoint import Application, Managers, McpTraits, RequestSender
 from .exchange import Exchange
@@ -321,7 +321,6 @@ class Calls:
 TOOLS: tuple[Tool[Any], ...] = (
     *tools_sessions.TOOLS,
     *tools_executions.TOOLS,
-    *tools_kernels.TOOLS,
     *tools_notebooks.TOOLS,
     *tools_files.TOOLS,
 )

@@ -8,6 +8,7 @@ request.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -19,7 +20,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from tornado import web
+from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
+from tornado.netutil import DefaultLoopResolver
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from .. import errors
 from ..auth.handler import status_of
@@ -355,3 +359,49 @@ def _form_targets(target: SplitResult) -> str:
     if target.scheme in ("http", "https"):
         return f"'self' {target.scheme}://{target.netloc}"
     return f"'self' {target.scheme}:" if target.scheme else "'none'"
+
+
+PUBLIC_IPV6: Final = ipaddress.ip_network("2000::/3")
+"""All others stay in some network, or carry an IPv4 address to a translator."""
+MAX_DOCUMENT_BYTES: Final = 16 * 1024
+DOCUMENT_TIMEOUT: Final = 5.0
+"""Seconds."""
+
+
+class PublicResolver(DefaultLoopResolver):
+    """Finds the addresses of a host, and refuses those of this machine and of private networks."""
+
+    async def resolve(self, host: str, port: int, family: Any = 0) -> list[tuple[int, Any]]:
+        """Return the addresses; raise OSError if one of them is not public."""
+        found = await super().resolve(host, port, family)
+        for _, address in found:
+            if not _is_public(address[0].partition("%")[0]):
+                raise OSError(f"{host} is not a public address")
+        return found
+
+
+def _is_public(address: str) -> bool:
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address) and (ip not in PUBLIC_IPV6 or ip.sixtofour):
+        return False
+    return ip.is_global and not ip.is_multicast
+
+
+async def fetch_document(url: str) -> bytes | None:
+    """Return what an address answers; None if it cannot be had. Redirects are not followed."""
+    client = SimpleAsyncHTTPClient(
+        force_instance=True, resolver=PublicResolver(), max_body_size=MAX_DOCUMENT_BYTES
+    )
+    request = HTTPRequest(
+        url,
+        follow_redirects=False,
+        decompress_response=False,  # a small answer may be large then
+        connect_timeout=DOCUMENT_TIMEOUT,
+        request_timeout=DOCUMENT_TIMEOUT,
+    )
+    try:
+        return (await client.fetch(request)).body
+    except (HTTPClientError, OSError, ValueError):
+        return None
+    finally:
+        client.close()

@@ -1,4 +1,4 @@
-"""The tools that open, list, stop and export sessions."""
+"""The tools that open, list, stop and export sessions, and inspect their kernels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from ..models import (
     Agent,
     Answer,
     Limits,
+    Match,
     Name,
     NotebookTarget,
     OpenSession,
+    Package,
+    PackagesQuery,
     Request,
     Restore,
     ScratchTarget,
@@ -23,6 +26,8 @@ from ..models import (
     Session,
     SessionsQuery,
     Target,
+    Variable,
+    VariablesQuery,
     derive,
 )
 from ..sessions.answers import NAMESPACE
@@ -31,7 +36,7 @@ from ..text.guide import about_session
 from ..types import ExecutionId, NextApproval, SessionId, SessionStatus
 from . import budget
 from .call import Call
-from .results import cut, execution_answer, fitting, next_code
+from .results import cut, execution_answer, fitting, next_code, nothing
 from .tool import READS, Answered, Tool
 
 NAME_CHARACTERS: Final = 200
@@ -355,4 +360,83 @@ EXPORT: Final = Tool(
     examples=({"session_id": "s_01…", "path": "work.ipynb"},),
 )
 
-TOOLS: Final = (OPEN, LIST, STOP, EXPORT)
+
+class MatchArguments(Request, frozen=True, kw_only=True):
+    """The session whose kernel to inspect, and a filter for names."""
+
+    session_id: SessionId
+    match: Annotated[Match, Meta(description="Only names with this text.")] = ""
+
+
+async def list_variables(call: Call, asked: MatchArguments) -> Answered:
+    """List the variables of a session's kernel with type, shape, columns and preview.
+
+    Also while it runs code.
+    """
+    await call.reach_session("look", asked.session_id)
+    found = await call.managers.inspection.variables(
+        asked.session_id, VariablesQuery(match=asked.match)
+    )
+    shown = fitting(found.variables)
+    lines = [_variable_line(variable) for variable in shown] or [nothing("variable", asked.match)]
+    return _list_answer(lines, found.more + len(found.variables) - len(shown))
+
+
+def _variable_line(variable: Variable) -> str:
+    told = [f"{variable.name}: {variable.type}"]
+    if variable.shape is not None:
+        told.append(f"shape {tuple(variable.shape)}")
+    if variable.length is not None:
+        told.append(f"length {variable.length}")
+    if variable.preview is not None:
+        told.append(f"= {variable.preview}")
+    if variable.dtype is not None:
+        told.append(variable.dtype)
+    if variable.index is not None:
+        told.append(f"index {variable.index}")
+    if variable.dtypes is not None:
+        columns = (f"{name} {dtype}" for name, dtype in variable.dtypes.items())
+        told.append(f"columns: {cut('; '.join(columns))}")
+    return ", ".join(told)
+
+
+def _list_answer(lines: list[str], more: int) -> Answered:
+    note = [f"[{more:,} more; narrow with match]"] if more else []
+    return Answered(text="\n".join([*lines, *note]))
+
+
+VARIABLES: Final = Tool(
+    run=list_variables,
+    title="List variables",
+    scopes=LOOKS,
+    hints=READS,
+    examples=({"session_id": "s_01…"}, {"session_id": "s_01…", "match": "df"}),
+)
+
+
+async def list_packages(call: Call, asked: MatchArguments) -> Answered:
+    """List the packages that a session's kernel can import."""
+    await call.reach_session("look", asked.session_id)
+    packages = await call.managers.inspection.packages(
+        asked.session_id, PackagesQuery(match=asked.match)
+    )
+    listed = fitting(packages.packages, budget.PACKAGES_BYTES)
+    lines = [_package_line(package) for package in listed] or [nothing("package", asked.match)]
+    return _list_answer(lines, packages.more + len(packages.packages) - len(listed))
+
+
+def _package_line(package: Package) -> str:
+    names = [name for name in package.import_names if name != package.name]
+    imported = f" (import {', '.join(names)})" if names else ""
+    return f"{package.name} {package.version}{imported}"
+
+
+PACKAGES: Final = Tool(
+    run=list_packages,
+    title="List packages",
+    scopes=LOOKS,
+    hints=READS,
+    examples=({"session_id": "s_01…", "match": "pandas"},),
+)
+
+TOOLS: Final = (OPEN, LIST, STOP, EXPORT, VARIABLES, PACKAGES)

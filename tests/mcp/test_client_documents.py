@@ -9,13 +9,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from jupyter_agent_exec.mcp import client_documents
-from jupyter_agent_exec.mcp.client_documents import MAX_BYTES, PublicResolver, fetch_document
+from jupyter_agent_exec.mcp import sign_in
+from jupyter_agent_exec.mcp.sign_in import (
+    MAX_DOCUMENT_BYTES,
+    PublicResolver,
+    fetch_document,
+)
 
-LONG = b" " * (MAX_BYTES + 1)
+LONG = b" " * (MAX_DOCUMENT_BYTES + 1)
 ANSWERS = {
     "/document": b"Content-Length: 2\r\n\r\n{}",
-    "/longest": b"Content-Length: %d\r\n\r\n%s" % (MAX_BYTES, LONG[1:]),
+    "/longest": b"Content-Length: %d\r\n\r\n%s" % (MAX_DOCUMENT_BYTES, LONG[1:]),
     "/long": b"Content-Length: %d\r\n\r\n%s" % (len(LONG), LONG),
     "/in-chunks": b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(LONG), LONG),
     "/for-ever": b"Content-Length: 2\r\n\r\n{",
@@ -92,7 +96,7 @@ async def test_a_document_is_small_and_comes_soon_and_without_a_redirect(
         assert await fetch_document(f"{website.url}/longest") == LONG[1:]
         for path in ("/redirect", "/long", "/in-chunks"):
             assert await fetch_document(f"{website.url}{path}") is None, path
-        monkeypatch.setattr(client_documents, "TIMEOUT", 1.0)
+        monkeypatch.setattr(sign_in, "DOCUMENT_TIMEOUT", 1.0)
         async with asyncio.timeout(10):  # Tornado's own limit is 20 seconds
             assert await fetch_document(f"{website.url}/for-ever") is None
         assert website.asked == [
