@@ -13,8 +13,8 @@ from traitlets.config import Config
 from ._version import __version__
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
 from .auth.routes import Route, url_specs
+from .auth.token_handlers import PAGE_ROUTES
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
-from .auth.token_page import ROUTES as PAGE_ROUTES
 from .files.handlers import ROUTES as FILE_ROUTES
 from .leaves import installed
 from .mcp.endpoint import McpHandler

@@ -33,7 +33,7 @@ from .kernels.live_kernels import LiveKernels
 from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
 from .kernels.server_kernels import KernelStarter, ServerKernels
-from .kernels.trials.settings import TrialSettings
+from .kernels.trials.trial import TrialSettings
 from .mcp.endpoint import Endpoint, Managers, is_installed
 from .mcp.sign_in import SignIn, fetch_document
 from .models import Session

@@ -20,7 +20,7 @@ from ..executions.limits import Settings
 from ..files.file import Conditions, FilesQuery, OpenFile, missing
 from ..files.manager import SessionFiles
 from ..journal.outputs import is_image
-from ..kernels.folder_paths import check_new, parts_of
+from ..kernels.folder import check_new, parts_of
 from ..models import (
     Agent,
     Execute,

@@ -8,7 +8,7 @@ from typing import Final
 from .._version import __version__
 from ..client.servers import TOKEN_VARIABLE, URL_VARIABLE
 from ..leaves import installed
-from . import check, connect, decisions, doctor, erase, mcp, run, sessions, tokens
+from . import check, connect, decisions, doctor, mcp, run, sessions, tokens
 from .command import Command
 
 _DESCRIPTION = """\
@@ -44,7 +44,7 @@ _COMMANDS: Final = (
     run.stop,
     ("token", "create, list and revoke agent tokens", tokens.COMMANDS),
     ("grant", "end what agents may run without asking", decisions.GRANT_COMMANDS),
-    erase.erase,
+    decisions.erase,
     decisions.accept_break,
     check.verify,
     connect.connect,

@@ -15,7 +15,7 @@ from ulid import ULID
 from ..auth.scopes import Caller
 from ..journal.journal import SessionJournal
 from ..kernels.kernel import Kernel
-from ..kernels.trials.settings import TrialSettings
+from ..kernels.trials.trial import TrialSettings
 from ..models import Session, Undo
 from ..records import ExecutionRecord, timestamp
 from ..tasks import Tasks, call_on_loop, settle

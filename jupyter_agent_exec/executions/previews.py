@@ -11,8 +11,7 @@ import msgspec
 
 from ..kernels.execute_request import ExecuteOutcome, ExecuteRequest, RequestObserver
 from ..kernels.kernel import Kernel
-from ..kernels.trials.settings import NO_TRIAL
-from ..kernels.trials.trial import REFUSED, Trial
+from ..kernels.trials.trial import NO_TRIAL, REFUSED, Trial
 from ..models import Preview
 from ..records import Payload
 from ..tasks import first_of

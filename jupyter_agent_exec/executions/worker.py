@@ -28,8 +28,7 @@ from ..kernels.execute_request import (
     RequestObserver,
 )
 from ..kernels.kernel import Kernel, KernelSource
-from ..kernels.trials.settings import INSTEAD, NO_TRIAL
-from ..kernels.trials.trial import Trial
+from ..kernels.trials.trial import INSTEAD, NO_TRIAL, Trial
 from ..models import Execute, ExecutionKernel, Session, StepOf, WaitingFor
 from ..records import SERVER, Dispatched, Entry, ExecutionRecord, Payload, timestamp
 from ..tasks import first_of, settle

@@ -23,18 +23,20 @@ from ..errors import (
     RangeNotSatisfiable,
 )
 from ..kernels.folder import (
+    MOST_PARTS,
     AccessRefused,
     FolderGone,
     Identity,
     Place,
     etag_of,
     identity,
+    is_reached,
     look,
+    mimetype_of,
     open_child,
     open_file,
     opened,
 )
-from ..kernels.folder_paths import MOST_PARTS, is_reached, mimetype_of
 from ..models import Request, SessionFile
 from ..records import timestamp
 from ..types import Digest

@@ -11,7 +11,7 @@ from tornado import web
 from ..auth.handler import error_in
 from ..auth.operations import requires
 from ..errors import AgentExecError, InvalidRequest, PayloadTooLarge, RangeNotSatisfiable
-from ..kernels.folder_paths import decoded
+from ..kernels.folder import decoded
 from ..models import SessionFile, SessionFileList
 from ..sessions.answers import NAMESPACE
 from ..sessions.handlers import SessionsBase

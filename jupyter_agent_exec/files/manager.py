@@ -22,8 +22,19 @@ from ..errors import (
     PayloadTooLarge,
     PreconditionFailed,
 )
-from ..kernels.folder import Folder, Place, etag_of, kept_folders, open_file, opened
-from ..kernels.folder_paths import check_new, is_data, is_hidden, is_notebook, parts_of
+from ..kernels.folder import (
+    Folder,
+    Place,
+    check_new,
+    etag_of,
+    is_data,
+    is_hidden,
+    is_notebook,
+    kept_folders,
+    open_file,
+    opened,
+    parts_of,
+)
 from ..models import SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.manager import AgentSessions

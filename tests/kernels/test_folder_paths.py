@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_agent_exec.errors import InvalidRequest
-from jupyter_agent_exec.kernels.folder_paths import (
+from jupyter_agent_exec.kernels.folder import (
     check_new,
     decoded,
     is_data,

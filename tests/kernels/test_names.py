@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.kernels.names import MOST_CHARACTERS, Names, names_of
+from jupyter_agent_exec.kernels.runs import MOST_CHARACTERS, Names, names_of
 
 
 def names(text: str) -> set[str]:
