@@ -18,7 +18,7 @@ from traitlets.config import Config
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.cli.parser import make_parser
+from jupyter_agent_exec.cli import make_parser
 from tests.test_docs import DOCUMENTS, ROOT
 
 HERE = "tests/test_code_blocks.py"

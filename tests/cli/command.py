@@ -20,7 +20,7 @@ from tests.real_server import environment
 _OPTIONS = ("-W", "error")
 COMMAND = [sys.executable, *_OPTIONS, "-m", "jupyter_agent_exec.cli"]
 
-FORKS = Forks("jupyter_agent_exec.cli.parser", "tqdm", options=_OPTIONS, **environment(Path()))
+FORKS = Forks("jupyter_agent_exec.cli", "tqdm", options=_OPTIONS, **environment(Path()))
 
 
 class Started:
