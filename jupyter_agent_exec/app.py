@@ -12,6 +12,7 @@ from traitlets.config import Config
 
 from ._version import __version__
 from .approvals.handlers import ROUTES as APPROVAL_ROUTES
+from .auth.openapi import OpenAPIHandler, document
 from .auth.routes import Route, url_specs
 from .auth.token_handlers import PAGE_ROUTES
 from .auth.token_handlers import ROUTES as TOKEN_ROUTES
@@ -22,7 +23,6 @@ from .mcp.sign_in_handlers import ROOT_ROUTE, MetadataHandler
 from .mcp.sign_in_handlers import ROUTES as SIGN_IN_ROUTES
 from .notebooks.handlers import ROUTES as NOTEBOOK_ROUTES
 from .notebooks.handlers import ChannelHandler
-from .openapi import OpenAPIHandler, document
 from .services import Leaf, Services
 from .sessions.answers import NAMESPACE
 from .sessions.execution_handlers import ROUTES as EXECUTION_ROUTES

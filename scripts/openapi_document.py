@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.openapi import document
+from jupyter_agent_exec.auth.openapi import document
 
 
 def main() -> None:

@@ -20,10 +20,10 @@ from traitlets import Bool, Enum, Float, Int, TraitType
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import status_of
+from jupyter_agent_exec.auth.openapi import document
 from jupyter_agent_exec.cli import make_parser
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import Tool, input_schema
-from jupyter_agent_exec.openapi import document
 
 # -- settings -------------------------------------------------------------------------------------
 

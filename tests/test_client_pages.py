@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jupyter_agent_exec.connections import connections
+from jupyter_agent_exec.text.connections import connections
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "clients.md"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.openapi import document
+from jupyter_agent_exec.auth.openapi import document
 from tests.real_server import real_server
 
 PROGRAM = """

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from jupyter_agent_exec._version import __version__
 from jupyter_agent_exec.app import AgentExecApp
-from jupyter_agent_exec.openapi import document
+from jupyter_agent_exec.auth.openapi import document
 from tests.conformance import check_answer
 from tests.fuzzing import examples, json_values, nested, scalars, texts
 from tests.server_process import TOKEN, ServerProcess, server_process

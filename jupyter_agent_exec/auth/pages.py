@@ -16,8 +16,8 @@ from tornado.httputil import HTTPHeaders, url_concat
 from tornado.template import Loader
 
 from .. import errors
-from ..connections import connections
 from ..models import ApprovalPolicy, MintToken
+from ..text.connections import connections
 from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
 from .scopes import Caller

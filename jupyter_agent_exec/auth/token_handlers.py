@@ -8,7 +8,6 @@ from typing import Final
 
 from tornado import web
 
-from ..connections import configurations
 from ..errors import AgentExecError, NotFound
 from ..models import (
     ExtendToken,
@@ -20,6 +19,7 @@ from ..models import (
     Unlock,
     Unlocked,
 )
+from ..text.connections import configurations
 from ..types import is_made_up
 from .handler import AgentExecHandler, status_of
 from .operations import requires

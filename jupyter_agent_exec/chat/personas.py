@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ..connections import CHAT_TOKEN, NAME, ChatToken
 from ..services import Leaf
 from ..sessions.answers import NAMESPACE
+from ..text.connections import CHAT_TOKEN, NAME, ChatToken
 
 EXTENSION: Final = "jupyter_ai_persona_manager"
 SERVERS: Final = "builtin_mcp_servers"

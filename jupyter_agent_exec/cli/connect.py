@@ -23,9 +23,9 @@ from ..client.errors import ClientError
 from ..client.replies import read
 from ..client.requests import API
 from ..client.servers import Server, named, running
-from ..connections import CHAT, CHAT_TOKEN, NAME, ChatToken, Connection, connections
 from ..errors import AgentExecError, NotFound
 from ..storage.durability import replace_file
+from ..text.connections import CHAT, CHAT_TOKEN, NAME, ChatToken, Connection, connections
 from . import exit_codes
 from .command import command, option
 from .command_client import connected, decided

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 from jupyter_agent_exec.auth.scopes import Caller
-from jupyter_agent_exec.connections import connections
 from jupyter_agent_exec.mcp import endpoint
 from jupyter_agent_exec.models import MintToken
+from jupyter_agent_exec.text.connections import connections
 from tests.asking import Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
 from tests.auth.minting import MINTED, PAST, bearer, change_kept, mint

@@ -13,7 +13,6 @@ import nbformat
 import pytest
 
 from jupyter_agent_exec.auth.token_store import TokenStore
-from jupyter_agent_exec.connections import configurations
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.ledger import TokenEntries
 from jupyter_agent_exec.journal.verify import verify_history
@@ -24,6 +23,7 @@ from jupyter_agent_exec.records import (
     TokenRevoked,
     digest_of,
 )
+from jupyter_agent_exec.text.connections import configurations
 from jupyter_agent_exec.types import TokenId
 from tests.asking import Agent, Answered, Send
 from tests.auth.minting import PAST, TokenAgent, bearer, change_kept, ledger, mint

@@ -12,7 +12,7 @@ from traitlets import List, default
 from traitlets.config import Config, Configurable
 
 from jupyter_agent_exec.chat.personas import connected
-from jupyter_agent_exec.connections import CHAT_TOKEN
+from jupyter_agent_exec.text.connections import CHAT_TOKEN
 
 UNRECORDED = {"type": "http", "name": "other", "url": "http://localhost:3001/mcp"}
 CONFIGURED = {"name": "mine", "command": "x", "args": []}

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.connections import CHAT_TOKEN, connections
+from jupyter_agent_exec.text.connections import CHAT_TOKEN, connections
 from tests.cli.command import Cli, at_terminal
 from tests.real_server import RealServer, real_server
 

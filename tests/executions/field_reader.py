@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from jupyter_agent_exec.app import AgentExecApp
+from jupyter_agent_exec.auth.openapi import document
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.auth.validation import read_body
 from jupyter_agent_exec.client.requests import ExecuteOptions, execute_request
 from jupyter_agent_exec.executions.live_executions import LiveExecutions
 from jupyter_agent_exec.executions.spec import ExecutionSpec
 from jupyter_agent_exec.models import Execute, ExecutionsQuery, Session
-from jupyter_agent_exec.openapi import document
 from jupyter_agent_exec.sessions.answers import execution as answer
 from tests.journal.recorded import dispatched, finished, new_history, opened
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 from tornado import web
 
-from . import errors
-from .auth.handler import AgentExecHandler, status_of
-from .auth.operations import Operation, operations, requires
-from .auth.routes import Route
-from .auth.scopes import FOR_PEOPLE
-from .models import Execution, OutputChange, Problem, StatusChange
+from .. import errors
+from ..models import Execution, OutputChange, Problem, StatusChange
+from .handler import AgentExecHandler, status_of
+from .operations import Operation, operations, requires
+from .routes import Route
+from .scopes import FOR_PEOPLE
 
 STREAMED: Final = (Execution, StatusChange, OutputChange)
 """Models of the events in an execution's stream. The last two occur in no other answer."""
@@ -28,7 +28,7 @@ TAGS: Final = {
     "approvals": ("approvals.handlers", "What users decide before and after code runs."),
     "history": ("sessions.history_handlers", "Search and export the record."),
     "tokens": ("auth.token_handlers", "Agent tokens."),
-    "server": ("openapi", "This document."),
+    "server": ("auth.openapi", "This document."),
 }
 """Each group of routes: the module of its handlers, and a description. Those of a leaf are a group
 with the name of its folder."""
@@ -92,7 +92,7 @@ def document(routes: Sequence[Route], *, version: str, base_path: str) -> dict[s
 
 
 def _tag(handler: type[AgentExecHandler]) -> str:
-    module = handler.__module__.removeprefix(f"{__package__}.")
+    module = handler.__module__.removeprefix(f"{__package__.partition('.')[0]}.")
     tags = {where: tag for tag, (where, _) in TAGS.items()}
     return tags.get(module, module.partition(".")[0])
 

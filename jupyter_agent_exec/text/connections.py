@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .models import Configuration
+from ..models import Configuration
 
 NAME: Final = "jupyter"
 """Name of the server in the configuration of MCP clients."""
