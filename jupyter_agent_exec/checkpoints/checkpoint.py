@@ -22,7 +22,7 @@ from .process import END_SECONDS, AdoptedProcess, pss_bytes
 
 FILES: Final = (
     *TRIAL_FILES,
-    *(f"../../checkpoints/{name}.py" for name in ("link", "guards", "take_over", "freeze")),
+    *(f"../../checkpoints/{name}.py" for name in ("guards", "take_over", "freeze")),
 )
 CONNECT_SECONDS: Final = 10.0
 """Seconds within which a kernel forks, and the copy connects."""

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked, fork_kernel
     from .guards import LISTENING, clients, ports_of, tcp_sockets, why_not
-    from .link import Link
-    from .take_over import remains, take_over
+    from .take_over import Link, remains, take_over
 
 
 def checkpoint(given: str) -> None:

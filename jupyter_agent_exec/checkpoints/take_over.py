@@ -13,12 +13,14 @@ import asyncio
 import atexit
 import contextlib
 import gc
+import json
 import logging
 import os
 import queue
 import select
 import selectors
 import signal
+import socket
 import sys
 import threading
 import time
@@ -30,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..kernels.trials.copy import Forked
     from .guards import clients
-    from .link import Link
 
 BIND_SECONDS = 5.0
 """Seconds within which the channels must be bound."""
@@ -39,6 +40,32 @@ SUBSCRIBE_SECONDS = 0.1
 
 IGNORE_SECONDS = 0.5
 """Seconds within which the loop has handled what was cancelled."""
+
+
+class Link:
+    """A connection to the server that carries lines of JSON."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)
+        self._lines = self._socket.makefile("rb")
+
+    def tell(self, **told: object) -> None:
+        """Send a line."""
+        self._socket.sendall(json.dumps(told).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close it in this process."""
+        self._lines.close()
+        self._socket.close()
+
+    def hear(self) -> dict[str, Any]:
+        """Wait for a line; end this process if the server has hung up."""
+        line = self._lines.readline()
+        if not line:
+            os._exit(0)
+        heard: dict[str, Any] = json.loads(line)
+        return heard
 
 
 class Remains:
