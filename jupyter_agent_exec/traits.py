@@ -33,7 +33,7 @@ from .kernels.person_executions import PersonRecording
 from .mcp.endpoint import McpTraits
 from .notebooks.manager import NotebookManager
 from .sessions.manager import AgentSessions
-from .text.redaction import RedactionTraits
+from .text.redaction_traits import RedactionTraits
 from .types import RecordPeople
 
 _TIMESTAMPS: Final = (

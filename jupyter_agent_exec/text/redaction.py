@@ -13,16 +13,13 @@ from __future__ import annotations
 import binascii
 import html
 import json
-import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import msgspec
 import regex
-from traitlets import Bool, Bunch, Dict, HasTraits, List, TraitError, Unicode, validate
 
 from ..types import JSON
 from .terminal import clean
@@ -34,8 +31,6 @@ PATTERN_SECONDS: Final = 0.5
 
 MOST_HELD: Final = 16_384
 """Characters. A longer beginning of a match is replaced without its end."""
-
-SHORTEST_VALUE: Final = 6
 
 SHORTEST_CUT: Final = 4
 """Characters. What is left of a secret is replaced if it has as many."""
@@ -69,7 +64,7 @@ _TAGS: Final[Mapping[str, regex.Pattern[str]]] = {
 """What a reader does not see, by mimetype."""
 
 _ENTITY: Final = re.compile(r"&#?\w{1,32};?")
-_MARK: Final = re.compile(r"\[redacted: [^\]\n]{1,100}\]")
+MARK: Final = re.compile(r"\[redacted: [^\]\n]{1,100}\]")
 
 
 class Rule(NamedTuple):
@@ -91,25 +86,6 @@ HAS_TOKEN_IN_BYTES: Final = re.compile(_HINT.encode())
 OWN_TOKENS: Final = Rule(
     "agent token", regex.compile(r"jae[xr]_t_[0-9A-Z]{26}_[0-9a-f]{64}"), public=len("jaex_t_")
 )
-
-CREDENTIALS: Final[Mapping[str, str]] = {
-    "AWS access key": r"(?:AKIA|ASIA)[0-9A-Z]{16}",
-    "AWS secret key": r"aws_secret_access_key['\"]?\s{0,9}[=:]\s{0,9}['\"]?[\w/+]{40}",
-    "GitHub token": r"gh[opsur]_\w{36,255}|github_pat_\w{22,255}",
-    "GitLab token": r"glpat-[\w-]{20,200}",
-    "Google API key": r"AIza[\w-]{35}",
-    "Hugging Face token": r"hf_[A-Za-z0-9]{30,100}",
-    "JSON web token": r"eyJ[\w-]{10,4000}\.eyJ[\w-]{10,8000}\.[\w-]{20,2000}",
-    "npm token": r"npm_[A-Za-z0-9]{36}",
-    "password in an address": r"://[^\s:@/'\"]{1,200}:[^\s:@/'\"]{1,200}@",
-    "private key": r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[^-]{1,12000}-----END "
-    r"[A-Z ]{0,20}PRIVATE KEY-----",
-    "PyPI token": r"pypi-[\w-]{50,300}",
-    "secret API key": r"sk-[\w-]{20,300}",
-    "Slack token": r"xox[abeoprs]-[\w-]{10,250}",
-    "Stripe key": r"[rs]k_(?:live|test)_\w{16,200}",
-}
-"""Common credentials that can be told by their form."""
 
 
 class SlowPatternError(Exception):
@@ -337,7 +313,7 @@ class Redactor:
                     in_item += more
                 elif self.is_configured and not in_item and len(item) <= LONGEST_PAIR:
                     paired, in_item = self.text(f'"{key}": "{item}"')
-                    if in_item and (found_mark := _MARK.search(paired)) is not None:
+                    if in_item and (found_mark := MARK.search(paired)) is not None:
                         made[shown] = found_mark[0]
             count += in_key + in_item
         if gone:
@@ -355,7 +331,7 @@ class Redactor:
         if not data or len(text) < LONG_DATA:
             shown, count = self.text(text)
             if count:
-                found = _MARK.search(shown)
+                found = MARK.search(shown)
                 return shown if found is None else found[0]
         if self.is_configured and data:
             inside = data.decode("utf-8", "replace")
@@ -429,7 +405,7 @@ class Redactor:
                 ],
                 to_the_end=not is_last,
             )
-        spans = list(_joined(found))
+        spans = _joined(found)
         held = len(text)
         if not is_last and spans and spans[-1].end == held > spans[-1].start >= held - MOST_HELD:
             held = spans.pop().start
@@ -465,7 +441,7 @@ class Redactor:
 
     def _found(self, text: str) -> list[tuple[int, int, str]]:
         """Return the secrets in a whole text: where they begin and end, and their names."""
-        return list(_merged([each[:3] for each in self._candidates(text, is_last=True)]))
+        return _merged(each[:3] for each in self._candidates(text, is_last=True))
 
 
 def _is_lines(value: JSON) -> bool:
@@ -480,21 +456,16 @@ def _line(shown: str, without: int) -> str:
     return line
 
 
-def _joined(found: Iterable[_Span]) -> Iterator[_Span]:
-    """Yield spans in order, those that overlap as one: a wider one says what is instead."""
-    last: _Span | None = None
+def _joined(found: Iterable[_Span]) -> list[_Span]:
+    """Return spans in order, those that overlap as one: a wider one says what is instead."""
+    joined: list[_Span] = []
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if last is not None and span.start < last.end:
-            if last.end < span.end:
-                instead = last.instead + span.instead
-                secrets = last.secrets + span.secrets
-                last = last._replace(end=span.end, instead=instead, secrets=secrets)
-        else:
-            if last is not None:
-                yield last
-            last = span
-    if last is not None:
-        yield last
+        if not joined or span.start >= joined[-1].end:
+            joined.append(span)
+        elif (last := joined[-1]).end < span.end:
+            instead, secrets = last.instead + span.instead, last.secrets + span.secrets
+            joined[-1] = last._replace(end=span.end, instead=instead, secrets=secrets)
+    return joined
 
 
 def _matches(rule: Rule, text: str, *, is_last: bool) -> Iterator[tuple[int, int]]:
@@ -507,18 +478,16 @@ def _matches(rule: Rule, text: str, *, is_last: bool) -> Iterator[tuple[int, int
         raise SlowPatternError(rule.name) from None
 
 
-def _merged(found: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Yield spans in order, those that overlap as one with the first one's name."""
-    last: tuple[int, int, str] | None = None
+def _merged(found: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Return spans in order, those that overlap as one with the first one's name."""
+    merged: list[tuple[int, int, str]] = []
     for start, end, name in sorted(found):
-        if last is not None and start < last[1]:
-            last = (last[0], max(last[1], end), last[2])
+        if not merged or start >= merged[-1][1]:
+            merged.append((start, end, name))
         else:
-            if last is not None:
-                yield last
-            last = (start, end, name)
-    if last is not None:
-        yield last
+            first, last, its_name = merged[-1]
+            merged[-1] = first, max(last, end), its_name
+    return merged
 
 
 class Redaction:
@@ -611,12 +580,12 @@ def mark(name: str) -> str:
 
 def marks_in(text: str) -> int:
     """Return how many marks a text has. A source with marks is not what ran."""
-    return len(_MARK.findall(text))
+    return len(MARK.findall(text))
 
 
 def may_be(source: str, recorded: str) -> bool:
     """Return whether a source may be what was recorded, as far as the record shows it."""
-    first, *parts = _MARK.split(recorded)
+    first, *parts = MARK.split(recorded)
     if not parts or not source.startswith(first):
         return source == recorded
     at, last = len(first), parts.pop()
@@ -626,98 +595,3 @@ def may_be(source: str, recorded: str) -> bool:
             return False
         at += len(part)
     return source.endswith(last) and at + len(last) <= len(source)
-
-
-# -- configuration ---------------------------------------------------------------------------------
-
-
-class RedactionTraits(HasTraits):
-    """What is replaced before it is recorded, answered or shown."""
-
-    redact_env = List(
-        Unicode(),
-        config=True,
-        help="""Names of environment variables. Their values, as they are when the server starts,
-        are replaced by `[redacted: NAME]` in what is recorded, answered and shown of agents' code
-        and its outputs. Agent tokens are always replaced. Default: none.""",
-    )
-    redact_patterns = Dict(
-        Unicode(),
-        config=True,
-        help="""Regular expressions of your own by name, such as
-        `{"customer number": r"KD-\\d{8}"}`. What matches is replaced by `[redacted: NAME]`, like
-        the values of `redact_env`. Each repeat needs a bound, such as `{1,200}`, and none may be
-        within another. Default: none.""",
-    )
-    redact_credentials = Bool(
-        False,
-        config=True,
-        help="""Whether common credentials are replaced too, as far as their form tells them: keys
-        of AWS, Google and Stripe, tokens of GitHub, GitLab, Hugging Face, npm, PyPI and Slack, keys
-        that begin with `sk-`, JSON web tokens, private keys, passwords in addresses.""",
-    )
-
-    @validate("redact_env")
-    def _check_redact_env(self, proposal: Bunch) -> list[str]:
-        for name in proposal.value:
-            if 0 < len(os.environ.get(name, "")) < SHORTEST_VALUE:
-                raise TraitError(
-                    f"redact_env: the value of {name} has less than {SHORTEST_VALUE} characters; "
-                    "other texts would contain it too."
-                )
-        return list(proposal.value)
-
-    @validate("redact_patterns")
-    def _check_redact_patterns(self, proposal: Bunch) -> dict[str, str]:
-        for name, pattern in proposal.value.items():
-            if (why := _refusal(pattern)) is not None:
-                raise TraitError(f"redact_patterns: {name!r} {why}")
-            if not _MARK.fullmatch(mark(name)):
-                raise TraitError(f"redact_patterns: {name!r} cannot be a name: no ']', one line.")
-        return dict(proposal.value)
-
-    def redactor(self) -> Redactor:
-        """Return what replaces secrets, by the configuration."""
-        rules = [
-            Rule(name, _value_pattern(value))
-            for name in self.redact_env
-            if (value := os.environ.get(name))
-        ]
-        rules += [Rule(name, regex.compile(each)) for name, each in self.redact_patterns.items()]
-        if self.redact_credentials:
-            rules += [
-                Rule(name, regex.compile(each), public=3) for name, each in CREDENTIALS.items()
-            ]
-        return Redactor(rules)
-
-
-def _value_pattern(value: str) -> regex.Pattern[str]:
-    """Return a pattern for a value: as it is, and as JSON, Python, HTML and addresses write it."""
-    forms = {value, repr(value)[1:-1], html.escape(value), html.escape(value, quote=False)}
-    forms |= {quote(value, safe=""), json.dumps(value)[1:-1]}
-    forms.add(json.dumps(value, ensure_ascii=False)[1:-1])
-    return regex.compile("|".join(map(regex.escape, sorted(forms, key=len, reverse=True))))
-
-
-_ATOM: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_GROUP: Final = re.compile(r"\((?:\?[^:()]*:|\?P<\w+>|\?<?[=!])?([^()]*)\)(\{?)")
-
-
-def _refusal(pattern: str) -> str | None:
-    """Return why a pattern of the operator's is refused; None if it is not."""
-    try:
-        compiled = regex.compile(pattern)
-    except (regex.error, RecursionError) as error:
-        return f"is not a regular expression: {error}."
-    if compiled.search("") is not None:
-        return "matches nothing at all, which is everywhere."
-    plain = _ATOM.sub("x", pattern)
-    if re.search(r"[*+]|\{\d*,\}", plain):
-        return "has a repeat without a bound; write {0,200} for * and {1,200} for +."
-    while (group := _GROUP.search(plain)) is not None:
-        inner, repeat = group[1], group[2]
-        if repeat and "{" in inner:
-            return "has a repeat within a repeat, which may take for ever; write it without."
-        kept = "x{1}" if "{" in inner and not repeat else "x"
-        plain = plain[: group.start()] + kept + repeat + plain[group.end() :]
-    return None

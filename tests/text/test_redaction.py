@@ -20,15 +20,14 @@ from jupyter_agent_exec.kernels.messages import decoded
 from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.text import redaction as module
 from jupyter_agent_exec.text.redaction import (
-    CREDENTIALS,
     MOST_HELD,
     OWN_TOKENS,
     Redaction,
-    RedactionTraits,
     Redactor,
     Rule,
     may_be,
 )
+from jupyter_agent_exec.text.redaction_traits import CREDENTIALS, RedactionTraits
 from jupyter_agent_exec.text.terminal import clean
 from jupyter_agent_exec.types import ExecutionId
 
