@@ -310,7 +310,7 @@ class Services:
             self._scratch_kernels,
             self._notebook_kernels,
             self.settings,
-            targets=TargetAccess(self._jupyter_sessions, self._contents.located),
+            targets=TargetAccess(self._jupyter_sessions.notebooks_of, self._contents.located),
             tokens=self.tokens,
             make_cells=partial(self._writer.cells, edits=self.proposals),
             activity=self.activity,
@@ -350,7 +350,7 @@ class Services:
             self._disk,
         )
         self.access = AccessControl(
-            self.manager.history, self._jupyter_sessions, self._contents.located
+            self.manager.history, self._jupyter_sessions.notebooks_of, self._contents.located
         )
 
     def _make_managers(self) -> None:

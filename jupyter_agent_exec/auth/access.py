@@ -7,8 +7,8 @@ may not see an object, the error is the same "not found" as if the object did no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from ..errors import (
     AgentExecError,
@@ -32,6 +32,8 @@ from .scopes import (
 )
 
 E = TypeVar("E", bound=AgentExecError)
+NotebooksOf: TypeAlias = Callable[[str], Awaitable[Collection[str]]]
+"""Returns the contents paths of the notebooks that have the kernel with an id."""
 
 _ANY_TARGET: Final = {
     "exec": "exec:scratch or exec:notebook",
@@ -41,13 +43,6 @@ _HOW_TO_GET: Final = "Ask the person for a token that has it, or sign in again."
 _EXEC: Final[frozenset[Scope]] = frozenset({"exec", "look", "exec:scratch", "exec:notebook"})
 _BESIDES: Final[frozenset[Scope]] = frozenset({"files", "undo"})
 """Scopes that a token needs besides the right to run code in the session's kernel."""
-
-
-class KernelNotebooks(Protocol):
-    """Finds the notebooks of a kernel, among the server's Jupyter sessions."""
-
-    async def notebooks_of(self, kernel_id: str) -> Collection[str]:
-        """Return the contents paths of the notebooks that have a kernel."""
 
 
 class SessionLookup(Protocol):
@@ -68,14 +63,14 @@ class TargetAccess:
 
     Parameters
     ----------
-    kernels
+    notebooks_of
         Finds the notebooks of a kernel.
     located
         Returns the contents path for a path that may also be absolute on the server's machine.
     """
 
-    def __init__(self, kernels: KernelNotebooks, located: Callable[[str], str]) -> None:
-        self._kernels = kernels
+    def __init__(self, notebooks_of: NotebooksOf, located: Callable[[str], str]) -> None:
+        self._notebooks_of = notebooks_of
         self._located = located
 
     def check(self, caller: Caller, scope: Scope) -> None:
@@ -169,7 +164,7 @@ class TargetAccess:
         self.check(caller, scope)
         if grants.is_everywhere(scope):
             return
-        paths = [plain_path(path) for path in await self._kernels.notebooks_of(target.kernel_id)]
+        paths = [plain_path(path) for path in await self._notebooks_of(target.kernel_id)]
         if not paths or not all(path and grants.reaches(scope, path) for path in paths):
             raise denied(
                 KernelNotFound(
@@ -188,14 +183,14 @@ class AccessControl(TargetAccess):
     ----------
     sessions
         The agent sessions, open or closed.
-    kernels, located
+    notebooks_of, located
         See `TargetAccess`.
     """
 
     def __init__(
-        self, sessions: SessionLookup, kernels: KernelNotebooks, located: Callable[[str], str]
+        self, sessions: SessionLookup, notebooks_of: NotebooksOf, located: Callable[[str], str]
     ) -> None:
-        super().__init__(kernels, located)
+        super().__init__(notebooks_of, located)
         self._sessions = sessions
 
     def only(self, caller: Caller) -> TokenId | None:
