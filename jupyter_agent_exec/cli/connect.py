@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from jupyter_core.paths import jupyter_data_dir
@@ -166,7 +166,7 @@ def _run_commands(client: Connection, arguments: Namespace, console: Console) ->
     _show(text, console)
     _confirm(arguments, console)
     if not arguments.remove:  # Claude Code refuses to replace a server
-        _run(program, shlex.split(client.removal), capture_output=True)
+        _run(program, shlex.split(client.removal), is_silent=True)
     for line in lines:
         if code := _run(program, line):
             console.complain(f"{shlex.join(line)} has failed, with exit code {code}.")
@@ -176,8 +176,9 @@ def _run_commands(client: Connection, arguments: Namespace, console: Console) ->
     return exit_codes.OK
 
 
-def _run(program: str, line: Sequence[str], **options: Any) -> int:
-    return subprocess.run([program, *line[1:]], check=False, **options).returncode  # noqa: S603
+def _run(program: str, line: Sequence[str], *, is_silent: bool = False) -> int:
+    run = subprocess.run([program, *line[1:]], check=False, capture_output=is_silent)  # noqa: S603
+    return run.returncode
 
 
 def _change_file(client: Connection, arguments: Namespace, console: Console) -> int:
