@@ -20,10 +20,11 @@ from ..client import (
     Session,
     StatusChanged,
 )
-from ..client.display import one_line, placed, size, waiting
+from ..client.display import one_line, placed, waiting
 from ..client.requests import Place
 from ..errors import AlreadyFinished, InputNotAsked
 from ..models import Input, WaitingFor
+from ..text.counts import size_in_words
 from . import exit_codes
 from .command import any_id, command, option
 from .command_client import connected
@@ -288,7 +289,7 @@ def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
     for number, image in enumerate(result.images, 1):
         name = f"{result.execution.session_id}-{result.execution.seq}-{number}{image.suffix}"
         saved.append(image.save(folder / name))
-        console.note(f"saved {saved[-1]} ({size(image.bytes)})")
+        console.note(f"saved {saved[-1]} ({size_in_words(image.bytes)})")
     return saved
 
 
@@ -300,7 +301,7 @@ def _summary(result: Result, session: Session, arguments: Namespace, folder: Pat
         parts.append(placed(result.document))
     omitted = result.execution.omitted
     if omitted.bytes or omitted.outputs:
-        parts.append(f"{size(omitted.bytes)} of output left out")
+        parts.append(f"{size_in_words(omitted.bytes)} of output left out")
     if omitted.unknown:
         parts.append("some output may be missing")
     if result.images and folder is None:

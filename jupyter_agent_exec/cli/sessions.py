@@ -15,8 +15,8 @@ import msgspec
 
 from .. import models
 from ..client import AgentExecClient, Result
-from ..client.display import credential, one_line, person, placed, quoted, said, size
-from ..text.counts import counted
+from ..client.display import credential, one_line, person, placed, quoted, said
+from ..text.counts import counted, size_in_words
 from ..types import FINAL_STATUSES, TargetKind, Verdict
 from .command import any_id, command, limit, option, session_id
 from .command_client import LOOK_SECONDS, connected, showing
@@ -182,7 +182,7 @@ def _write_whole_text(client: AgentExecClient, execution_id: str, console: Conso
         console.text(part.text)
         offset = part.next_offset
     if part.omitted_bytes:
-        console.note(f"{size(part.omitted_bytes)} more were printed and not kept")
+        console.note(f"{size_in_words(part.omitted_bytes)} more were printed and not kept")
 
 
 def _search_options(parser: ArgumentParser) -> None:

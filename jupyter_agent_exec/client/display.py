@@ -61,17 +61,6 @@ def one_line(text: str, width: int) -> str:
     return flat if len(flat) <= width else flat[: max(width - 1, 0)] + "…"
 
 
-def size(count: int) -> str:
-    """Return a number of bytes for a sentence, such as ``12 kB``."""
-    if count < 1000:
-        return f"{count} B"
-    for unit in ("kB", "MB"):
-        count_in = count / 1000 if unit == "kB" else count / 1_000_000
-        if count_in < 999.5:
-            return f"{count_in:.0f} {unit}" if count_in >= 10 else f"{count_in:.1f} {unit}"
-    return f"{count / 1e9:.1f} GB"
-
-
 def quoted(words: str) -> str:
     """Return a name that a program chose in quotation marks that the name cannot close."""
     return f"“{words.translate(_QUOTES)}”"

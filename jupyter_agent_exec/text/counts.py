@@ -1,4 +1,4 @@
-"""Counts, as text for people and models."""
+"""Counts and sizes, as text for people and models."""
 
 from __future__ import annotations
 
@@ -8,3 +8,10 @@ def counted(count: int, noun: str) -> str:
     if count == 1:
         return f"{count:,} {noun}"
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
+
+
+def size_in_words(size: int) -> str:
+    """Return a number of bytes for a sentence, such as ``12 kB``."""
+    if size < 1000:
+        return counted(size, "byte")
+    return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

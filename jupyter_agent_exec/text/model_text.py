@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import imagesize  # type: ignore[import-untyped]
 
 from ..types import IMAGE_TYPES, Output
-from .counts import counted
+from .counts import counted, size_in_words
 from .terminal import Terminal, clean
 
 ReadOn: TypeAlias = Callable[[int], str]
@@ -291,13 +291,6 @@ def _image_of(output: Output, index: int) -> FoundImage | None:
 
 def _image_note(number: int, image: FoundImage) -> str:
     return f"[image {number}: {image.in_words}]"
-
-
-def size_in_words(size: int) -> str:
-    """Return a number of bytes for a sentence, such as ``12 kB``."""
-    if size < 1000:
-        return f"{size} bytes"
-    return f"{size / 1000:.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
 def _bundle_text(data: dict[str, Any], *, with_image: bool) -> str:

@@ -13,7 +13,7 @@ from IPython.utils.capture import capture_output
 
 from jupyter_agent_exec import models
 from jupyter_agent_exec.client import ExecutionFailed, Result, apply
-from jupyter_agent_exec.client.display import one_line, plain, size
+from jupyter_agent_exec.client.display import one_line, plain
 from jupyter_agent_exec.models import OutputChange
 from tests.client.wire import execution
 
@@ -97,15 +97,6 @@ def test_plain_text_has_nothing_a_terminal_obeys(text: str, shown: str) -> None:
 def test_one_line_is_cut_to_its_width() -> None:
     assert one_line("a\nb  c", 10) == "a b c"
     assert one_line("abcdefghij", 5) == "abcd…"
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (24113, "24 kB"), (2_000_000, "2.0 MB"),
-     (3_000_000_000, "3.0 GB")],
-)  # fmt: skip
-def test_sizes_are_shown_as_people_read_them(count: int, shown: str) -> None:
-    assert size(count) == shown
 
 
 @pytest.fixture
