@@ -18,7 +18,7 @@ from .client import AsyncAgentExecClient
 from .connection import BlockingConnection
 from .session import AsyncSession
 
-A = TypeVar("A")
+A = TypeVar("A", covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -8,7 +8,6 @@ from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, Unpack, overload
-from urllib.parse import quote
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -26,12 +25,11 @@ from .calls import (
     give_input,
     read_cells,
 )
-from .connection import Connection, Request
+from .connection import Connection
 from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
-from .replies import check, decoded, read
+from .replies import decoded
 from .requests import (
-    API,
     ExecuteOptions,
     Source,
     execute_request,
@@ -40,16 +38,7 @@ from .requests import (
     steps_request,
 )
 from .result import Result
-from .transfers import (
-    Progress,
-    beside,
-    download_target,
-    if_match,
-    joined,
-    pieces_of,
-    save,
-    to_upload,
-)
+from .session_files import Progress, SessionFiles, joined, save
 
 T = TypeVar("T")
 
@@ -57,7 +46,7 @@ FIRST_WAIT_SECONDS: Final = 5.0
 """How long the first request waits. After that, the client prints that a user must decide."""
 
 
-class AsyncSession:
+class AsyncSession(SessionFiles):
     """An agent session. As an async context manager, it closes the session at the end.
 
     Parameters
@@ -80,6 +69,7 @@ class AsyncSession:
 
     @property
     def _path(self) -> str:
+        """Its path below `API`."""
         return f"/sessions/{segment(self.info.id)}"
 
     async def __aenter__(self) -> AsyncSession:
@@ -593,107 +583,6 @@ class AsyncSession:
         if path is not None:
             return await save(self._connection, pieces, path, progress)
         return await joined(pieces)
-
-    # -- files -------------------------------------------------------------------------------------
-
-    async def files(
-        self, path: str = "", *, recursive: bool = False
-    ) -> AsyncGenerator[models.SessionFile, None]:
-        """Yield the files in the session's folder, sorted by path.
-
-        Parameters
-        ----------
-        path
-            Path of a subfolder to list.
-        recursive
-            Include the content of subfolders.
-        """
-        query = {"path": path or None, "recursive": recursive or None}
-        route = f"{self._path}/files"
-        async for page in self._connection.pages(route, models.SessionFileList, **query):
-            for each in page.files:
-                yield each
-
-    async def upload(
-        self,
-        source: bytes | str | PathLike[str],
-        name: str | None = None,
-        *,
-        etag: str | None = None,
-    ) -> models.SessionFile:
-        """Upload a file to the session's folder.
-
-        Parameters
-        ----------
-        source
-            A file's path, or bytes.
-        name
-            Its path in the session's folder, separated by slashes; the file's own name when None.
-        etag
-            ETag of the file to replace, as returned by `file_etag`. Not needed for a file that the
-            session itself wrote last.
-
-        Raises
-        ------
-        FileNotOwned
-            The path has a file that is not as the session left it.
-        PreconditionFailed
-            The file at the path has another ETag.
-        """
-        name, content = to_upload(source, name)
-        headers = {"Content-Type": "application/octet-stream", **if_match(etag)}
-        request = Request("PUT", self._file_path(name), content, headers)
-        return read(await self._connection.send(request), models.SessionFile)
-
-    @overload
-    async def download(self, name: str, to: None = None) -> bytes: ...
-
-    @overload
-    async def download(self, name: str, to: str | PathLike[str]) -> Path: ...
-
-    async def download(self, name: str, to: str | PathLike[str] | None = None) -> bytes | Path:
-        """Return a file of the session's folder, or write it to `to` and return that path.
-
-        If the connection breaks, the download continues from there, unless the file has changed.
-
-        Parameters
-        ----------
-        name
-            Its path in the session's folder.
-        to
-            Path of a file, or of a folder in which the file keeps its name.
-        """
-        pieces = pieces_of(self._connection, self._file_path(name))
-        if to is None:
-            return await joined(pieces)
-        target = download_target(name, to)
-        with beside(target) as part:
-            await save(self._connection, pieces, part)
-        return target
-
-    async def file_etag(self, name: str) -> str:
-        """Return the current ETag of a file, which is needed to replace it."""
-        path = self._file_path(name)
-        reply = await self._connection.send_persistently(Request("HEAD", path))
-        if reply.status_code == 404:  # an answer to HEAD has no body with a message
-            reply = await self._connection.send_persistently(Request("GET", path))
-        check(reply)
-        return reply.headers.get("ETag", "")
-
-    async def delete_file(self, name: str, *, etag: str | None = None) -> None:
-        """Delete a file of the session's folder, or an empty folder.
-
-        Parameters and errors are those of `upload`.
-        """
-        request = Request("DELETE", self._file_path(name), headers=if_match(etag))
-        check(await self._connection.send(request))
-
-    def _file_path(self, name: str) -> str:
-        if any(part in ("", ".", "..") for part in name.split("/")):  # would change the URL's path
-            raise InvalidRequest(
-                f"{name!r} is not a path below the session's folder.", field="path"
-            )
-        return f"{API}{self._path}/files/{quote(name)}"
 
 
 def _ids(ids: Sequence[str] | None) -> list[ProposedEditId] | None:
