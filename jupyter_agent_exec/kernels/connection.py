@@ -24,9 +24,8 @@ from .channels import KernelDeath, NotSent, OpenChannels
 from .displays import Displays
 from .execute_request import ExecuteOutcome, ExecuteRequest, InputRequest
 from .execute_requests import ExecuteRequests
-from .execution_state import Listeners
+from .execution_state import KernelLink, Listeners
 from .inspection import ASIDE, Inspector
-from .link import KernelLink
 from .messages import Message
 from .outputs import AGENT_TOKENS, LATE_OUTPUT_BYTES, Late, LateOutputs
 from .person_executions import NOTHING, PersonExecution, PersonExecutions, PersonRecording
@@ -105,6 +104,7 @@ class KernelConnection(KernelLink):
         """Output that comes after its execution has ended."""
         self._wake_at: list[float] = []
         self._closed = False
+        self._kept_bytes = max(people.outputs_bytes or 0, LATE_OUTPUT_BYTES)
         self._people = PersonExecutions(
             self.on_person, people, redactor, captures=self._displays.captures
         )
@@ -241,7 +241,7 @@ class KernelConnection(KernelLink):
     @property
     def largest_message(self) -> int:
         """How many bytes of a message from IOPub may be held, unless it is a stream's text."""
-        kept = max(self.requests.largest_output, self._people.largest_output, LATE_OUTPUT_BYTES)
+        kept = max(self.requests.largest_output, self._kept_bytes)
         return ESCAPED * kept + BESIDE_OUTPUT_BYTES
 
     @property

@@ -24,8 +24,8 @@ from .execute_request import (
     input_request,
     over_id,
 )
+from .execution_state import KernelLink
 from .inspection import ASIDE, Inspector
-from .link import KernelLink
 from .messages import Header, Message
 from .outputs import LateOutputs, Outputs
 from .variables import (

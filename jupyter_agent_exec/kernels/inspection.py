@@ -18,9 +18,9 @@ import msgspec
 
 from ..errors import KernelUnavailable
 from ..tasks import first_of, settle
+from .execution_state import KernelLink
 from .in_kernel.expression import RESIDENT, expression, is_ipython
 from .in_kernel.resident import ANSWER, TARGET
-from .link import KernelLink
 from .messages import Message
 
 MAIN, ASIDE = "look-", "aside-"

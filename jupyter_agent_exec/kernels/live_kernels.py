@@ -98,16 +98,16 @@ class LiveKernels:
         found = "starting" if was_restarted else _state_of(manager)
         life = self._lives.get(kernel_id)
         if life is None or life.life.is_over:
-            life = self._lives[kernel_id] = _SharedLife(
-                self._kernels,
-                manager,
-                kernel_id,
-                found,
-                self._people,
-                self._redactor,
-                self._log,
-                self,
+            connection = KernelConnection(
+                open_channels(manager, kernel_id, self._log),
+                kernel_id=kernel_id,
+                kernel_name=manager.kernel_name,
+                found=found,
+                people=self._people,
+                redactor=self._redactor,
             )
+            life = _SharedLife(KernelLife(self._kernels, manager, connection), self)
+            self._lives[kernel_id] = life
             self._note_runs(life)
         kernel = LiveKernel(self._kernels, self, life)
         try:
@@ -241,33 +241,16 @@ class LiveKernel(Kernel):
 class _SharedLife:
     """The state of a kernel that all its sessions share."""
 
-    def __init__(
-        self,
-        kernels: ServerKernels,
-        manager: Any,
-        kernel_id: str,
-        found: KernelState,
-        people: PersonRecording,
-        redactor: Redactor,
-        log: logging.Logger,
-        live: LiveKernels,
-    ) -> None:
-        self.connection = KernelConnection(
-            open_channels(manager, kernel_id, log),
-            kernel_id=kernel_id,
-            kernel_name=manager.kernel_name,
-            found=found,
-            people=people,
-            redactor=redactor,
-        )
+    def __init__(self, life: KernelLife, live: LiveKernels) -> None:
+        self.life = life
+        self.connection = life.connection
         self.turns = KernelQueue(self.connection.activity)
         self.connection.on_state = self.turns.kernel_is
         self.connection.disconnected.add_done_callback(lambda _: self.turns.close())
         self.holders: set[LiveKernel] = set()
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.life = KernelLife(kernels, manager, self.connection)
-        self.life.watch()
-        self.ending = start_apart(self._end(live), f"end of {kernel_id}")
+        life.watch()
+        self.ending = start_apart(self._end(live), f"end of {life.connection.kernel_id}")
 
     async def _end(self, live: LiveKernels) -> KernelDeath:
         """Wait for the end of this life, and return how it ended."""

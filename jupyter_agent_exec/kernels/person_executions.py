@@ -97,11 +97,6 @@ class PersonExecutions:
         self._displays.captures = captures
         self._running: dict[str, _Running] = {}
 
-    @property
-    def largest_output(self) -> int:
-        """The most bytes that are kept of the outputs of an execution."""
-        return self._kept.outputs_bytes or 0
-
     def tell_held(self, listener: Callable[[PersonExecution], None]) -> None:
         """Send the first listener the executions that ended before it was added."""
         held, self._held = self._held or deque(), None

@@ -93,10 +93,6 @@ class ScratchKernel(Kernel):
             await self._kernels.shutdown_kernel(self.id, now=not self.is_elsewhere)
 
 
-def _normal(path: Path) -> str:
-    return os.path.normpath(path)
-
-
 async def _killed(provisioner: Any) -> None:
     """Kill a local kernel's process, and wait for its end.
 
@@ -273,7 +269,9 @@ class ScratchKernels:
         name = kernel_name or self._kernels.default_kernel_name
         await kernel_spec(self._kernels, name)
         root = Path(self._kernels.cwd_for_path(""))
-        named = _normal(root / cwd) if is_here else self._kernels.cwd_for_path(cwd)
+        named = self._kernels.cwd_for_path(cwd)
+        if is_here:
+            named = os.path.normpath(root / cwd)  # noqa: ASYNC240 - asks no disk
         path = Path(named)
         if not path.is_relative_to(root):
             raise InvalidRequest(
