@@ -8,17 +8,8 @@ from typing import Final
 
 from tornado import web
 
+from .. import models
 from ..errors import AgentExecError, NotFound
-from ..models import (
-    ExtendToken,
-    MintedToken,
-    MintToken,
-    Request,
-    Token,
-    TokenList,
-    Unlock,
-    Unlocked,
-)
 from ..text.connections import configurations
 from ..types import is_made_up
 from .handler import AgentExecHandler, status_of
@@ -34,10 +25,10 @@ class TokensBase(AgentExecHandler):
     namespace: str
     mcp_installed: Callable[[], bool]
 
-    async def mint(self, wanted: MintToken) -> MintedToken:
+    async def mint(self, wanted: models.MintToken) -> models.MintedToken:
         """Mint an agent token, with what is pasted into clients."""
         token, secret = await self.tokens.mint(wanted, self.caller)
-        return MintedToken(
+        return models.MintedToken(
             token=token,
             secret=secret,
             configurations=configurations(self.public_url, self.namespace, secret, token.scopes),
@@ -49,14 +40,14 @@ class TokensHandler(TokensBase):
     """The agent tokens."""
 
     @web.authenticated
-    @requires("tokens", answers={200: TokenList})
+    @requires("tokens", answers={200: models.TokenList})
     async def get(self) -> None:
         """List agent tokens without their secrets, the newest first."""
-        self.answer(TokenList(tokens=await self.tokens.all()))
+        self.answer(models.TokenList(tokens=await self.tokens.all()))
 
     @web.authenticated
-    @requires("tokens", body=MintToken, answers={201: MintedToken})
-    async def post(self, body: MintToken) -> None:
+    @requires("tokens", body=models.MintToken, answers={201: models.MintedToken})
+    async def post(self, body: models.MintToken) -> None:
         """Mint an agent token. Only this answer contains its secret."""
         await self.check_given_away(body.scopes)
         minted = await self.mint(body)
@@ -72,7 +63,7 @@ class TokenHandler(TokensBase):
     """One agent token."""
 
     @web.authenticated
-    @requires("tokens", answers={200: Token}, without_passphrase=True)
+    @requires("tokens", answers={200: models.Token}, without_passphrase=True)
     async def delete(self, token_id: str) -> None:
         """Revoke an agent token: its sessions are closed, and what runs there is interrupted."""
         self.answer(await self.tokens.revoke(token_id, self.caller))
@@ -82,8 +73,8 @@ class ScopesHandler(TokensBase):
     """The scopes of an agent token."""
 
     @web.authenticated
-    @requires("tokens", body=ExtendToken, answers={200: Token})
-    async def post(self, token_id: str, body: ExtendToken) -> None:
+    @requires("tokens", body=models.ExtendToken, answers={200: models.Token})
+    async def post(self, token_id: str, body: models.ExtendToken) -> None:
         """Give an agent token more scopes, at most those that the person has."""
         await self.check_given_away(body.scopes)
         self.answer(await self.tokens.extend(token_id, body.scopes, self.caller))
@@ -93,8 +84,8 @@ class UnlockHandler(AgentExecHandler):
     """The passphrase."""
 
     @web.authenticated
-    @requires("decide", body=Unlock, answers={200: Unlocked}, without_passphrase=True)
-    async def post(self, body: Unlock) -> None:
+    @requires("decide", body=models.Unlock, answers={200: models.Unlocked}, without_passphrase=True)
+    async def post(self, body: models.Unlock) -> None:
         """Exchange the server's passphrase for an unlock, which decisions need."""
         unlocked = await self.unlocks.unlock(body.passphrase, self.caller)
         self.set_header("Cache-Control", "no-store")
@@ -118,7 +109,7 @@ SUGGESTED: Final[Values] = {
 """What the form suggests."""
 
 
-class PageQuery(Request, frozen=True, kw_only=True):
+class PageQuery(models.Request, frozen=True, kw_only=True):
     """What the page is opened for."""
 
     notebook: str | None = None
@@ -175,7 +166,7 @@ class TokenPageHandler(PageHandler, TokensBase):
         *,
         message: str = "",
         error: AgentExecError | None = None,
-        minted: MintedToken | None = None,
+        minted: models.MintedToken | None = None,
     ) -> None:
         rows = await self._mine()
         notebooks = offered(query.notebook or "")

@@ -18,31 +18,18 @@ from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
+from .. import models
 from ..errors import InvalidRequest
-from ..models import (
-    Claim,
-    Execute,
-    KernelTarget,
-    NotebookTarget,
-    Placement,
-    Preload,
-    PreloadFunction,
-    PreloadModule,
-    RunSteps,
-    ScratchTarget,
-    Step,
-    Target,
-)
 
 API: Final = "/api/agent-exec"
 
 Source: TypeAlias = str | PathLike[str]
 """Code, or the path of a file with code."""
 
-Place: TypeAlias = Placement | Literal["end", "none"]
+Place: TypeAlias = models.Placement | Literal["end", "none"]
 """The place of an execution's cell in its notebook."""
 
-Preloadable: TypeAlias = str | Callable[..., Any] | Preload
+Preloadable: TypeAlias = str | Callable[..., Any] | models.Preload
 """A module by name (``"pandas"``, ``"pandas as pd"``), a function, or a result of `function`."""
 
 _MODULE: Final = re.compile(r"\s*(?P<name>[^\s]+)(\s+as\s+(?P<alias>[^\s]+))?\s*")
@@ -90,18 +77,20 @@ def session_target(
     cwd: str | None,
     env: Mapping[str, str] | None,
     isolated: bool = False,
-) -> Target:
+) -> models.Target:
     """Return a session's target: a notebook, a running kernel, or else a scratch kernel."""
     of_scratch = {"cwd": cwd, "env": env or None, "isolated": isolated or None}
     if notebook is not None:
         _require_none("notebook", kernel_id=kernel_id, **of_scratch)
-        return NotebookTarget(path=notebook, kernel_name=kernel_name, create=create)
+        return models.NotebookTarget(path=notebook, kernel_name=kernel_name, create=create)
     if create:
         raise InvalidRequest("create=True needs the path of a notebook=.", field="create")
     if kernel_id is not None:
         _require_none("kernel_id", kernel_name=kernel_name, **of_scratch)
-        return KernelTarget(kernel_id=kernel_id)
-    return ScratchTarget(kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated)
+        return models.KernelTarget(kernel_id=kernel_id)
+    return models.ScratchTarget(
+        kernel_name=kernel_name, cwd=cwd, env=dict(env or {}), isolated=isolated
+    )
 
 
 class ExecuteOptions(TypedDict, total=False):
@@ -113,7 +102,7 @@ class ExecuteOptions(TypedDict, total=False):
     placement: Place
     revises: str | None
     values: Mapping[str, str] | None
-    claim: Claim | None
+    claim: models.Claim | None
     trial: bool
 
 
@@ -166,21 +155,24 @@ def source_text(source: Source) -> str:
         raise InvalidRequest(f"source: {path} is not UTF-8 text.", field="source") from error
 
 
-def execute_request(source: Source | None, options: ExecuteOptions) -> Execute:
+def execute_request(source: Source | None, options: ExecuteOptions) -> models.Execute:
     """Return the request that runs `source`, or the source of the cell that `placement` names."""
     given: dict[str, Any] = {name: each for name, each in options.items() if each is not None}
     require_finite("timeout", given.get("timeout"))
     require_finite("queue_timeout", given.get("queue_timeout"))
-    return Execute(source=None if source is None else source_text(source), **given)
+    return models.Execute(source=None if source is None else source_text(source), **given)
 
 
 def steps_request(
-    steps: Iterable[Source | Step], *, stop_on_error: bool, timeout: float | None
-) -> RunSteps:
+    steps: Iterable[Source | models.Step], *, stop_on_error: bool, timeout: float | None
+) -> models.RunSteps:
     """Return the request that runs several sources."""
     require_finite("timeout", timeout)
-    asked = [each if isinstance(each, Step) else Step(source=source_text(each)) for each in steps]
-    return RunSteps(
+    asked = [
+        each if isinstance(each, models.Step) else models.Step(source=source_text(each))
+        for each in steps
+    ]
+    return models.RunSteps(
         steps=[replace(each, timeout=each.timeout or timeout) for each in asked],
         stop_on_error=stop_on_error,
     )
@@ -209,7 +201,7 @@ def function(
     *,
     requirements: Iterable[str] = (),
     imports: Iterable[str] = (),
-) -> PreloadFunction:
+) -> models.PreloadFunction:
     """Return a function for `preload`, with its requirements and imports.
 
     The function runs in the kernel. It can use only its `imports` and other preloaded modules and
@@ -231,20 +223,20 @@ def function(
         `definition` is a lambda, a closure, a method or a class, or its source cannot be found.
     """
     source = definition if isinstance(definition, str) else _source_of(definition)
-    return PreloadFunction(
+    return models.PreloadFunction(
         source=dedent(source),
         requirements=list(requirements),
         imports=[each if " " in each.strip() else f"import {each.strip()}" for each in imports],
     )
 
 
-def to_preload(items: Iterable[Preloadable]) -> list[Preload]:
+def to_preload(items: Iterable[Preloadable]) -> list[models.Preload]:
     """Return the model of each item."""
     return [_preload(item) for item in items]
 
 
-def _preload(item: Preloadable) -> Preload:
-    if isinstance(item, (PreloadModule, PreloadFunction)):
+def _preload(item: Preloadable) -> models.Preload:
+    if isinstance(item, (models.PreloadModule, models.PreloadFunction)):
         return item
     if not isinstance(item, str):
         return function(item)
@@ -255,7 +247,7 @@ def _preload(item: Preloadable) -> Preload:
             "function(source).",
             field="preload",
         )
-    return PreloadModule(name=named["name"], alias=named["alias"])
+    return models.PreloadModule(name=named["name"], alias=named["alias"])
 
 
 def _source_of(definition: Callable[..., Any]) -> str:

@@ -11,27 +11,9 @@ from mcp_types import ToolAnnotations
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from .. import models
 from ..errors import AgentExecError, InvalidRequest, UndoUnavailable
-from ..models import (
-    Claim,
-    Execute,
-    Expressions,
-    GiveInput,
-    Match,
-    Name,
-    NotebookTarget,
-    Placement,
-    Request,
-    RunSteps,
-    SearchHit,
-    SearchQuery,
-    Seconds,
-    Session,
-    Step,
-    Target,
-    TextQuery,
-    derive,
-)
+from ..models import derive
 from ..records import ExecutionRecord
 from ..text.counts import counted
 from ..types import FINAL_STATUSES, ExecutionId, SessionId, Status
@@ -46,16 +28,18 @@ from .tools_sessions import LOOKS, RUNS, TARGET, OpenArguments, begin_session
 MATCHES: Final = 100
 
 
-class ExecuteArguments(Request, frozen=True, kw_only=True):
+class ExecuteArguments(models.Request, frozen=True, kw_only=True):
     """The code to run, and where to run it."""
 
     session_id: Annotated[SessionId | None, Meta(description="Without one, give a `target`.")] = (
         None
     )
-    target: Annotated[Target | None, Meta(description=f"Where to open a session. {TARGET}")] = None
+    target: Annotated[
+        models.Target | None, Meta(description=f"Where to open a session. {TARGET}")
+    ] = None
     source: Annotated[str | None, Meta(description="Code, unless `placement` names a cell.")] = None
     steps: Annotated[
-        Annotated[list[Step], Meta(min_length=1, max_length=budget.STEPS)] | None,
+        Annotated[list[models.Step], Meta(min_length=1, max_length=budget.STEPS)] | None,
         Meta(
             description="Instead of `source`: several, run until one fails. Each: "
             '{"source": …} with `values`, `placement`, `timeout` if needed.'
@@ -63,10 +47,10 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
     ] = None
     purpose: Why = None
     values: Annotated[
-        Expressions, Meta(description="Expressions to evaluate after it, by any names.")
+        models.Expressions, Meta(description="Expressions to evaluate after it, by any names.")
     ] = field(default_factory=dict)
     placement: Annotated[
-        Placement | Literal["end", "none"],
+        models.Placement | Literal["end", "none"],
         Meta(
             description='{"cell": id} runs that cell of the notebook. Else a cell is added: at '
             'the end, or {"after": id}, {"before": id}; "none" adds none.'
@@ -80,9 +64,10 @@ class ExecuteArguments(Request, frozen=True, kw_only=True):
         ),
     ] = False
     wait: Annotated[Wait, Meta(description="Seconds to wait; code goes on after.")] = None
-    timeout: Annotated[Seconds | None, Meta(description="Seconds until interrupted.")] = None
+    timeout: Annotated[models.Seconds | None, Meta(description="Seconds until interrupted.")] = None
     idempotency_key: Annotated[
-        Name | None, Meta(description="New for each call: a repeated call does not run twice.")
+        models.Name | None,
+        Meta(description="New for each call: a repeated call does not run twice."),
     ] = None
     revises: Annotated[
         ExecutionId | None, Meta(description="The rejected execution it replaces.")
@@ -124,7 +109,7 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
         # `until_finished` waits for it later, and sends progress to the client.
         record = await manager.execute(
             session_id,
-            derive(Execute, asked, claim=_claim(asked), wait=0),
+            derive(models.Execute, asked, claim=_claim(asked), wait=0),
             call.caller,
             asked.idempotency_key,
         )
@@ -132,18 +117,20 @@ async def _run(call: Call, session_id: SessionId, asked: ExecuteArguments) -> An
     return await _answer(call, manager.with_news(record))
 
 
-def _claim(asked: ExecuteArguments) -> Claim | None:
-    return None if asked.purpose is None else Claim(purpose=asked.purpose)
+def _claim(asked: ExecuteArguments) -> models.Claim | None:
+    return None if asked.purpose is None else models.Claim(purpose=asked.purpose)
 
 
-async def _opened(call: Call, asked: ExecuteArguments) -> tuple[Session, bool]:
+async def _opened(call: Call, asked: ExecuteArguments) -> tuple[models.Session, bool]:
     """Open the session that a call names by its target; return it, and whether it is new.
 
     A repeated call gets the same one. In a chat, the target is by default the notebook in front.
     """
     target = asked.target
     if target is None and call.asker.chat is not None:
-        target = next((NotebookTarget(path=each) for each in call.managers.open_notebooks()), None)
+        target = next(
+            (models.NotebookTarget(path=each) for each in call.managers.open_notebooks()), None
+        )
     if target is None:
         raise InvalidRequest(
             "session_id: name a session, or give a target to open one.", field="session_id"
@@ -158,7 +145,7 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
         for step in asked.steps
     ]
     records = await call.managers.sessions.run_steps(
-        session_id, RunSteps(steps=steps, wait=0), call.caller, asked.idempotency_key
+        session_id, models.RunSteps(steps=steps, wait=0), call.caller, asked.idempotency_key
     )
     loop = asyncio.get_running_loop()
     ends = loop.time() + call.managers.settings.wait(asked.wait)
@@ -184,7 +171,7 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
     return Answered(text="\n".join(texts), images=shown)
 
 
-def _with_defaults(step: Step, asked: ExecuteArguments) -> Step:
+def _with_defaults(step: models.Step, asked: ExecuteArguments) -> models.Step:
     """Return a step with what the call says of all steps, where the step itself is silent."""
     names = (name for name in step.__struct_fields__ if name in asked.__struct_fields__)
     silent = {name: getattr(asked, name) for name in names if getattr(step, name) is None}
@@ -237,7 +224,7 @@ EXECUTE: Final = Tool(
 )
 
 
-class GetExecutionArguments(Request, frozen=True, kw_only=True):
+class GetExecutionArguments(models.Request, frozen=True, kw_only=True):
     """The execution to read, and the part of its text."""
 
     execution_id: ExecutionId
@@ -245,7 +232,7 @@ class GetExecutionArguments(Request, frozen=True, kw_only=True):
     offset: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="Read from this byte on.")
     ] = None
-    match: Annotated[Match, Meta(description=MATCHING)] = ""
+    match: Annotated[models.Match, Meta(description=MATCHING)] = ""
 
 
 async def get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
@@ -263,7 +250,7 @@ async def get_execution(call: Call, asked: GetExecutionArguments) -> Answered:
 
 async def _part(call: Call, asked: GetExecutionArguments) -> str:
     """Return a part of an execution's whole text."""
-    query = TextQuery(offset=asked.offset or 0, limit=budget.RANGE_BYTES, match=asked.match)
+    query = models.TextQuery(offset=asked.offset or 0, limit=budget.RANGE_BYTES, match=asked.match)
     part = await call.managers.sessions.history.text(call.caller, asked.execution_id, query)
     text = part.text.rstrip("\n")
     if asked.match and not text:
@@ -297,7 +284,7 @@ _RULE: Final = re.compile(r"([-=_*#~])\1{3,}")
 """A line that is drawn with characters, such as the first one of a traceback."""
 
 
-class SearchArguments(Request, frozen=True, kw_only=True):
+class SearchArguments(models.Request, frozen=True, kw_only=True):
     """Which executions to list."""
 
     query: Annotated[
@@ -317,7 +304,7 @@ async def search_executions(call: Call, asked: SearchArguments) -> Answered:
     await call.authorize("history:read")
     if asked.session_id is not None:
         await call.reach_session("history:read", asked.session_id)
-    query = derive(SearchQuery, asked, q=asked.query, limit=MATCHES)
+    query = derive(models.SearchQuery, asked, q=asked.query, limit=MATCHES)
     history, only = call.managers.sessions.history, call.managers.access.only(call.caller)
     try:
         found = await history.read(history.recorded.search, query, token=only)
@@ -332,7 +319,7 @@ async def search_executions(call: Call, asked: SearchArguments) -> Answered:
     return Answered(text="\n".join(lines))
 
 
-def _hit_line(hit: SearchHit, asked: SearchArguments) -> str:
+def _hit_line(hit: models.SearchHit, asked: SearchArguments) -> str:
     where = "" if asked.session_id is not None else f" in {hit.session_id}"
     images = f", {counted(hit.images, 'image')}" if hit.images else ""
     said = hit.source if asked.query is None else hit.snippet
@@ -355,7 +342,7 @@ SEARCH: Final = Tool(
 # -- input -------------------------------------------------------------------------------------
 
 
-class InputArguments(Request, frozen=True, kw_only=True):
+class InputArguments(models.Request, frozen=True, kw_only=True):
     """The execution that waits for input, and the input."""
 
     execution_id: ExecutionId
@@ -372,7 +359,7 @@ async def give_input(call: Call, asked: InputArguments) -> Answered:
     manager = call.managers.sessions
     with manager.holding(call.caller, asked.wait):
         record = await manager.give_input(
-            asked.execution_id, GiveInput(value=asked.value), call.caller
+            asked.execution_id, models.GiveInput(value=asked.value), call.caller
         )
         record = await until_finished(call, record.id, asked.wait)
     return await _answer(call, record)
@@ -391,7 +378,7 @@ GIVE_INPUT: Final = Tool(
 # -- undo --------------------------------------------------------------------------------------
 
 
-class UndoArguments(Request, frozen=True, kw_only=True):
+class UndoArguments(models.Request, frozen=True, kw_only=True):
     """The execution to undo."""
 
     execution_id: ExecutionId

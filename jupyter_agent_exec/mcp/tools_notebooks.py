@@ -9,18 +9,10 @@ from typing import Annotated, Final
 from mcp_types import ToolAnnotations
 from msgspec import Meta
 
+from .. import models
 from ..auth.validation import given
 from ..errors import CellNotFound, InvalidRequest
-from ..models import (
-    Edit,
-    EditNotebook,
-    NotebookCell,
-    NotebookCells,
-    OpenNotebook,
-    Request,
-    Sha256,
-    derive,
-)
+from ..models import derive
 from ..notebooks.manager import CellsQuery
 from ..sessions.answers import edit_notes
 from ..text.counts import counted
@@ -33,7 +25,7 @@ from .results import cut, fitting, read_on
 from .tool import READS, Answered, Tool, Why
 
 
-class ReadArguments(Request, frozen=True, kw_only=True):
+class ReadArguments(models.Request, frozen=True, kw_only=True):
     """The notebook to read, and which of its cells."""
 
     path: Annotated[
@@ -128,7 +120,7 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
     return [f"[{note}]" for note in [*notes, *edit_notes(decided)]]
 
 
-def _wanted(read: NotebookCells, named: Sequence[CellId | int]) -> list[NotebookCell]:
+def _wanted(read: models.NotebookCells, named: Sequence[CellId | int]) -> list[models.NotebookCell]:
     by_id = {str(cell.index): cell for cell in read.cells}
     by_id |= {cell.id: cell for cell in read.cells}
     missing = [each for each in named if str(each) not in by_id]
@@ -140,7 +132,7 @@ def _wanted(read: NotebookCells, named: Sequence[CellId | int]) -> list[Notebook
     return [by_id[str(each)] for each in named]
 
 
-def _page(read: NotebookCells, first: int) -> str:
+def _page(read: models.NotebookCells, first: int) -> str:
     """Return the text of cells: all of a short notebook, or an outline, page by page."""
     cells = read.cells[first:]
     size = sum(len(cell.source) + len(cell.text) for cell in cells)
@@ -158,7 +150,7 @@ def _page(read: NotebookCells, first: int) -> str:
     return "\n".join([*lines, "[an outline; read_notebook(…, cells=[…]) reads cells in full]"])
 
 
-def _stale(cell: NotebookCell) -> str:
+def _stale(cell: models.NotebookCell) -> str:
     """Return a note that a cell's outputs are out of date; empty if nothing is known."""
     stale = cell.stale
     if stale is None:
@@ -172,7 +164,7 @@ def _stale(cell: NotebookCell) -> str:
     return f" [{'' if stale.certain else 'may be '}out of date: {why[stale.cause]}]"
 
 
-def _outline(cell: NotebookCell) -> str:
+def _outline(cell: models.NotebookCell) -> str:
     """Return a cell's index, type, id, and the starts of its source and of its output's end."""
     source = cell.source.strip().splitlines() or [""]
     more = f" (+{counted(len(source) - 1, 'line')})" if len(source) > 1 else ""
@@ -183,7 +175,7 @@ def _outline(cell: NotebookCell) -> str:
     return f"{about}: {cut(source[0], 60)}{more}{shown}"
 
 
-def _cell_text(cell: NotebookCell, *, is_whole: bool = False) -> str:
+def _cell_text(cell: models.NotebookCell, *, is_whole: bool = False) -> str:
     limit = budget.TEXT if is_whole else budget.CELL_SOURCE
     by = "" if cell.agent is None else f", by an agent that calls itself {cell.agent!r}"
     hash = f", source_sha256 {cell.source_sha256}" if is_whole else ""
@@ -204,7 +196,7 @@ async def _list(call: Call, folder: str) -> Answered:
     return Answered(text="\n".join(lines))
 
 
-def _notebook_line(notebook: OpenNotebook) -> str:
+def _notebook_line(notebook: models.OpenNotebook) -> str:
     kernel = notebook.kernel
     state = "" if kernel is None else f", kernel {kernel.name!r} {kernel.execution_state}"
     opened = f", open in {counted(notebook.tabs, 'tab')}" if notebook.tabs else ""
@@ -226,12 +218,12 @@ READ: Final = Tool(
 # -- edit --------------------------------------------------------------------------------------
 
 
-class EditArguments(Request, frozen=True, kw_only=True):
+class EditArguments(models.Request, frozen=True, kw_only=True):
     """The edits to make in a session's notebook."""
 
     session_id: Annotated[SessionId, Meta(description="On the notebook.")]
     edits: Annotated[
-        list[Edit],
+        list[models.Edit],
         Meta(
             description='Made in order, all or none. {"op": "insert", "cell_type": "code", '
             '"source": …, "after": id}, {"op": "replace", "cell_id": id, "source": …} (with '
@@ -243,7 +235,7 @@ class EditArguments(Request, frozen=True, kw_only=True):
         ),
     ]
     hash: Annotated[
-        Sha256 | None,
+        models.Sha256 | None,
         Meta(description="The notebook's hash, to edit only what was read."),
     ] = None
     purpose: Why = None
@@ -259,7 +251,7 @@ async def edit_notebook(call: Call, asked: EditArguments) -> Answered:
     live = await call.managers.sessions.history.live_session(asked.session_id)
     edited = await call.managers.notebooks.edit(
         live.path or "",
-        derive(EditNotebook, asked),
+        derive(models.EditNotebook, asked),
         call.caller,
     )
     lines = [

@@ -7,29 +7,10 @@ from typing import Annotated, Final, Literal
 from mcp_types import ToolAnnotations
 from msgspec import Meta
 
+from .. import models
 from ..errors import InvalidRequest
 from ..files.file import Conditions
-from ..models import (
-    Agent,
-    Answer,
-    Limits,
-    Match,
-    Name,
-    NotebookTarget,
-    OpenSession,
-    Package,
-    PackagesQuery,
-    Request,
-    Restore,
-    ScratchTarget,
-    Seconds,
-    Session,
-    SessionsQuery,
-    Target,
-    Variable,
-    VariablesQuery,
-    derive,
-)
+from ..models import derive
 from ..sessions.answers import NAMESPACE
 from ..text.counts import counted
 from ..text.guide import about_session
@@ -52,7 +33,7 @@ TARGET: Final = (
 )
 
 
-class SessionAnswer(Answer, frozen=True, kw_only=True):
+class SessionAnswer(models.Answer, frozen=True, kw_only=True):
     """A session. What is null is left out."""
 
     session_id: SessionId
@@ -74,7 +55,7 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
 
 
 def session_answer(
-    session: Session, notes: list[str] | None = None, *, is_new: bool | None = None
+    session: models.Session, notes: list[str] | None = None, *, is_new: bool | None = None
 ) -> SessionAnswer:
     """Return a session for an answer."""
     kernel = session.kernel
@@ -90,7 +71,7 @@ def session_answer(
 
 
 def _answer(
-    session: Session, notes: list[str] | None = None, *, is_new: bool | None = None
+    session: models.Session, notes: list[str] | None = None, *, is_new: bool | None = None
 ) -> Answered:
     """Return the answer about one session."""
     known = ["It was open already."] if is_new is False else []
@@ -100,10 +81,11 @@ def _answer(
     )
 
 
-def _line(session: Session) -> str:
-    where = {ScratchTarget: "its own kernel", NotebookTarget: f"notebook {session.path!r}"}.get(
-        type(session.target), "a kernel that others use"
-    )
+def _line(session: models.Session) -> str:
+    where = {
+        models.ScratchTarget: "its own kernel",
+        models.NotebookTarget: f"notebook {session.path!r}",
+    }.get(type(session.target), "a kernel that others use")
     title = "" if session.title is None else f", {session.title!r}"
     kernel = session.kernel
     state = "no kernel" if kernel is None else f"{kernel.name!r} {kernel.execution_state}"
@@ -118,26 +100,26 @@ def _line(session: Session) -> str:
 # -- open --------------------------------------------------------------------------------------
 
 
-class OpenArguments(Request, frozen=True, kw_only=True):
+class OpenArguments(models.Request, frozen=True, kw_only=True):
     """The agent, the kernel or notebook that it works in, and options of the session."""
 
-    target: Annotated[Target, Meta(description="As in execute.")] = ScratchTarget()
-    agent: Annotated[Name | None, Meta(description="Your name.")] = None
-    model: Annotated[Name | None, Meta(description="Your model.")] = None
+    target: Annotated[models.Target, Meta(description="As in execute.")] = models.ScratchTarget()
+    agent: Annotated[models.Name | None, Meta(description="Your name.")] = None
+    model: Annotated[models.Name | None, Meta(description="Your model.")] = None
     title: Annotated[
         Annotated[str, Meta(max_length=500)] | None,
         Meta(description="What you will do, for the user."),
     ] = None
     client_id: Annotated[
-        Name | None,
+        models.Name | None,
         Meta(description="Any id: the same one gets the same session."),
     ] = None
     allow_stdin: Annotated[bool, Meta(description="Code may ask for input; see give_input.")] = (
         False
     )
-    timeout: Annotated[Seconds | None, Meta(description="Seconds that each execution may run.")] = (
-        None
-    )
+    timeout: Annotated[
+        models.Seconds | None, Meta(description="Seconds that each execution may run.")
+    ] = None
     restore: Annotated[
         SessionId | None,
         Meta(description="A session whose kernel ended: run again what made its variables."),
@@ -146,7 +128,7 @@ class OpenArguments(Request, frozen=True, kw_only=True):
 
 async def begin_session(
     call: Call, asked: OpenArguments, key: str | None = None
-) -> tuple[Session, bool]:
+) -> tuple[models.Session, bool]:
     """Open a session; return it, and whether it is new.
 
     Parameters
@@ -156,23 +138,23 @@ async def begin_session(
     """
     chat = call.asker.chat
     await call.authorize("look")
-    if isinstance(asked.target, NotebookTarget) and call.caller.grants is None:
+    if isinstance(asked.target, models.NotebookTarget) and call.caller.grants is None:
         await call.authorize("edit:notebook")
     wanted = derive(
-        OpenSession,
+        models.OpenSession,
         asked,
-        agent=Agent(
+        agent=models.Agent(
             name=chat.persona if chat else asked.agent or _client_name(call), model=asked.model
         ),
         client_id=asked.client_id or (chat.client_id(asked.target) if chat else key),
-        limits=Limits(timeout=asked.timeout),
+        limits=models.Limits(timeout=asked.timeout),
     )
     return await call.managers.sessions.open(wanted, call.caller)
 
 
 async def _restore(call: Call, session_id: SessionId) -> Answered:
     await call.reach_session("exec", session_id)
-    told = await call.managers.restores.restore(session_id, Restore(), call.caller)
+    told = await call.managers.restores.restore(session_id, models.Restore(), call.caller)
     session = await call.managers.sessions.history.session(told.session_id)
     lines = [f"Restore: {told.status}."]
     for cell in told.cells:
@@ -216,14 +198,14 @@ OPEN: Final = Tool(
 # -- list --------------------------------------------------------------------------------------
 
 
-class ListArguments(Request, frozen=True, kw_only=True):
+class ListArguments(models.Request, frozen=True, kw_only=True):
     """The sessions to list."""
 
     status: SessionStatus | Literal["all"] = "open"
     after: Annotated[str | None, Meta(description="The last id before.")] = None
 
 
-class SessionsAnswer(Answer, frozen=True, kw_only=True):
+class SessionsAnswer(models.Answer, frozen=True, kw_only=True):
     """Sessions: first open ones, then closed ones, with the newest of each first."""
 
     sessions: list[SessionAnswer]
@@ -236,7 +218,9 @@ class SessionsAnswer(Answer, frozen=True, kw_only=True):
 async def list_sessions(call: Call, asked: ListArguments) -> Answered:
     """List your sessions, and the kernels that can be started."""
     await call.authorize("history:read")
-    query = SessionsQuery(status=None if asked.status == "all" else asked.status, after=asked.after)
+    query = models.SessionsQuery(
+        status=None if asked.status == "all" else asked.status, after=asked.after
+    )
     found = await call.managers.sessions.history.sessions(
         query, only=call.managers.access.only(call.caller)
     )
@@ -273,7 +257,7 @@ LIST: Final = Tool(
 # -- stop --------------------------------------------------------------------------------------
 
 
-class StopArguments(Request, frozen=True, kw_only=True):
+class StopArguments(models.Request, frozen=True, kw_only=True):
     """The execution or session to stop."""
 
     execution_id: ExecutionId | None = None
@@ -322,7 +306,7 @@ STOP: Final = Tool(
 # -- export ------------------------------------------------------------------------------------
 
 
-class ExportArguments(Request, frozen=True, kw_only=True):
+class ExportArguments(models.Request, frozen=True, kw_only=True):
     """The session to export, and the file."""
 
     session_id: SessionId
@@ -361,11 +345,11 @@ EXPORT: Final = Tool(
 )
 
 
-class MatchArguments(Request, frozen=True, kw_only=True):
+class MatchArguments(models.Request, frozen=True, kw_only=True):
     """The session whose kernel to inspect, and a filter for names."""
 
     session_id: SessionId
-    match: Annotated[Match, Meta(description="Only names with this text.")] = ""
+    match: Annotated[models.Match, Meta(description="Only names with this text.")] = ""
 
 
 async def list_variables(call: Call, asked: MatchArguments) -> Answered:
@@ -375,14 +359,14 @@ async def list_variables(call: Call, asked: MatchArguments) -> Answered:
     """
     await call.reach_session("look", asked.session_id)
     found = await call.managers.inspection.variables(
-        asked.session_id, VariablesQuery(match=asked.match)
+        asked.session_id, models.VariablesQuery(match=asked.match)
     )
     shown = fitting(found.variables)
     lines = [_variable_line(variable) for variable in shown] or [nothing("variable", asked.match)]
     return _list_answer(lines, found.more + len(found.variables) - len(shown))
 
 
-def _variable_line(variable: Variable) -> str:
+def _variable_line(variable: models.Variable) -> str:
     told = [f"{variable.name}: {variable.type}"]
     if variable.shape is not None:
         told.append(f"shape {tuple(variable.shape)}")
@@ -418,14 +402,14 @@ async def list_packages(call: Call, asked: MatchArguments) -> Answered:
     """List the packages that a session's kernel can import."""
     await call.reach_session("look", asked.session_id)
     packages = await call.managers.inspection.packages(
-        asked.session_id, PackagesQuery(match=asked.match)
+        asked.session_id, models.PackagesQuery(match=asked.match)
     )
     listed = fitting(packages.packages, budget.PACKAGES_BYTES)
     lines = [_package_line(package) for package in listed] or [nothing("package", asked.match)]
     return _list_answer(lines, packages.more + len(packages.packages) - len(listed))
 
 
-def _package_line(package: Package) -> str:
+def _package_line(package: models.Package) -> str:
     names = [name for name in package.import_names if name != package.name]
     imported = f" (import {', '.join(names)})" if names else ""
     return f"{package.name} {package.version}{imported}"
