@@ -221,8 +221,14 @@ class IOPubSocket:
                 self._begin_large(size, view[body : body + TOLD_BYTES], is_last=not flags & _MORE)
                 continue
             self._start = body + size
-            if not flags & _COMMAND:
-                self._add(bytes(view[body : self._start]), is_last=not flags & _MORE)
+            if flags & _COMMAND:
+                continue
+            frame = bytes(view[body : self._start])
+            if flags & _MORE and frame != DELIMITER and self._held + size <= self._most:
+                self._frames.append(frame)
+                self._held += size
+            else:
+                self._add(frame, is_last=not flags & _MORE)
 
     def _take_greeting(self, connected: socket.socket, data: memoryview) -> bool:
         if len(data) > _VERSION_AT and (data[0] != 0xFF or data[_VERSION_AT] < 3):

@@ -258,11 +258,6 @@ class Stream:
         """The number of bytes kept."""
         return len(self._data)
 
-    @property
-    def omitted(self) -> Omitted:
-        """Always nothing: the caller of a cut counts what is removed."""
-        return Omitted()
-
     def append(self, data: bytes, version: int) -> None:
         """Append whole characters.
 

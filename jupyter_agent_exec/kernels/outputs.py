@@ -128,13 +128,13 @@ class Outputs:
     @property
     def omitted(self) -> Omitted:
         """What was left out, without the outputs that the code itself cleared."""
-        parts = [item.omitted for item in chain(self._head, self._tail)]
-        parts += self._updates.omitted
-        return Omitted(
-            bytes=self._gap_bytes + sum(part.bytes for part in parts),
-            lines=self._gap_lines,
-            outputs=self._gap_outputs + sum(part.outputs for part in parts),
-        )
+        size, outputs, parts = self._gap_bytes, self._gap_outputs, self._updates.omitted
+        for item in chain(self._head, self._tail):
+            if isinstance(item, RichOutput):
+                parts.append(item.omitted)
+        for part in parts:
+            size, outputs = size + part.bytes, outputs + part.outputs
+        return Omitted(bytes=size, lines=self._gap_lines, outputs=outputs)
 
     @property
     def error(self) -> ExecutionError | None:
