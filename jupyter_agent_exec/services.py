@@ -260,7 +260,8 @@ class Services:
         traits = self._traits
         self.tokens = Tokens(
             TokenStore(self._folder, TokenEntries(self._folder).read, self._log),
-            self.history,
+            note=self.history.note,
+            note_owed=self.history.note_owed,
             changed=self._tokens_changed,
             max_lifetime=traits.max_token_lifetime,
             thread=self._token_thread,

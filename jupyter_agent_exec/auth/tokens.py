@@ -15,8 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 from ulid import ULID
@@ -41,6 +40,7 @@ from .credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_PREFIX, REFRESH_TOK
 from .scopes import Caller, Grants
 from .token_store import StoredToken, TokenStore
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 Standing: TypeAlias = Literal["active", "expired", "revoked"]
@@ -86,21 +86,14 @@ class SignedIn(NamedTuple):
     """Seconds for which the secret is valid."""
 
 
-class Ledger(Protocol):
-    """Writes into the history's ledger; both methods block."""
-
-    def note(self, entry: LedgerEntry) -> None:
-        """Record an event of all sessions, durable on return; raise HistoryUnavailable if not."""
-
-    def note_owed(self, entry: LedgerEntry) -> None:
-        """Record an entry now, or together with the next one."""
-
-
 class Tokens:
     """The agent tokens of a history.
 
     Parameters
     ----------
+    note, note_owed
+        Write an entry into the history's ledger: durable on return, or else HistoryUnavailable; and
+        now, or together with the next one. Both block.
     changed
         Called after a token was minted, got more scopes, or has ended.
     max_lifetime
@@ -114,8 +107,9 @@ class Tokens:
     def __init__(
         self,
         store: TokenStore,
-        ledger: Ledger,
         *,
+        note: Callable[[LedgerEntry], None],
+        note_owed: Callable[[LedgerEntry], None],
         changed: Callable[[], None],
         max_lifetime: float,
         thread: Executor,
@@ -123,7 +117,7 @@ class Tokens:
         barred: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._store = store
-        self._ledger = ledger
+        self._note, self._note_owed = note, note_owed
         self._changed = changed
         self.max_lifetime = max_lifetime
         self._thread = thread
@@ -198,7 +192,7 @@ class Tokens:
             secret_expires_at=None if until is None else timestamp(until),
         )
         entry = derive(TokenMinted, minted, at=minted.created_at, by=caller.by(), token_id=id)
-        await self._in_thread(partial(self._ledger.note, entry))
+        await self._in_thread(self._note, entry)
         await self._change(minted)
         self._changed()
         return self._answer(minted), f"{AGENT_PREFIX}{id}_{secret}"
@@ -238,7 +232,7 @@ class Tokens:
         more = tuple(scope for scope in dict.fromkeys(scopes) if scope not in token.scopes)
         if more:
             entry = TokenExtended(at=timestamp(), by=caller.by(), token_id=token.id, scopes=more)
-            await self._in_thread(partial(self._ledger.note, entry))
+            await self._in_thread(self._note, entry)
             await self._change(extended=(token.id, more))
             self._changed()
         return self._answer(self._store.tokens[token.id])
@@ -263,7 +257,7 @@ class Tokens:
         self._revoked[token.id] = at
         self._changed()
         entry = TokenRevoked(at=at, by=caller.by(), token_id=token.id)
-        await self._in_thread(partial(self._ledger.note_owed, entry))
+        await self._in_thread(self._note_owed, entry)
         try:
             await self._change()
         except HistoryUnavailable as error:
@@ -352,7 +346,7 @@ class Tokens:
         entry = derive(TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
         self._renewing.add(token.id)
         try:
-            await self._in_thread(partial(self._ledger.note, entry))
+            await self._in_thread(self._note, entry)
             await self._change(renewed)
         finally:
             self._renewing.discard(token.id)
@@ -454,7 +448,7 @@ class Tokens:
                 scopes = tuple(dict.fromkeys((*known_token.scopes, *extended[1])))
                 tokens[known_token.id] = replace(known_token, scopes=scopes)
 
-        await self._in_thread(partial(self._store.change, change))
+        await self._in_thread(self._store.change, change)
         self._used = {id: at for id, at in self._used.items() if used.get(id) != at}
         self._revoked = {id: at for id, at in self._revoked.items() if id not in revoked}
 
@@ -479,8 +473,8 @@ class Tokens:
                 self._log.warning("%s", error.message)
                 self._keep_later()
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+    async def _in_thread(self, call: Callable[[A], T], argument: A) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, argument)
 
 
 def derived_secret(random: str, client_id: str) -> str:

@@ -324,7 +324,13 @@ async def test_requests_that_wait_for_a_look_at_the_tokens_share_it(tmp_path: Pa
     history = History(tmp_path, version="1", log=log)
     with ThreadPoolExecutor(1) as thread:
         tokens = Tokens(
-            store, history, changed=lambda: None, max_lifetime=60.0, thread=thread, log=log
+            store,
+            note=history.note,
+            note_owed=history.note_owed,
+            changed=lambda: None,
+            max_lifetime=60.0,
+            thread=thread,
+            log=log,
         )
         thread.submit(free.wait)
         together = [asyncio.ensure_future(tokens.refresh()) for _ in range(10)]
@@ -356,9 +362,6 @@ class SometimesFull:
             raise HistoryUnavailable("The disk is full.")
         self._history.note(entry)
 
-    def note_owed(self, entry: LedgerEntry) -> None:
-        self._history.note_owed(entry)
-
 
 @asynccontextmanager
 async def server_tokens(folder: Path) -> AsyncIterator[tuple[Tokens, SometimesFull]]:
@@ -369,7 +372,8 @@ async def server_tokens(folder: Path) -> AsyncIterator[tuple[Tokens, SometimesFu
     with ThreadPoolExecutor(1) as thread:
         tokens = Tokens(
             store_of(folder),
-            ledger,
+            note=ledger.note,
+            note_owed=history.note_owed,
             changed=lambda: None,
             max_lifetime=3600.0,
             thread=thread,
