@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from ..errors import (
-    AgentExecError,
-    BlobNotFound,
-    ExecutionNotFound,
-    Forbidden,
-    KernelNotFound,
-    NotebookNotFound,
-    SessionNotFound,
-)
+from .. import errors
 from ..models import KernelTarget, NotebookTarget, ScratchTarget, Session, Target
 from ..types import SessionId, TokenId
 from .scopes import (
@@ -31,7 +23,7 @@ from .scopes import (
     plain_path,
 )
 
-E = TypeVar("E", bound=AgentExecError)
+E = TypeVar("E", bound=errors.AgentExecError)
 NotebooksOf: TypeAlias = Callable[[str], Awaitable[Collection[str]]]
 """Returns the contents paths of the notebooks that have the kernel with an id."""
 
@@ -80,7 +72,7 @@ class TargetAccess:
             return
         if scope in FOR_PEOPLE:
             raise denied(
-                Forbidden(
+                errors.Forbidden(
                     "This is for people only, in JupyterLab or with their own credential: ask the "
                     "person for it.",
                     scope=scope,
@@ -118,7 +110,7 @@ class TargetAccess:
         if there is None or not grants.reaches("read:notebook", there):
             within = ", ".join(grants.patterns("read:notebook"))
             raise denied(
-                NotebookNotFound(
+                errors.NotebookNotFound(
                     f"Within the reach of this token ({within}) there is no notebook at {path!r}. "
                     f"For one elsewhere, it needs the scope {needed}. {_HOW_TO_GET}",
                     path=path,
@@ -167,7 +159,7 @@ class TargetAccess:
         paths = [plain_path(path) for path in await self._notebooks_of(target.kernel_id)]
         if not paths or not all(path and grants.reaches(scope, path) for path in paths):
             raise denied(
-                KernelNotFound(
+                errors.KernelNotFound(
                     f"No kernel {target.kernel_id!r} runs on this server within the reach of this "
                     "token: it must be the kernel of a notebook that matches "
                     f"{', '.join(grants.patterns(scope))}.",
@@ -216,7 +208,9 @@ class AccessControl(TargetAccess):
         if caller.grants is not None:
             session = await self._sessions.outline(session_id)
             if not self.sees(caller, session):
-                raise denied(SessionNotFound("There is no such session.", session_id=session_id))
+                raise denied(
+                    errors.SessionNotFound("There is no such session.", session_id=session_id)
+                )
             await self._to(caller, scope, session)
 
     async def execution(self, caller: Caller, scope: Scope, execution_id: str) -> None:
@@ -234,7 +228,9 @@ class AccessControl(TargetAccess):
             session = await self._sessions.outline(id)
             if not self.sees(caller, session):
                 raise denied(
-                    ExecutionNotFound("There is no such execution.", execution_id=execution_id)
+                    errors.ExecutionNotFound(
+                        "There is no such execution.", execution_id=execution_id
+                    )
                 )
             await self._to(caller, scope, session)
 
@@ -249,7 +245,7 @@ class AccessControl(TargetAccess):
         self.check(caller, scope)
         only = self.only(caller)
         if only is not None and not await self._sessions.has_blob(digest, only):
-            raise denied(BlobNotFound("There is no such payload.", digest=digest))
+            raise denied(errors.BlobNotFound("There is no such payload.", digest=digest))
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -261,7 +257,7 @@ class AccessControl(TargetAccess):
             return
         if not _is_own(caller, session):
             raise denied(
-                Forbidden(
+                errors.Forbidden(
                     "This session was not opened with this token, so the token may only read it. "
                     "Open a session of your own.",
                     session_id=session.id,
@@ -293,10 +289,10 @@ def _of_notebook(grants: Grants, scope: Scope, path: str) -> str:
     return f"{scope if scope in NOTEBOOK_SCOPES else 'read:notebook'}:{path}"
 
 
-def _lacks(needed: str, where: str = "") -> Forbidden:
+def _lacks(needed: str, where: str = "") -> errors.Forbidden:
     """Return the error for a scope that the token does not have, or not for this object."""
     return denied(
-        Forbidden(
+        errors.Forbidden(
             f"This token may not do this{where}: it needs the scope {needed}. {_HOW_TO_GET}",
             scope=needed,
         )

@@ -20,19 +20,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 from ulid import ULID
 
+from .. import records
 from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticated
 from ..models import MintToken, Token, TokenRef, derive
-from ..records import (
-    LedgerEntry,
-    RecordedCaps,
-    TokenExtended,
-    TokenMinted,
-    TokenRenewed,
-    TokenRevoked,
-    current_mode,
-    digest_of,
-    timestamp,
-)
+from ..records import digest_of, timestamp
 from ..storage.shared_file import SharedReads
 from ..tasks import Tasks
 from ..types import Digest, TokenId
@@ -108,8 +99,8 @@ class Tokens:
         self,
         store: TokenStore,
         *,
-        note: Callable[[LedgerEntry], None],
-        note_owed: Callable[[LedgerEntry], None],
+        note: Callable[[records.LedgerEntry], None],
+        note_owed: Callable[[records.LedgerEntry], None],
         changed: Callable[[], None],
         max_lifetime: float,
         thread: Executor,
@@ -184,14 +175,16 @@ class Tokens:
             scopes=tuple(asked.scopes),
             approval=asked.approval,
             edits=asked.edits,
-            caps=derive(RecordedCaps, asked.caps),
+            caps=derive(records.RecordedCaps, asked.caps),
             username=caller.username,
             display_name=caller.display_name,
             created_at=timestamp(now),
             expires_at=timestamp(now + timedelta(seconds=asked.expires_in)),
             secret_expires_at=None if until is None else timestamp(until),
         )
-        entry = derive(TokenMinted, minted, at=minted.created_at, by=caller.by(), token_id=id)
+        entry = derive(
+            records.TokenMinted, minted, at=minted.created_at, by=caller.by(), token_id=id
+        )
         await self._in_thread(self._note, entry)
         await self._change(minted)
         self._changed()
@@ -231,7 +224,9 @@ class Tokens:
             raise NotFound("There is no such token, or it has ended.", token_id=id)
         more = tuple(scope for scope in dict.fromkeys(scopes) if scope not in token.scopes)
         if more:
-            entry = TokenExtended(at=timestamp(), by=caller.by(), token_id=token.id, scopes=more)
+            entry = records.TokenExtended(
+                at=timestamp(), by=caller.by(), token_id=token.id, scopes=more
+            )
             await self._in_thread(self._note, entry)
             await self._change(extended=(token.id, more))
             self._changed()
@@ -256,7 +251,7 @@ class Tokens:
         at = timestamp()
         self._revoked[token.id] = at
         self._changed()
-        entry = TokenRevoked(at=at, by=caller.by(), token_id=token.id)
+        entry = records.TokenRevoked(at=at, by=caller.by(), token_id=token.id)
         await self._in_thread(self._note_owed, entry)
         try:
             await self._change()
@@ -343,7 +338,7 @@ class Tokens:
             secret_expires_at=timestamp(now + timedelta(seconds=SECRET_SECONDS)),
         )
         by = self._caller(token).by()
-        entry = derive(TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
+        entry = derive(records.TokenRenewed, renewed, at=timestamp(now), by=by, token_id=token.id)
         self._renewing.add(token.id)
         try:
             await self._in_thread(self._note, entry)
@@ -414,7 +409,7 @@ class Tokens:
             access="token",
             token=TokenRef(id=token.id, label=token.label),
             grants=Grants.parse(token.scopes),
-            approval=token.approval and current_mode(token.approval),
+            approval=token.approval and records.current_mode(token.approval),
             edits=token.edits,
             caps=token.caps,
         )
@@ -425,7 +420,7 @@ class Tokens:
             token,
             scopes=list(token.scopes),
             status=self._kept_standing(token.id),
-            approval=token.approval and current_mode(token.approval),
+            approval=token.approval and records.current_mode(token.approval),
             revoked_at=token.revoked_at or self._revoked.get(token.id),
             last_used_at=self._used.get(token.id) or token.last_used_at,
         )

@@ -15,16 +15,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..models import (
-    Answer,
-    Changes,
-    Image,
-    Input,
-    Value,
-    VariableChange,
-    WaitingFor,
-    derive,
-)
+from .. import models
+from ..models import derive
 from ..records import ExecutionRecord, digest_of
 from ..sessions import answers
 from ..text.counts import counted
@@ -57,14 +49,14 @@ LARGE = 1 << 18
 """Characters of outputs above which a thread makes the answer."""
 
 
-class ErrorAnswer(Answer, frozen=True, kw_only=True):
+class ErrorAnswer(models.Answer, frozen=True, kw_only=True):
     """The exception that ended an execution. The text has its traceback."""
 
     ename: str
     evalue: str
 
 
-class ImageAnswer(Answer, frozen=True, kw_only=True):
+class ImageAnswer(models.Answer, frozen=True, kw_only=True):
     """An original image that an execution produced. The image in the answer may be smaller."""
 
     mimetype: str
@@ -77,7 +69,7 @@ class ImageAnswer(Answer, frozen=True, kw_only=True):
     """How the shown image differs from the original, or why it is not shown."""
 
 
-class CellAnswer(Answer, frozen=True, kw_only=True):
+class CellAnswer(models.Answer, frozen=True, kw_only=True):
     """An execution's cell in a notebook."""
 
     cell_id: CellId | None
@@ -87,7 +79,7 @@ class CellAnswer(Answer, frozen=True, kw_only=True):
     """Why it is not in the notebook."""
 
 
-class ExecutionAnswer(Answer, frozen=True, kw_only=True):
+class ExecutionAnswer(models.Answer, frozen=True, kw_only=True):
     """An execution. What is null is left out."""
 
     execution_id: ExecutionId
@@ -103,13 +95,13 @@ class ExecutionAnswer(Answer, frozen=True, kw_only=True):
     notes: list[str] | None
     """Remarks about the outputs, and what to do next."""
     error: ErrorAnswer | None
-    values: dict[str, Value] | None
+    values: dict[str, models.Value] | None
     """Values of the expressions in the request, by name."""
     images: list[ImageAnswer] | None
-    waiting_for: WaitingFor | None
+    waiting_for: models.WaitingFor | None
     cell: CellAnswer | None
     """Null without a notebook."""
-    input: Input | None
+    input: models.Input | None
     """The input that its code waits for."""
     next_approval: NextApproval | None
     """What happens to the code that you send next, if the call sent code."""
@@ -258,7 +250,7 @@ def _cell_text(told: ExecutionAnswer, cell: CellAnswer) -> str:
     return f"; its cell has {id}, source_sha256 {cell.source_sha256}"
 
 
-def _image(image: Image, shown: Picture | NotShown) -> ImageAnswer:
+def _image(image: models.Image, shown: Picture | NotShown) -> ImageAnswer:
     is_shown = isinstance(shown, Picture)
     note = shown.note if isinstance(shown, Picture) else shown.why
     return derive(ImageAnswer, image, shown=is_shown, note=note)
@@ -297,7 +289,7 @@ def _next_steps(record: ExecutionRecord, is_own: IsOwn, lab_url: str | None) -> 
     return [*trial, *changes, *_left_out(record), *_installs(record.source)]
 
 
-def _changes(changes: Changes | None) -> list[str]:
+def _changes(changes: models.Changes | None) -> list[str]:
     """Return what a trial would change, and whether that is all."""
     if changes is None:
         return ["It is not known which variables it would change"]
@@ -311,7 +303,7 @@ def _changes(changes: Changes | None) -> list[str]:
     return words
 
 
-def _change_text(change: VariableChange) -> str:
+def _change_text(change: models.VariableChange) -> str:
     """Return what becomes of a variable, as in "sales: 400 → 0 rows"."""
     before, name = change.before, change.name
     if change.change != "changed" or before is None:
@@ -362,7 +354,7 @@ def _installs(source: str) -> list[str]:
     ]
 
 
-def waits(waiting_for: WaitingFor | None, is_own: IsOwn = lambda _: False) -> str:
+def waits(waiting_for: models.WaitingFor | None, is_own: IsOwn = lambda _: False) -> str:
     """Return what something waits for, with a space before it; empty if that is not known."""
     if waiting_for is None:
         return ""
@@ -380,7 +372,7 @@ def waits(waiting_for: WaitingFor | None, is_own: IsOwn = lambda _: False) -> st
     }[waiting_for.who]
 
 
-def _values(values: dict[str, Value] | None) -> dict[str, Value] | None:
+def _values(values: dict[str, models.Value] | None) -> dict[str, models.Value] | None:
     """Return values, and shorten those that are too large for the budget."""
     if values is None:
         return None
@@ -391,10 +383,10 @@ def _values(values: dict[str, Value] | None) -> dict[str, Value] | None:
     }
 
 
-def _shortened(value: Value, limit_bytes: int) -> Value:
+def _shortened(value: models.Value, limit_bytes: int) -> models.Value:
     """Return a value's type and the start of its text."""
     most = limit_bytes // 8  # a character may take six bytes as JSON
-    return Value(
+    return models.Value(
         status=value.status,
         type=None if value.type is None else cut(value.type, 100),
         shape=None if value.shape is None else value.shape[:20],
@@ -405,7 +397,7 @@ def _shortened(value: Value, limit_bytes: int) -> Value:
     )
 
 
-def _value_text(value: Value) -> str:
+def _value_text(value: models.Value) -> str:
     if value.status == "error":
         return f"{value.ename}: {value.evalue}"
     if value.json is not msgspec.UNSET:
