@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ..journal.blobs import TextSpill
 from ..journal.fold import unfinished
-from ..journal.journal import SessionJournal, without_secrets
 from ..journal.reader import HeldOutputs
+from ..journal.session_journal import SessionJournal, without_secrets
 from ..kernels.execute_request import ExecuteRequest, InputRequest
 from ..kernels.kernel import Kernel
 from ..kernels.kernel_queue import Requester, Turn
@@ -373,7 +373,7 @@ class LiveExecution:
             source=source,
             kernel=self.kernel,
             started_at=self.started_at,
-            chain=journal.signed_head,
+            chain=journal.file.signed_head,
         )
         return replace(
             record,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ulid import ULID
 
 from ..auth.scopes import Caller
-from ..journal.journal import SessionJournal
+from ..journal.session_journal import SessionJournal
 from ..kernels.kernel import Kernel
 from ..kernels.trials.trial import TrialSettings
 from ..models import Session, Undo

@@ -288,7 +288,7 @@ class Recorder:
             for execution, record in ended:
                 self._executions.on_loop(self._try_again, execution, record)
             return
-        head = self._journal.signed_head
+        head = self._journal.file.signed_head
         ends = (hash for entry, hash in zip(entries, hashes, strict=True) if _is_end(entry))
         for (execution, record), hash in zip(ended, ends, strict=True):
             final = replace(record, entry_hash=hash, chain=head)
@@ -311,7 +311,7 @@ class Recorder:
 
     async def _until_written(self) -> None:
         while not await self._loop.run_in_executor(self._disk, self._journal.retry):
-            if self._journal.is_deleted:
+            if self._journal.file.is_deleted:
                 self._notify_unwritten(RECORD_DELETED)
                 return
             await asyncio.wait({self._stopped}, timeout=RETRY_DELAY)
@@ -323,7 +323,7 @@ class Recorder:
         unwritten, self._unwritten = self._unwritten, []
         for execution, record in unwritten:
             reason = " ".join(filter(None, (record.reason, why))) or None
-            final = replace(record, reason=reason, chain=self._journal.signed_head)
+            final = replace(record, reason=reason, chain=self._journal.file.signed_head)
             self._executions.finished(execution, final)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ..errors import AgentExecError, HistoryUnavailable, InitFailed, TooManyRequests
-from ..journal.journal import SessionJournal
+from ..journal.session_journal import SessionJournal
 from ..kernels.execute_request import (
     ExecuteOutcome,
     ExecuteRequest,

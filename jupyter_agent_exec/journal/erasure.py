@@ -37,8 +37,9 @@ from ..storage.shared_file import LOCK_TIMEOUT
 from ..types import Digest, ExecutionId, SessionId
 from . import chain
 from .blobs import BlobStore
-from .journal import Grown, Journal, amending
+from .journal import Grown, Journal
 from .lines import Line, lines
+from .session_journal import amending
 
 _NAME: Final = re.compile(rb'"([0-9a-f]{64})"')
 _WANTED: Final = ("execution_id", "session_id", "agent", "username", "text")

@@ -59,9 +59,13 @@ from .erasure import (
 )
 from .ids import check_session_id
 from .index import Index
-from .journal import (
-    Grown,
-    Journal,
+from .journal import Grown, Journal
+from .ledger import Ledger, Owner, ledger_paths, owner_of
+from .lines import format_of
+from .reader import HistoryReader
+from .recovery import Recovery
+from .retention import Due, RetentionRule, due, removed_in
+from .session_journal import (
     SessionJournal,
     amend_session,
     amending,
@@ -69,11 +73,6 @@ from .journal import (
     unlisted,
     unlisted_in,
 )
-from .ledger import Ledger, Owner, ledger_paths, owner_of
-from .lines import format_of
-from .reader import HistoryReader
-from .recovery import Recovery
-from .retention import Due, RetentionRule, due, removed_in
 
 T = TypeVar("T")
 

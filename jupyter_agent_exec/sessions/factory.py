@@ -218,7 +218,7 @@ class SessionFactory:
             first["init_source"] = request.init_source
         journal = await self._in_disk_thread(partial(self._history.open_session, entry, payloads))
         return LiveSession(
-            opened(entry, journal.head),
+            opened(entry, journal.file.head),
             journal,
             kernels,
             bounds=bounds,

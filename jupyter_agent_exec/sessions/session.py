@@ -23,7 +23,7 @@ from ..executions.observer import ExecutionCells, ExecutionObserver, Notice
 from ..executions.rules import Permit
 from ..executions.spec import ExecutionSpec, Place
 from ..executions.worker import Worker
-from ..journal.journal import SessionJournal
+from ..journal.session_journal import SessionJournal
 from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
@@ -187,7 +187,7 @@ class LiveSession(ExecutionObserver):
             asking=sum(1 for _ in self.gate.awaiting_approval()),
             behind=self.gate.behind,
             proposed=self.proposed,
-            chain=self._journal.signed_head,
+            chain=self._journal.file.signed_head,
         )
 
     @property
@@ -424,7 +424,7 @@ class LiveSession(ExecutionObserver):
         seq: int | None = None,
     ) -> None:
         """Publish a change of the session, its kernel, its notebook, or one of its executions."""
-        length = self._journal.signed_head.length
+        length = self._journal.file.head.length
         self._activity.publish(action, self.id, execution_id, length=length, status=status, seq=seq)
 
     def _moved(self, before: str, path: str) -> None:

@@ -264,7 +264,7 @@ def test_what_was_not_signed_yet_is_told_with_its_entry_and_time(tmp_path, verif
         )  # fmt: skip
         assert held["unheld_since"] is not None
         assert f"(entry 1 of {session.session_id}), only hash chains" in report["held"]["told"]
-        newest = session.signed_head
+        newest = session.file.signed_head
         assert newest.length == 4
         assert newest.signature is not None
         assert newest.signature.length == 1
@@ -316,11 +316,11 @@ def test_a_disk_that_fails_stops_signatures_and_nothing_else(tmp_path, caplog, v
         run(session, 1, "1", [])
         signing.sign()
         signing.sign()
-        assert session.signed_head.signature is None
+        assert session.file.signed_head.signature is None
         assert caplog.text.count("cannot be signed") == 1
         key_file.parent.mkdir()
         signing.sign()
-        assert session.signed_head.signature is not None
+        assert session.file.signed_head.signature is not None
     finally:
         signing.stop()
 

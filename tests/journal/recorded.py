@@ -15,7 +15,7 @@ from jupyter_agent_exec.audit.followers import Followers
 from jupyter_agent_exec.audit.sink import Sink
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.journal import SessionJournal
+from jupyter_agent_exec.journal.session_journal import SessionJournal
 from jupyter_agent_exec.models import (
     Agent,
     ExecutionKernel,

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.findings import Outcome
-from jupyter_agent_exec.journal.journal import amend_session, unlisted
+from jupyter_agent_exec.journal.session_journal import amend_session, unlisted
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (

@@ -38,7 +38,7 @@ def test_what_has_happened_is_written_into_the_reserve(history, folder, session,
     session.append([entry, dispatched(execution_id)], [payload])
     assert (folder / "reserve").stat().st_size == RESERVE_BYTES
     end, payloads = finished(execution_id, [stream("done")])
-    file_size_limit(session.head.length)  # smaller than any journal
+    file_size_limit(session.file.head.length)  # smaller than any journal
     with pytest.raises(HistoryUnavailable):
         session.append_final([end], payloads)
     assert not (folder / "reserve").exists()

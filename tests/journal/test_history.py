@@ -49,12 +49,12 @@ def test_what_is_recorded_can_be_read_at_once(history, folder):
     assert (record.source, record.status, record.seq) == ("print('hello')", "ok", 1)
     assert (record.agent.name, record.username) == ("analyst", "ada")
     assert record.kernel is not None
-    assert record.chain == session.head
+    assert record.chain == session.file.head
     assert [ref.at for ref in record.blobs] == [(1, "data", "image/png"), (1, "data", "text/plain")]
     told = history.session(session.session_id)
     assert (told.executions, told.status, told.title) == (1, "open", "Sales by region")
     assert told.kernel is not None
-    assert told.chain == session.head
+    assert told.chain == session.file.head
     session.close(closed())
     told = history.session(session.session_id)
     assert (told.status, told.close_reason, told.closed_at, told.kernel) == (

@@ -140,14 +140,14 @@ def test_a_session_is_a_valid_notebook_with_its_record(history, session):
     about = metadata["agent_exec"]
     assert about["session"]["id"] == session.session_id
     assert about["session"]["status"] == "closed"
-    assert about["chain"] == {"head": session.head.head, "length": session.head.length}
+    assert about["chain"] == {"head": session.file.head.head, "length": session.file.head.length}
     assert [event["type"] for event in about["events"]] == [
         "opened",
         "kernel_started",
         "interrupted",
         "closed",
     ]
-    assert about["events"][-1]["hash"] == session.head.head
+    assert about["events"][-1]["hash"] == session.file.head.head
 
 
 def test_what_went_wrong_is_told_in_the_cell(history, session):

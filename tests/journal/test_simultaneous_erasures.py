@@ -11,8 +11,8 @@ from jupyter_agent_exec.auth.handler import status_of
 from jupyter_agent_exec.errors import HistoryBusy
 from jupyter_agent_exec.journal.erasure import sole_erasure
 from jupyter_agent_exec.journal.findings import Outcome
-from jupyter_agent_exec.journal.journal import amending
 from jupyter_agent_exec.journal.retention import make_rules
+from jupyter_agent_exec.journal.session_journal import amending
 from jupyter_agent_exec.journal.verify import verify_history
 from jupyter_agent_exec.models import Erase, Retain
 from jupyter_agent_exec.records import SERVER, Reviewed

@@ -9,7 +9,7 @@ from typing import Any
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.history import History
-from jupyter_agent_exec.journal.journal import SessionJournal
+from jupyter_agent_exec.journal.session_journal import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, ExecutionsQuery, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Backend
 from jupyter_agent_exec.notebooks.decisions import OutputDecisions
