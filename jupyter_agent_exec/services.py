@@ -180,10 +180,10 @@ class Services:
             version=__version__,
             log=log,
             redactor=traits.redactor(),
-            retention=make_rules(traits.retention),
             root_dir=serverapp.root_dir,
             address=lambda: serverapp.custom_display_url or serverapp.connection_url,
         )
+        self.history.retention = make_rules(traits.retention)
         self._checkpoints = next(
             (each for leaf in self._leaves if (each := leaf.checkpoints())), None
         )

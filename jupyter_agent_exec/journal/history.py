@@ -1,23 +1,16 @@
-"""The history: the interface for the rest of the server, which also handles disk failures."""
+"""The history: the interface for the rest of the server, which also lets go of what it holds."""
 
 from __future__ import annotations
 
-import errno
-import logging
-import os
 import shutil
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from msgspec.structs import replace
-
 from ..errors import HistoryUnavailable
 from ..models import (
-    Chain,
     Erase,
     ErasedSession,
     Erasure,
@@ -26,27 +19,10 @@ from ..models import (
     Retention,
     RetiredSession,
 )
-from ..records import (
-    SERVER,
-    By,
-    Closed,
-    Entry,
-    LedgerEntry,
-    Opened,
-    Payload,
-    SessionAmended,
-    SessionClosed,
-    SessionOpened,
-    SessionRemoved,
-    timestamp,
-)
-from ..storage.durability import Reserve, make_folder, sync_folder
-from ..text.redaction import Redactor
-from ..types import Digest, SessionId
+from ..records import SERVER, By, SessionRemoved, timestamp
+from ..storage.durability import sync_folder
+from ..types import SessionId
 from . import query
-from .blobs import BlobStore
-from .chain import FORMAT, GENESIS
-from .copies import Copies
 from .erasure import (
     Erasable,
     check_wanted,
@@ -57,80 +33,25 @@ from .erasure import (
     sole_erasure,
     unfinished,
 )
-from .ids import check_session_id
-from .index import Index
-from .journal import Grown, Journal
-from .ledger import Ledger, Owner, ledger_paths, owner_of
-from .lines import format_of
-from .reader import HistoryReader
-from .recovery import Recovery
+from .journal import Journal
 from .retention import Due, RetentionRule, due, removed_in
-from .session_journal import (
-    SessionJournal,
-    amend_session,
-    amending,
-    redacted,
-    unlisted,
-    unlisted_in,
-)
+from .session_journal import amending
+from .writer import HistoryWriter, amended
 
 T = TypeVar("T")
 
 
-class History(HistoryReader):
+class History(HistoryWriter):
     """The record of all agent sessions in one folder. Thread-safe.
 
-    All methods block and belong in a thread, except `available`, `ready`, `ledger_head` and
-    `SessionJournal.head`, which never wait. If the folder cannot be written, reading still works,
-    and each `check` and `open_session` tries again.
-
-    Parameters
-    ----------
-    folder
-        Its path. It is made if needed, with its parents, readable only for the owner.
-    version
-        Version of this package, for the ledger.
-    log
-        Gets messages for the operator.
-    redactor
-        Replaces secrets in what is recorded; by default, agent tokens.
-    retention
-        Which closed sessions go.
-    root_dir
-        The folder that this server serves.
-    address
-        Returns the address of this server; other servers on the same history show it to clients.
+    Parameters are those of `HistoryWriter`. Nothing may be left half erased, so what a server that
+    died was erasing is completed at the start.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        version: str,
-        log: logging.Logger,
-        redactor: Redactor | None = None,
-        retention: Sequence[RetentionRule] = (),
-        root_dir: str | None = None,
-        address: Callable[[], str | None] = lambda: None,
-    ) -> None:
-        super().__init__(folder, Index(folder, log))
-        self.erasing: Progress | None = None
-        """How far an erasure is; None if there is none."""
-        self._version = version
-        self._log = log
-        self.redactor = redactor or Redactor()
-        self._retention = retention
-        self._address = address
-        self._root_dir = root_dir
-        self._reserve = Reserve(folder / "reserve")
-        self._recovery = Recovery(folder, self._reserve, log)
-        self._ledger: Ledger | None = None
-        self._live: dict[SessionId, SessionJournal] = {}
-        self.copies = Copies()
-        """What copies the record. Set it before the start."""
-        self._lock = threading.RLock()
-        self._available = False
-        self._stopped = False
+    retention: Sequence[RetentionRule] = ()
+    """Which closed sessions go."""
+    erasing: Progress | None = None
+    """How far an erasure is; None if there is none."""
 
     def start(self) -> None:
         """Get a ledger, end the sessions of servers that died, and start the index.
@@ -145,164 +66,6 @@ class History(HistoryReader):
             self._log.warning("Agents cannot run code: %s", error.message)
         self._index.start()
         self.copies.start()
-
-    def stop(self) -> None:
-        """Close all files. Idempotent.
-
-        Close all sessions before. The next server ends any session that is still open.
-        """
-        with self._lock:
-            if self._stopped:
-                return
-            self._stopped = True
-            for session in list(self._live.values()):
-                session.retry()
-                session.release()
-            self._index.stop()
-            if self._ledger is not None:
-                self._ledger.close()
-            self._available = False
-        self.copies.stop()
-        self.signatures.stop()
-
-    @property
-    def available(self) -> bool:
-        """Whether the last attempt to write succeeded."""
-        return self._available
-
-    @property
-    def ledger_head(self) -> Chain:
-        """The end of the ledger's chain; an empty chain if there is no ledger yet."""
-        ledger = self._ledger
-        return (
-            Chain(head=Digest(GENESIS), length=0) if ledger is None else ledger.journal.signed_head
-        )
-
-    def check(self) -> None:
-        """Check that something can be recorded now.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If nothing can be recorded.
-        """
-        with self._lock:
-            try:
-                self._begin()
-                self._probe()
-            except OSError as error:
-                raise self._unavailable(error) from error
-            self._available = True
-
-    def look(self) -> bool:
-        """Return whether something can be recorded now. Does not make a missing ledger."""
-        with self._lock:
-            if self._stopped or self._ledger is None:
-                return False
-            try:
-                if not self._ledger.journal.path.exists():
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-                self._probe()
-            except OSError as error:
-                if self._available:
-                    self._log.warning("%s", self._unavailable(error).message)
-                self._available = False
-            else:
-                self._available = True
-            return self._available
-
-    def settle(self) -> None:
-        """End the open sessions of dead servers, and those that could not be ended before.
-
-        Does nothing if the folder cannot be written, or was moved or deleted.
-        """
-        with self._lock:
-            if self._stopped or (
-                self._ledger is not None and not self._ledger.journal.path.exists()
-            ):
-                return
-            try:
-                self._settle(self._begin())
-                self.copies.look_for_dead_servers()
-            except (OSError, HistoryUnavailable) as error:
-                self._log.warning("What dead servers left cannot be ended yet: %s", error)
-
-    def owner(self, session_id: str) -> Owner | None:
-        """Return the server that a session belongs to; None if no ledger lists it."""
-        return owner_of(self.folder, check_session_id(session_id))
-
-    def open_session(self, opened: Opened, payloads: Iterable[Payload] = ()) -> SessionJournal:
-        """Make a session's journal and list it in the ledger, durable before this returns.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If it cannot be written. Then the session does not exist.
-        """
-        session_id = check_session_id(opened.session_id)
-        with self._lock:
-            ledger = self._begin()
-            folder = self._session_folder(session_id)
-            try:
-                opened = replace(opened, ledger=ledger.journal.head)
-                entries, kept = redacted(self.redactor, [opened], tuple(payloads))
-                journal, blobs = _new_journal(folder, entries, kept, self.copies.grown)
-                try:
-                    ledger.note(SessionOpened(at=opened.at, by=opened.by, session_id=session_id))
-                except HistoryUnavailable:
-                    journal.close()
-                    _remove(folder)
-                    raise
-            except OSError as error:
-                raise self._unavailable(error) from error
-            except HistoryUnavailable:
-                self._available = False
-                raise
-            session = SessionJournal(
-                session_id,
-                journal,
-                blobs,
-                self._reserve,
-                redactor=self.redactor,
-                check=self.copies.check,
-                written=self._note,
-                ended=self._ended,
-            )
-            self._live[session_id] = session
-            self._note(session_id, True)
-            return session
-
-    def decide(
-        self, session_id: SessionId, entries: Sequence[Entry], payloads: Sequence[Payload] = ()
-    ) -> None:
-        """Record a person's decision about a session, open or closed; durable on return.
-
-        Raises
-        ------
-        SessionNotFound
-            If it is gone.
-        HistoryBusy
-            If the closed session is written to all the time.
-        HistoryUnavailable
-            If it is not recorded.
-        """
-        with self._lock:
-            live = self._live.get(session_id)
-            if live is not None:
-                live.append(entries, payloads)
-                return
-            self._begin()
-        try:  # without the lock: if the session is being erased from, only this waits
-            folder = self.journal_path(session_id).parent
-            with unlisted(folder):
-                grown = self.copies.grown
-                chain = amend_session(folder, entries, payloads, self.redactor, grown)
-                self._note(session_id, True)
-                last = entries[-1]
-                self.note_owed(_amended(session_id, chain, last.by, last.at))
-                self._changed(session_id, chain)
-        except OSError as error:
-            raise self._unavailable(error) from error
 
     def erase(self, wanted: Erase, by: By) -> Erasure:
         """Erase payloads from closed sessions, or tell what would go; durable on return.
@@ -336,11 +99,6 @@ class History(HistoryReader):
             remains=[*_REMAINS, *self.copies.erasing()],
         )
 
-    @property
-    def retains(self) -> bool:
-        """Whether there are rules by which closed sessions go."""
-        return bool(self._retention)
-
     def retain(
         self, wanted: Retain, by: By, may_go_on: Callable[[], bool] = lambda: True
     ) -> Retention:
@@ -364,13 +122,13 @@ class History(HistoryReader):
             with sole_erasure(self.folder):
                 sessions = self._index.ask(query.all_sessions)
                 statuses = self._index.ask(query.statuses)
-                going = due(self._retention, sessions, statuses, datetime.now(UTC))
+                going = due(self.retention, sessions, statuses, datetime.now(UTC))
                 retired = [] if wanted.dry_run else self._retire(going, by, may_go_on)
         except OSError as error:
             raise self._unavailable(error) from error
         return Retention(
             dry_run=wanted.dry_run,
-            rules=[rule.said for rule in self._retention],
+            rules=[rule.said for rule in self.retention],
             sessions=[_retired(each, None) for each in going] if wanted.dry_run else retired,
         )
 
@@ -446,7 +204,7 @@ class History(HistoryReader):
                 marks.enter_context(marked(self._session_folder(id)))
             for id, each in going.items():
                 end = note_erased(self._session_folder(id), each, by, reason)
-                self.note_owed(_amended(id, end, by))
+                self.note_owed(amended(id, end, by))
             self.signatures.sign()
             for id in self._telling(going):
                 end = erase_noted(self._session_folder(id), self.copies.grown)
@@ -462,19 +220,6 @@ class History(HistoryReader):
                 yield each
         finally:
             self.erasing = None
-
-    def _list_amendments(self) -> None:
-        """Note in the ledger to where servers amended sessions that died before they noted it."""
-        for mark, id in unlisted_in(self.folder):
-            folder = self._session_folder(id)
-            try:
-                if (folder / "journal.jsonl").is_file():
-                    with amending(folder) as path:
-                        end = Journal.mend(path)
-                    self.note(_amended(id, end, SERVER))
-                mark.unlink(missing_ok=True)
-            except (OSError, HistoryUnavailable) as error:
-                self._log.warning("Not yet in the ledger: the end of %s (%s)", id, error)
 
     def _finish_erasures(self) -> None:
         """Complete what a server that died was erasing. The index is made again after that."""
@@ -496,143 +241,12 @@ class History(HistoryReader):
                     _remove_journal(folder)
                 else:
                     end = erase_noted(folder, self.copies.grown)
-                    self.note_owed(_amended(id, end, SERVER))
+                    self.note_owed(amended(id, end, SERVER))
                     self._changed(id, end)
                 for name in ("index.sqlite", "index.sqlite-journal"):
                     (self.folder / name).unlink(missing_ok=True)
         except (OSError, HistoryUnavailable) as error:
             self._log.warning("What was erased from %s is not complete yet: %s", id, error)
-
-    def note(self, entry: LedgerEntry) -> None:
-        """Record in the ledger an event that concerns all sessions; durable on return.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If it is not recorded.
-        """
-        with self._lock:
-            try:
-                self._begin().note(entry)
-            except OSError as error:
-                raise self._unavailable(error) from error
-
-    def note_owed(self, entry: LedgerEntry) -> None:
-        """Record an event in the ledger, later if it cannot be written now."""
-        with self._lock:
-            try:
-                self._begin().note_owed(entry)
-            except (OSError, HistoryUnavailable) as error:
-                self._log.warning("Not yet in the ledger: %s (%s)", type(entry).__name__, error)
-
-    @property
-    def owes(self) -> bool:
-        """Whether the ledger lacks entries that could not be written."""
-        return self._ledger is not None and self._ledger.owes
-
-    def _begin(self) -> Ledger:
-        """Return the ledger. Get one if there is none or its file was deleted."""
-        with self._lock:
-            if self._stopped:
-                raise HistoryUnavailable("The server is stopping; nothing more can be recorded.")
-            if self._ledger is not None and self._ledger.journal.path.exists():
-                return self._ledger
-            try:
-                ledger = self._new_ledger()
-            except OSError as error:
-                raise self._unavailable(error) from error
-            self._ledger = ledger
-            journal = ledger.journal
-            journal.grown = self.copies.grown
-            self.copies.grown(journal.path, journal.size, 1)
-            self._index.own_ledger = journal.path
-            self._available = True
-            return ledger
-
-    def _new_ledger(self) -> Ledger:
-        """Return a ledger that can be written; the sessions of dead servers are ended before."""
-        for path in ledger_paths(self.folder):
-            if format_of(path) not in (FORMAT, None):
-                raise HistoryUnavailable(
-                    "This version cannot read the format of this history: a version that was never "
-                    "released wrote it, or a later one. Its record was left as it is. Move the "
-                    "folder away, or set AgentExecApp.history_dir to another one.",
-                    path=str(path),
-                )
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_folder(self.folder / "sessions")
-        if self._ledger is None:
-            ledger = self._recovery.take_ledger()
-        else:
-            self._log.warning("%s is gone; a new ledger is begun", self._ledger.journal.path)
-            self._ledger.close()
-            ledger = Ledger.make(self.folder)
-        try:
-            self._settle(ledger)
-            ledger.opened(self._version, self._address(), self._root_dir)
-            self._reserve.hold()
-        except (OSError, HistoryUnavailable):
-            ledger.close()
-            raise
-        return ledger
-
-    def _settle(self, ledger: Ledger) -> None:
-        ended = self._recovery.settle(ledger)
-        for session_id in ended:
-            self._index.grown(session_id)
-        if ended:
-            self.copies.rescan()
-
-    def heads(self) -> list[tuple[Journal, Chain]]:
-        """Return the files that this server writes, its ledger first, and the ends of their chains.
-
-        Each open session that is in the ledger up to its end is there too.
-        """
-        with self._lock:
-            journals = [session.file for session in list(self._live.values())]
-            if self._ledger is not None:
-                journals.insert(0, self._ledger.journal)
-            return [(journal, journal.head) for journal in journals]
-
-    def own_journals(self) -> dict[Path, int]:
-        """Return the journals that this server writes, with the ends of their whole lines."""
-        return {journal.path: journal.size for journal, _ in self.heads()}
-
-    def _probe(self) -> None:
-        """Raise OSError if nothing can be written."""
-        self._reserve.hold()
-        probe = self.folder / ".probe"
-        try:
-            probe.write_bytes(bytes(4096))
-            sync_folder(self.folder)
-        finally:
-            probe.unlink(missing_ok=True)
-
-    def _unavailable(self, error: OSError) -> HistoryUnavailable:
-        self._available = False
-        return HistoryUnavailable(
-            f"The history in {self.folder} cannot be written ({error.strerror or error}).",
-            path=str(self.folder),
-        )
-
-    def _note(self, session_id: SessionId, written: bool) -> None:
-        self._available = written
-        if written:
-            self._index.grown(session_id)
-
-    def _ended(self, session_id: SessionId, closed: Closed, chain: Chain) -> None:
-        """Record the end of a session in the ledger, later if it cannot be written now."""
-        entry = SessionClosed(at=closed.at, by=closed.by, session_id=session_id, chain=chain)
-        try:
-            if self._ledger is not None:
-                self._ledger.note_owed(entry)
-        except HistoryUnavailable as error:
-            self._log.warning("The end of %s is not yet in the ledger: %s", session_id, error)
-        self._live.pop(session_id, None)
-        self._changed(session_id, chain)
-
-    def _changed(self, session_id: SessionId, chain: Chain) -> None:
-        self.signatures.changed(self._session_folder(session_id) / "journal.jsonl", chain)
 
 
 _REMAINS: Final = (
@@ -642,10 +256,6 @@ _REMAINS: Final = (
     "Sessions in which code was run again remain: they are records of their own.",
     "What others have copied remains: exports, backups, the caches of browsers.",
 )
-
-
-def _amended(id: SessionId, chain: Chain, by: By, at: str | None = None) -> SessionAmended:
-    return SessionAmended(at=at or timestamp(), by=by, session_id=id, chain=chain)
 
 
 def _erased_session(erasable: Erasable) -> ErasedSession:
@@ -679,30 +289,3 @@ def _remove_journal(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     sync_folder(folder.parent)
-
-
-def _new_journal(
-    folder: Path, opened: Sequence[Entry], payloads: Sequence[Payload], grown: Grown
-) -> tuple[Journal, BlobStore]:
-    """Make a session's folder and its journal with the first entry, or nothing on failure."""
-    make_folder(folder)
-    try:
-        journal = Journal.create(folder / "journal.jsonl")
-        blobs = BlobStore(folder / "blobs")
-        try:
-            journal.append(opened, blobs.keep(payloads))
-            sync_folder(folder)
-            journal.grown = grown
-            grown(journal.path, journal.size, 1)
-        except BaseException:
-            journal.close()
-            raise
-    except (OSError, HistoryUnavailable):
-        _remove(folder)
-        raise
-    return journal, blobs
-
-
-def _remove(folder: Path) -> None:
-    """Remove the folder of a session that could not be opened, as far as that is possible."""
-    shutil.rmtree(folder, ignore_errors=True)

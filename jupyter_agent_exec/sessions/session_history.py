@@ -150,7 +150,7 @@ class SessionHistory:
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
             await self.read(self.recorded.settle)
-            if self.recorded.retains and time.monotonic() >= retain_at:
+            if self.recorded.retention and time.monotonic() >= retain_at:
                 retain_at = time.monotonic() + await self._retain_when_quiet()
 
     # -- sessions ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from jupyter_agent_exec.audit.followers import Followers
 from jupyter_agent_exec.audit.sink import Sink
 from jupyter_agent_exec.journal.blobs import pack_outputs
 from jupyter_agent_exec.journal.history import History
+from jupyter_agent_exec.journal.retention import RetentionRule
 from jupyter_agent_exec.journal.session_journal import SessionJournal
 from jupyter_agent_exec.models import (
     Agent,
@@ -148,9 +149,15 @@ def lose_lines(ledger: Path, count: int) -> None:
     ledger.with_suffix(".head").unlink()
 
 
-def new_history(folder: Path, sinks: Sequence[Sink] = (), **options: Any) -> History:
+def new_history(
+    folder: Path,
+    sinks: Sequence[Sink] = (),
+    retention: Sequence[RetentionRule] = (),
+    **options: Any,
+) -> History:
     log = logging.getLogger("test.history")
     history = History(folder, version="1.2.3", log=log, **options)
+    history.retention = retention
     if sinks:
         history.copies = Followers(folder, sinks, history.own_journals, lambda: None, log)
     history.start()
