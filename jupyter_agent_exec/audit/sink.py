@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import getpass
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
 from ..types import Digest
 
@@ -18,19 +20,29 @@ Content = Literal["facts", "sources", "outputs"]
 payloads."""
 
 
+SinkName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
+
+
+def _server() -> str:
+    try:
+        return f"{getpass.getuser()}@{platform.node()}"
+    except (KeyError, OSError):  # an account without a name
+        return platform.node()
+
+
 class SinkSettings(Struct, frozen=True, kw_only=True):
     """What every sink has."""
 
-    name: str
+    name: SinkName
     """Names its cursors, so a sink with a new name gets the whole history."""
-    server: str
+    server: str = field(default_factory=_server)
     """Names this server at the far side."""
     content: Content = "facts"
-    max_payload_bytes: int = 1_000_000
+    max_payload_bytes: Annotated[int, Meta(ge=0)] = 1_000_000
     """A larger payload is not sent. Its digest is, in the entry."""
-    max_lag: float | None = None
+    max_lag: Annotated[float, Meta(gt=0)] | None = None
     """Seconds that a strict sink may be behind before nothing runs; None: it is not strict."""
-    delay: float | None = None
+    delay: Annotated[float, Meta(ge=0)] | None = None
     """Seconds to gather entries before they are sent; None: as the kind of sink likes it."""
 
 

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
-import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from .sink import Sink, SinkSettings
-
-_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
-
-
-def _server() -> str:
-    try:
-        return f"{getpass.getuser()}@{platform.node()}"
-    except (KeyError, OSError):  # an account without a name
-        return platform.node()
+from .sink import Sink, SinkName, SinkSettings
 
 
 class CommonSettings(
     SinkSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"
 ):
-    """The fields that a sink of each kind has."""
-
-    name: _Name
-    server: str = msgspec.field(default_factory=_server)
-    max_payload_bytes: Annotated[int, Meta(ge=0)] = 1_000_000
-    max_lag: Annotated[float, Meta(gt=0)] | None = None
-    delay: Annotated[float, Meta(ge=0)] | None = None
+    """The settings of a kind of sinks."""
 
     def make(self) -> Sink:
         """Return the sink; ImportError if its packages are not installed."""
@@ -42,7 +24,7 @@ class CommonSettings(
 class Folder(CommonSettings, frozen=True, kw_only=True, tag="folder"):
     """A folder."""
 
-    name: _Name = "folder"
+    name: SinkName = "folder"
     path: str
 
     def make(self) -> Sink:
@@ -55,7 +37,7 @@ class Folder(CommonSettings, frozen=True, kw_only=True, tag="folder"):
 class ObjectStore(CommonSettings, frozen=True, kw_only=True, tag="object-store"):
     """A bucket of an object store."""
 
-    name: _Name = "object-store"
+    name: SinkName = "object-store"
     url: str
     options: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -83,7 +65,7 @@ class ObjectStore(CommonSettings, frozen=True, kw_only=True, tag="object-store")
 class PostgreSQL(CommonSettings, frozen=True, kw_only=True, tag="postgresql"):
     """A PostgreSQL database."""
 
-    name: _Name = "postgresql"
+    name: SinkName = "postgresql"
     address: str
     schema: str = "public"
 
