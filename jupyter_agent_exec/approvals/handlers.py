@@ -36,9 +36,8 @@ class ApprovalsBase(SessionsBase):
         proposing = await self.proposing(only)
         sessions = await self.manager.history.open_sessions(only=only)
         asking = self.approvals.asking(only=only)
-        policy, paused = self.approvals.policy, self.approvals.paused
-        is_person = self.caller.token is None
-        sinks = self.approvals.failing_sinks if is_person else []
+        record, is_person = self.history.recorded, self.caller.token is None
+        sinks = record.copies.status() if is_person else []
         await self.answer_large(
             [*asking, *self.approvals.pending(only=only)],
             lambda executions: Approvals(
@@ -46,11 +45,11 @@ class ApprovalsBase(SessionsBase):
                 pending=executions[len(asking) :],
                 sessions=sessions,
                 proposing=proposing,
-                policy=policy,
-                paused=paused,
+                policy=self.approvals.policy,
+                paused=self.approvals.rules.paused,
                 needs_passphrase=self.unlocks.needed,
-                sinks=sinks,
-                broken=self.approvals.broken if is_person else None,
+                sinks=[each for each in sinks if each.error is not None or each.is_stopping_code],
+                broken=record.signatures.broken if is_person else None,
             ),
         )
 

@@ -16,13 +16,10 @@ from ..journal.history import History
 from ..models import (
     ApprovalPolicy,
     Approve,
-    Pause,
     Preview,
-    RecordBreak,
     Session,
     SetPolicy,
     SetReview,
-    SinkStatus,
 )
 from ..records import (
     AgentsPaused,
@@ -58,7 +55,7 @@ class Approvals:
     ) -> None:
         self._sessions = sessions
         self._history = history
-        self._rules = rules
+        self.rules = rules
         self._activity = activity
 
     # -- read --------------------------------------------------------------------------------------
@@ -66,23 +63,7 @@ class Approvals:
     @property
     def policy(self) -> ApprovalPolicy:
         """The current approval policy."""
-        return self._rules.model()
-
-    @property
-    def paused(self) -> Pause | None:
-        """The pause of all agents; None if they are not paused."""
-        return self._rules.paused
-
-    @property
-    def failing_sinks(self) -> list[SinkStatus]:
-        """The sinks that cannot be reached, or that stop all code now."""
-        status = self._history.copies.status()
-        return [each for each in status if each.error is not None or each.is_stopping_code]
-
-    @property
-    def broken(self) -> RecordBreak | None:
-        """Why the record is not signed any more; None while it is."""
-        return self._history.signatures.broken
+        return self.rules.model()
 
     def asking(self, *, only: TokenId | None = None) -> list[ExecutionRecord]:
         """Return the executions that wait for approval, the longest waiting first.
@@ -182,14 +163,14 @@ class Approvals:
         by = caller.by()
 
         def change(before: StoredPolicy) -> StoredPolicy:
-            wanted = self._rules.with_set(request, before)
+            wanted = self.rules.with_set(request, before)
             if wanted != before:
-                modes = self._rules.with_defaults(wanted)
+                modes = self.rules.with_defaults(wanted)
                 entry = PolicySet(at=timestamp(), by=by, policy=modes)
                 self._history.note(entry)
             return wanted
 
-        await self._rules.decisions.change_policy(change)
+        await self.rules.decisions.change_policy(change)
 
     async def set_paused(self, paused: bool, caller: Caller) -> None:
         """Pause or resume all agents, on all servers of the history. What runs continues.
@@ -200,7 +181,7 @@ class Approvals:
             It cannot be saved. A pause holds on this server all the same; a resume changed nothing.
         """
         make = AgentsPaused if paused else AgentsResumed
-        await self._rules.decisions.set_pause(make(at=timestamp(), by=caller.by()))
+        await self.rules.decisions.set_pause(make(at=timestamp(), by=caller.by()))
 
     def _granted(self, session: LiveSession) -> list[LiveSession]:
         """Return the open sessions in which the same grant holds as in one."""
