@@ -26,7 +26,6 @@ from ..models import (
     WaitingFor,
 )
 from .manager import AgentSessions
-from .session import LiveSession
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -56,27 +55,28 @@ class KernelInspection:
 
     async def variables(self, session_id: str, query: VariablesQuery) -> VariableList:
         """Return the variables, without running user code."""
-        given = {"match": query.match.casefold(), "limit": query.limit}
-        question = Question("variables", given, ANSWER_TIMEOUT)
-        live = await self._manager.history.live_session(session_id)
-        variables, more = await self._ask(live, question, Variable)
-        return VariableList(variables=variables, more=more)
+        found, more = await self._ask("variables", session_id, query, ANSWER_TIMEOUT, Variable)
+        return VariableList(variables=found, more=more)
 
     async def packages(self, session_id: str, query: PackagesQuery) -> PackageList:
         """Return the distributions that code in the kernel can import."""
-        given = {"match": query.match.casefold(), "limit": query.limit}
-        question = Question("packages", given, PACKAGES_TIMEOUT)
-        live = await self._manager.history.live_session(session_id)
-        packages, more = await self._ask(live, question, Package)
-        return PackageList(packages=packages, more=more)
+        found, more = await self._ask("packages", session_id, query, PACKAGES_TIMEOUT, Package)
+        return PackageList(packages=found, more=more)
 
     async def _ask(
-        self, live: LiveSession, question: Question, model: type[T]
+        self,
+        name: str,
+        session_id: str,
+        query: VariablesQuery | PackagesQuery,
+        timeout: float,
+        model: type[T],
     ) -> tuple[list[T], int]:
         """Send a question to a session's kernel, if the kernel can answer now.
 
         The kernel answers with the fields of each model, in their order, and how many it left out.
         """
+        live = await self._manager.history.live_session(session_id)
+        question = Question(name, {"match": query.match.casefold(), "limit": query.limit}, timeout)
         check = partial(live.gate.check, question.name.capitalize(), is_code=False)
         check()
         kernel = live.kernel
