@@ -229,7 +229,7 @@ class DynamicSessions:
         session = self._sessions.history.open_session(session_id)
         if session is None or not session.is_open:
             return
-        if session.running is not None or session.queued:
+        if session.unfinished.running is not None or session.unfinished.queued:
             self._use(session)
         else:
             ending = session.close("closed", SERVER)

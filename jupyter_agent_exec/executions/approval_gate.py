@@ -263,7 +263,7 @@ class ApprovalGate:
                 question, more = self._ask(execution)
                 entries.append(question)
                 payloads += more
-        await self._recorder.write_all(entries, payloads)
+        await self._recorder.write(entries, payloads)
         for execution in executions:
             self._executions.accepted(execution)
         for execution in asking:
@@ -372,7 +372,7 @@ class ApprovalGate:
             early, self._early, kernel = self._early, None, self._kernels.current
             stored = None if kernel is None else self._rules.grants.remove(kernel, self._agent)
             if (early, stored) != (None, None):
-                await self._recorder.write(GrantWithdrawn(at=timestamp(), by=by))
+                await self._recorder.write([GrantWithdrawn(at=timestamp(), by=by)])
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -463,7 +463,7 @@ class ApprovalGate:
     async def _ask_again(self, execution: LiveExecution) -> None:
         settle(execution.decided)
         entry, payloads = self._ask(execution)
-        await self._recorder.write_all([entry], payloads)
+        await self._recorder.write([entry], payloads)
         self._executions.approval_changed(execution)
 
     async def _approve(
@@ -481,7 +481,7 @@ class ApprovalGate:
                 at=at, by=by, execution_id=execution.id, source=payload.digest, preview=preview
             )
             given.append((execution, source, entry))
-        await self._recorder.write_all([*more, *(entry for _, _, entry in given)], payloads)
+        await self._recorder.write([*more, *(entry for _, _, entry in given)], payloads)
         for execution, source, entry in given:
             execution.become(execution.state.approved(source, entry))
             self._executions.approval_changed(execution)

@@ -138,6 +138,11 @@ class LiveExecutions:
         execution.wake()
 
     @property
+    def queued(self) -> int:
+        """How many executions wait for their turn."""
+        return len(self) - (self.running is not None and not self.running.finished.done())
+
+    @property
     def needs_decision(self) -> bool:
         """Whether an execution awaits a user's approval."""
         return any(execution.awaits_approval for execution in self._live.values())

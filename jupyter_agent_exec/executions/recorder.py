@@ -78,11 +78,7 @@ class Recorder:
         self._retry: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
-    async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
-        """Write an entry before its event happens; raise HistoryUnavailable if that fails."""
-        await self.write_all([entry], payloads)
-
-    async def write_all(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
+    async def write(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
         """Write all entries before their events happen, or none and raise HistoryUnavailable."""
         await self._in_disk_thread(partial(self._journal.append, entries, payloads))
 
@@ -289,7 +285,8 @@ class Recorder:
                 self._executions.on_loop(self._try_again, execution, record)
             return
         head = self._journal.file.signed_head
-        ends = (hash for entry, hash in zip(entries, hashes, strict=True) if _is_end(entry))
+        lines = zip(entries, hashes, strict=True)
+        ends = (hash for entry, hash in lines if isinstance(entry, Finished))
         for (execution, record), hash in zip(ended, ends, strict=True):
             final = replace(record, entry_hash=hash, chain=head)
             self._executions.on_loop(self._executions.finished, execution, final)
@@ -373,7 +370,3 @@ def _final_record(
     record = execution.record(outputs)
     accepted, _ = execution.acceptance()
     return replace(record, **(entry.changes_of_execution(record, accepted) | facts))
-
-
-def _is_end(entry: Entry) -> bool:
-    return isinstance(entry, Finished)

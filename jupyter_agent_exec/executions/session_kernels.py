@@ -71,11 +71,6 @@ class SessionKernels:
 
     # -- take --------------------------------------------------------------------------------------
 
-    async def begin(self, kernel: Kernel) -> None:
-        """Start with a kernel that has not run anything yet."""
-        async with self._lock:
-            await self._adopt(kernel)
-
     async def confirmed(self) -> Kernel | None:
         """Check that the kernel is still the session's; return the kernel if it can be used."""
         kernel = self._usable()
@@ -84,8 +79,8 @@ class SessionKernels:
             await self._died(kernel, gone)
         return self._usable()
 
-    async def fresh(self) -> Kernel:
-        """Return the kernel; start a new one if there is none.
+    async def fresh(self, first: Kernel | None = None) -> Kernel:
+        """Return the kernel; if there is none, `first`, which has not run anything, or a new one.
 
         Raises
         ------
@@ -95,7 +90,7 @@ class SessionKernels:
             if self._watch is not None and self._is_dying():
                 await asyncio.wait({self._watch})  # until the kernel's end is recorded
             if self.current is None:
-                await self._adopt(await self.source.take())
+                await self._adopt(first or await self.source.take())
             assert self.current is not None
             return self.current
 
@@ -119,16 +114,15 @@ class SessionKernels:
         model = self.model()
         assert model is not None
         try:
-            await self._recorder.write(
-                KernelStarted(
-                    at=timestamp(),
-                    by=SERVER,
-                    kernel=model,
-                    reason=self._gone,
-                    display_name=kernel.display_name,
-                    language_info=kernel.language_info,
-                )
+            started = KernelStarted(
+                at=timestamp(),
+                by=SERVER,
+                kernel=model,
+                reason=self._gone,
+                display_name=kernel.display_name,
+                language_info=kernel.language_info,
             )
+            await self._recorder.write([started])
         except BaseException:
             self.number -= 1
             self.current = None

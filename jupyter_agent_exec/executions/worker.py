@@ -94,11 +94,6 @@ class Worker(LiveExecutions):
         self.environment = SessionEnvironment(self, self.kernels, self.recorder)
         self.gate = ApprovalGate(self, self.kernels, self.recorder, permit)
 
-    @property
-    def queued(self) -> int:
-        """How many executions wait for their turn."""
-        return len(self) - (self.running is not None and not self.running.finished.done())
-
     # -- submit ------------------------------------------------------------------------------------
 
     def check(self, request: Execute) -> None:
@@ -483,24 +478,19 @@ class Worker(LiveExecutions):
 
     # -- first sources -----------------------------------------------------------------------------
 
-    async def begin(self, kernel: Kernel) -> None:
-        """Begin with the session's first kernel; raise InitFailed if a first source fails."""
-        begun = asyncio.ensure_future(self.kernels.begin(kernel))
-        await self._until_begun(begun, None if kernel.owned else INIT_WAIT)
+    async def begin(self, first: Kernel | None = None) -> None:
+        """Begin with the session's first kernel, or with a fresh one.
 
-    async def begin_anew(self) -> None:
-        """Begin with a fresh kernel.
+        Return when the first sources have run, or when one waits for a user's approval. In a
+        kernel that others use too, they get a limited time.
 
         Raises
         ------
         KernelUnavailable, HistoryUnavailable, InitFailed
         """
-        await self._until_begun(asyncio.ensure_future(self.kernels.fresh()), None)
-
-    async def _until_begun(self, begun: asyncio.Future[Any], timeout: float | None) -> None:
-        """Wait for the first sources, but not for a user's approval of them."""
+        begun = asyncio.ensure_future(self.kernels.fresh(first))
         held = asyncio.ensure_future(self.gate.init_waits.wait())
-        await first_of(begun, held, timeout=timeout)
+        await first_of(begun, held, timeout=None if first is None or first.owned else INIT_WAIT)
         held.cancel()
         if begun.done():
             begun.result()

@@ -127,8 +127,10 @@ class Metrics:
                 each.labels(target)
             SESSIONS.labels(target).set_function(partial(self._count, target))
             KERNELS.labels(target).set_function(partial(self._kernels, target))
-        RUNNING.set_function(lambda: sum(each.running is not None for each in self._sessions()))
-        QUEUED.set_function(lambda: sum(each.queued for each in self._sessions()))
+        RUNNING.set_function(
+            lambda: sum(each.unfinished.running is not None for each in self._sessions())
+        )
+        QUEUED.set_function(lambda: sum(each.unfinished.queued for each in self._sessions()))
         APPROVALS.set_function(lambda: sum(each.record().asking for each in self._sessions()))
         for name in self._history.copies.lags():
             SINK_LAG.labels(name).set_function(partial(self._lag, name))

@@ -281,7 +281,7 @@ class AgentSessions:
         session, execution = running
         if caller.token is not None:  # the user answers in JupyterLab, also in a pause
             self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
-        await session.give_input(execution, given, caller.by())
+        await session.inputs.give(execution, given, caller.by())
         return await self.execution(id, given.wait)
 
     def with_news(self, record: ExecutionRecord) -> ExecutionRecord:
@@ -311,8 +311,8 @@ class AgentSessions:
             history_available=await self.history.in_thread(self._journals.look),
             open_sessions=len(sessions),
             kernels=sum(session.kernel is not None for session in sessions),
-            running=sum(session.running is not None for session in sessions),
-            queued=sum(session.queued for session in sessions),
+            running=sum(session.unfinished.running is not None for session in sessions),
+            queued=sum(session.unfinished.queued for session in sessions),
             ledger=self._journals.ledger_head,
             search_ready=self._journals.ready,
             indexing=self._journals.indexing,
@@ -438,7 +438,6 @@ class AgentSessions:
         restores
             The execution of an earlier kernel that each runs again.
         """
-        self._quotas.check_execute(caller, self.history.all_open(), len(requests))
         prepared: list[tuple[Place | None, str | None]] = []
         for index, request in enumerate(requests):
             with nullcontext() if stop_on_error is None else _naming(index):
@@ -447,7 +446,6 @@ class AgentSessions:
                 place = await live.find_place(request)
                 prepared.append((place, await _named_source(live, request.revises)))
         await live.check_not_waiting(caller.host_kernels)
-        # Others were accepted meanwhile.
         self._quotas.check_execute(caller, self.history.all_open(), len(requests))
         specs = [
             ExecutionSpec.of_request(

@@ -31,7 +31,6 @@ from ..models import (
     Comment,
     DecidedEdit,
     Execute,
-    GiveInput,
     ScratchTarget,
     Session,
     derive,
@@ -143,6 +142,10 @@ class LiveSession(ExecutionObserver):
         self._recorder = self._worker.recorder
         self.gate: Final = self._worker.gate
         """Decides which of its executions need approval."""
+        self.inputs: Final = self._worker.inputs
+        """Answers the input requests of its code."""
+        self.environment: Final = self._worker.environment
+        """What the code in its kernels runs in."""
         self.unfinished: Final[LiveExecutions] = self._worker
         """The executions that wait or run."""
 
@@ -162,16 +165,6 @@ class LiveSession(ExecutionObserver):
     def kernel(self) -> Kernel | None:
         """The current kernel; None while there is none."""
         return self._worker.kernels.current
-
-    @property
-    def running(self) -> LiveExecution | None:
-        """The execution that runs in the kernel."""
-        return self._worker.running
-
-    @property
-    def queued(self) -> int:
-        """How many executions wait in the queue."""
-        return self._worker.queued
 
     def record(self) -> Session:
         """Return the current state of the session."""
@@ -225,10 +218,6 @@ class LiveSession(ExecutionObserver):
             return self.cells.with_document(execution.finished.result())
         record = replace(execution.standing(), outputs=execution.outputs())
         return self.cells.with_document(record)
-
-    async def environment_told(self) -> None:
-        """Wait until the record has what its kernel's code runs in, as far as that is due."""
-        await self._worker.environment.settled()
 
     async def recorded(self, execution_id: ExecutionId) -> ExecutionRecord:
         """Return a finished execution as it is in the history."""
@@ -296,16 +285,6 @@ class LiveSession(ExecutionObserver):
         if self.kernel is not None:
             await self.kernel.check_not_waiting(host_kernels)
 
-    async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
-        """Answer the input request of an execution.
-
-        Raises
-        ------
-        InputNotAsked, HistoryUnavailable
-            Nothing was answered.
-        """
-        await self._worker.inputs.give(execution, given, by)
-
     async def interrupt(self, by: By, *, queued: bool) -> None:
         """Interrupt the running execution, and cancel those that await approval.
 
@@ -317,13 +296,13 @@ class LiveSession(ExecutionObserver):
         for execution in self.unfinished:
             if queued or execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
-        if self.running is not None:
-            await self._worker.interrupts.interrupt(self.running, reason, "asked", by)
+        if (running := self.unfinished.running) is not None:
+            await self._worker.interrupts.interrupt(running, reason, "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {self._named(by)}."
-        if execution is self.running:
+        if execution is self.unfinished.running:
             await self._worker.interrupts.interrupt(execution, reason, "cancelled", by)
         elif not execution.finished.done():
             execution.withdraw("cancelled", reason)
@@ -348,7 +327,7 @@ class LiveSession(ExecutionObserver):
             raise KernelNotOwned(NOT_OWNED)
         why = f"The kernel was restarted by {self._named(by)}."
         await self._worker.kernels.end(KernelDeath("restarted", why), by)
-        await self._worker.begin_anew()
+        await self._worker.begin()
         self.active()
 
     async def fresh(self) -> Kernel:
@@ -363,7 +342,7 @@ class LiveSession(ExecutionObserver):
 
     async def run_out(self, why: str) -> None:
         """Cancel waiting executions, and wait for the end of the running one."""
-        running = self.running
+        running = self.unfinished.running
         for execution in self.unfinished:
             execution.withdraw("cancelled", f"It was not run: {why}")
         if running is not None:
@@ -393,10 +372,10 @@ class LiveSession(ExecutionObserver):
     async def _end(self, reason: CloseReason, why: str, by: By) -> None:
         self.active()
         grace = self.bounds.interrupt_grace
-        if (running := self.running) is not None and not running.is_behind:
+        if (running := self.unfinished.running) is not None and not running.is_behind:
             await self._worker.interrupts.interrupt(running, why, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
-        await self._worker.environment.settled()
+        await self.environment.settled()
         await self._worker.kernels.leave(why, by)
         await self._tasks.end(timeout=grace + END_TIMEOUT)
         if self._worker.kernels.current is not None:  # it had just been started
@@ -454,7 +433,7 @@ class LiveSession(ExecutionObserver):
 
     async def write(self, entry: Entry, payloads: Sequence[Payload] = ()) -> None:
         """Record an event before it happens; raise HistoryUnavailable if that fails."""
-        await self._recorder.write(entry, payloads)
+        await self._recorder.write([entry], payloads)
 
     async def pause_changed(self, entry: Entry) -> None:
         """Record that all agents were paused or resumed, and apply it."""

@@ -389,7 +389,7 @@ class SessionHistory:
     async def _environment_told(self, id: str) -> None:
         live = self.open_session(id)
         if live is not None:
-            await live.environment_told()
+            await live.environment.settled()
 
     def _text(self, record: ExecutionRecord, query: TextQuery) -> Text:
         asked = query.offset, query.limit, query.match

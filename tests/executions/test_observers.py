@@ -25,7 +25,8 @@ SESSION: Any = SimpleNamespace(
     target=NotebookTarget(path="a.ipynb"),
 )
 CHAIN = Chain(head="0" * 64, length=1)
-JOURNAL: Any = SimpleNamespace(head=CHAIN, signed_head=CHAIN, redactor=Redactor())
+FILE = SimpleNamespace(head=CHAIN, signed_head=CHAIN)
+JOURNAL: Any = SimpleNamespace(file=FILE, redactor=Redactor())
 SERVER: Any = SimpleNamespace(rules=SimpleNamespace(paused=None, pausing=None), log=None)
 
 
