@@ -25,13 +25,14 @@ from .executions.live_executions import Checkpoints, ServerResources
 from .executions.observer import ExecutionObserver
 from .executions.rules import Modes, Rules
 from .executions.shared_decisions import PauseEntry, SharedDecisions
-from .files.manager import SessionFiles
+from .files.manager import Folders, SessionFiles
 from .journal.history import History
 from .journal.ledger import TokenEntries
 from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
+from .kernels.server_documents import ServerContents, ServerSessions
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .kernels.trials.trial import TrialSettings
 from .mcp.endpoint import Endpoint, Managers, is_installed
@@ -47,14 +48,7 @@ from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
-from .server import (
-    ContentsEvents,
-    HubAccess,
-    ServerContents,
-    ServerFolders,
-    ServerSessions,
-    StopSignals,
-)
+from .server import ContentsEvents, HubAccess, StopSignals
 from .sessions.activity import EVENTS_SCHEMA, EVENTS_SCHEMA_ID, Activity
 from .sessions.answers import NAMESPACE
 from .sessions.factory import SessionFactory
@@ -364,7 +358,7 @@ class Services:
         self.restores = Restores(self.manager, self.settings, self._log)
         self.files: SessionFiles = traits.file_manager_class(
             self.manager,
-            ServerFolders(self._contents, self._jupyter_sessions),
+            Folders(self._contents, self._jupyter_sessions),
             kept=self._private,
             max_bytes=traits.max_file_bytes,
             tasks=Tasks(self._log),

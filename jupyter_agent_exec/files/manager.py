@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..auth.scopes import Caller
 from ..errors import (
     FileNotOwned,
     FileUnwritable,
+    FolderUnknown,
     Forbidden,
     InvalidRequest,
     PayloadTooLarge,
@@ -35,7 +36,8 @@ from ..kernels.folder import (
     opened,
     parts_of,
 )
-from ..models import SessionFile, SessionFileList
+from ..kernels.server_documents import ServerContents, ServerSessions
+from ..models import KernelTarget, SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
@@ -64,8 +66,12 @@ _UPLOAD: Final = "Writing"
 _DELETION: Final = "Deleting"
 
 
-class Folders(Protocol):
-    """Finds the folders of kernels."""
+class Folders:
+    """Finds the working folders of sessions' kernels, if contents are files on this machine."""
+
+    def __init__(self, contents: ServerContents, sessions: ServerSessions) -> None:
+        self._contents = contents
+        self._sessions = sessions
 
     async def of(self, session: LiveSession) -> Folder:
         """Return the working folder of a session's kernel.
@@ -73,8 +79,32 @@ class Folders(Protocol):
         Raises
         ------
         FolderUnknown
-            The folder is unknown, or not on this machine.
+            The folder is unknown, gone or not on this machine.
         """
+        if session.is_kernel_elsewhere:
+            raise FolderUnknown(
+                "The session's kernel runs on another machine, and its folder is there: only code "
+                "in the kernel can read and write its files."
+            )
+        if not self._contents.is_here:
+            raise FolderUnknown("This server keeps its files elsewhere: a session's are not here.")
+        target = session.record().target
+        if isinstance(target, KernelTarget):
+            return await self._of_kernel(target.kernel_id)
+        if session.folder is None:
+            raise FolderUnknown("The session's folder is gone.")
+        return session.folder
+
+    async def _of_kernel(self, kernel_id: str) -> Folder:
+        path = await self._sessions.path_of(kernel_id)
+        folder = None if path is None else self._contents.folder_of(path)
+        if folder is None:
+            raise FolderUnknown(
+                "Nobody knows in which folder this session's kernel works: it was started for no "
+                "document. Open a session with a notebook or a scratch kernel.",
+                kernel_id=kernel_id,
+            )
+        return folder
 
 
 class Uploaded(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..errors import InvalidRequest, KernelNotFound, KernelUnavailable, NotebookNotFound
@@ -17,84 +16,9 @@ from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.live_kernels import LiveKernels
+from ..kernels.server_documents import JupyterSession, ServerContents, ServerSessions, contents_path
 from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
-
-RTC_DRIVE = "RTC:"
-"""Prefix of the paths of notebooks that are open through jupyter-collaboration."""
-
-
-class JupyterSession(NamedTuple):
-    """Ties a document to a kernel."""
-
-    id: str
-    path: str
-    kernel_id: str
-    connections: int
-    """How many pages are connected to its kernel."""
-
-
-class JupyterSessions(Protocol):
-    """The server's session manager."""
-
-    async def of_notebook(self, path: str, *, beside: str | None = None) -> JupyterSession | None:
-        """Return the session of a notebook, the most recently active if there are several.
-
-        Parameters
-        ----------
-        beside
-            The id of a session to ignore.
-        """
-
-    async def get(self, id: str) -> JupyterSession | None:
-        """Return a session; None if it or its kernel no longer exists."""
-
-    async def start(self, path: str, kernel_name: str) -> JupyterSession:
-        """Start a kernel for a notebook as JupyterLab would.
-
-        Raises
-        ------
-        KernelUnavailable
-            It did not start.
-        """
-
-    async def end(self, id: str) -> None:
-        """End a session and its kernel."""
-
-
-class Contents(Protocol):
-    """The server's contents manager."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether contents are files on this machine."""
-
-    def located(self, path: str) -> str:
-        """Return a contents path for a path that may also be absolute on this machine."""
-
-    async def is_folder(self, path: str) -> bool:
-        """Return whether a contents path is a folder in which a kernel may start."""
-
-    async def kind(self, path: str) -> str | None:
-        """Return `notebook`, `file` or `directory`; None if it does not exist or is hidden."""
-
-    async def kernel_name(self, path: str) -> str | None:
-        """Return the kernelspec that a notebook names; None if it names none or is unreadable."""
-
-    def folder_of(self, path: str) -> Folder | None:
-        """Return the folder of a contents path on this machine; None if it is no file here."""
-
-    async def create(self, path: str, kernel_name: str) -> None:
-        """Create an empty notebook.
-
-        Raises
-        ------
-        NotebookNotFound
-            It cannot be created there.
-        """
-
-    async def delete_empty(self, path: str) -> bool:
-        """Delete a notebook if it has no cells; return whether it is gone."""
 
 
 def path_after_move(path: str, before: str, after: str) -> str:
@@ -221,8 +145,8 @@ class NotebookKernels:
     def __init__(
         self,
         live: LiveKernels,
-        jupyter_sessions: JupyterSessions,
-        contents: Contents,
+        jupyter_sessions: ServerSessions,
+        contents: ServerContents,
         server_kernels: ServerKernels,
         kernel_started: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -389,11 +313,6 @@ def normalised(path: str) -> str:
     if not parts or ".." in parts or "\0" in path:
         raise not_found(path)
     return "/".join(parts)
-
-
-def contents_path(path: str) -> str:
-    """Return the contents path of a Jupyter session's path."""
-    return path.removeprefix(RTC_DRIVE).strip("/")
 
 
 def not_found(path: str) -> NotebookNotFound:
