@@ -229,11 +229,6 @@ class Rules:
 
     # -- the policy --------------------------------------------------------------------------------
 
-    @property
-    def modes(self) -> Modes:
-        """The modes in force."""
-        return self.with_defaults(self.decisions.policy)
-
     def mode(self, target: Target, of_token: ApprovalMode | None) -> ApprovalMode:
         """Return the approval that a session with this target needs.
 
@@ -251,7 +246,7 @@ class Rules:
         if isinstance(target, ScratchTarget) and target.isolated and target.cwd is None:
             return forced
         if of_token is None:
-            return cast(ApprovalMode, self.modes[kind])
+            return cast(ApprovalMode, self._mode(kind, self.decisions.policy))
         return max(of_token, forced, key=_MILDEST_FIRST.index)
 
     def edit_mode(self, of_session: EditMode | None) -> EditMode:
@@ -266,12 +261,12 @@ class Rules:
         forced = cast("EditMode | None", self._forced.get("edits"))
         if "propose" in (forced, of_session):
             return "propose"
-        return forced or of_session or cast(EditMode, self.modes["edits"])
+        return forced or of_session or cast(EditMode, self._mode("edits", self.decisions.policy))
 
     def model(self) -> ApprovalPolicy:
         """Return the policy as a model."""
         forced = [kind for kind in POLICY_KINDS if kind in self._forced]
-        modes: dict[str, Any] = {**self.modes}  # type: ignore[dict-item]
+        modes: Mapping[Any, Any] = self.with_defaults(self.decisions.policy)
         return ApprovalPolicy(**modes, forced=forced)
 
     def with_set(self, request: SetPolicy, before: StoredPolicy) -> StoredPolicy:
@@ -282,7 +277,7 @@ class Rules:
         InvalidRequest
             The configuration forces another mode. The error names the field.
         """
-        wanted = _modes(request)
+        wanted = {kind: mode for kind in POLICY_KINDS if (mode := getattr(request, kind))}
         for kind, mode in wanted.items():
             forced = self._forced.get(kind, mode)
             if mode != forced:
@@ -295,7 +290,11 @@ class Rules:
 
     def with_defaults(self, stored: StoredPolicy) -> Modes:
         """Return the modes in force if this is what users have set."""
-        return {**self._configured, **_modes(stored), **self._forced}
+        return {kind: self._mode(kind, stored) for kind in POLICY_KINDS}
+
+    def _mode(self, kind: PolicyKind, stored: StoredPolicy) -> ApprovalMode | EditMode:
+        set_mode: ApprovalMode | EditMode | None = getattr(stored, kind)
+        return self._forced.get(kind) or set_mode or self._configured[kind]
 
     # -- the pause ---------------------------------------------------------------------------------
 
@@ -325,11 +324,6 @@ class Rules:
                 f"{what} has to wait: the user has paused all agents. Try again when they go on.",
                 waiting_for=msgspec.to_builtins(pausing),
             )
-
-
-def _modes(policy: SetPolicy | StoredPolicy) -> Modes:
-    """Return the modes that a user has set."""
-    return {kind: mode for kind in POLICY_KINDS if (mode := getattr(policy, kind)) is not None}
 
 
 def _or(words: tuple[str, ...]) -> str:
