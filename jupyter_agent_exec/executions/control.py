@@ -1,4 +1,9 @@
-"""Ends executions before their code ends: on request, after a timeout, or when the kernel exits."""
+"""What is done to code that runs: it is interrupted, or gets the input that it asks for.
+
+Interrupts come on request, after a timeout, or when the kernel exits. Input requests and answers
+are recorded in the kernel's drain thread, like the end of an execution. So the record has them in
+order. A password is never recorded, not even its digest.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ..errors import InputNotAsked
 from ..kernels.channels import KernelDeath
-from ..kernels.execute_request import ExecuteOutcome
-from ..records import SERVER, By, Interrupted, timestamp
+from ..kernels.execute_request import ExecuteOutcome, InputRequest
+from ..models import GiveInput, Input
+from ..records import SERVER, By, InputAsked, InputGiven, Interrupted, Payload, timestamp
 from ..tasks import first_of, settle
 from ..types import Status
 from .execution import LiveExecution
-from .inputs import Inputs
 from .limits import SessionLimits
 from .live_executions import LiveExecutions
 from .recorder import Recorder
@@ -21,20 +27,18 @@ from .session_kernels import SessionKernels
 from .state import MAY_HANG, Ending, InterruptReason
 
 
-class Interrupts:
-    """Interrupts the executions of one session, and checks that their code obeys."""
+class Control:
+    """Interrupts the executions of one session and checks that their code obeys, and answers it."""
 
     def __init__(
         self,
         executions: LiveExecutions,
         recorder: Recorder,
-        inputs: Inputs,
         kernels: SessionKernels,
         limits: SessionLimits,
     ) -> None:
         self._executions = executions
         self._recorder = recorder
-        self._inputs = inputs
         self._kernels = kernels
         self._limits = limits
 
@@ -109,7 +113,7 @@ class Interrupts:
         if execution.trial is not None:
             execution.trial.end()
         elif kernel.owned or kernel.connection.requests.is_running(execution.run):
-            self._inputs.withdraw(execution)
+            self._executions.withdraw_input(execution)
             await kernel.interrupt()
             self._end_in_time(execution)
 
@@ -165,3 +169,79 @@ class Interrupts:
         except Exception as error:
             settle(execution.ended, error)
             raise
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def input_requested(self, execution: LiveExecution, request: InputRequest) -> None:
+        """Record that code waits for input, and notify observers; call it in the drain thread."""
+        if execution.left_behind:
+            return  # it is interrupted as soon as the kernel starts it
+        text = request.prompt.encode("utf-8", "replace")
+        prompt = Payload.of(text)
+        entry = InputAsked(
+            at=timestamp(request.asked_at),
+            by=SERVER,
+            execution_id=execution.id,
+            prompt=prompt.digest,
+            password=request.password,
+        )
+        self._recorder.note([entry], [prompt])
+        input = Input(prompt=text.decode(), password=request.password, asked_at=entry.at)
+        self._executions.on_loop(self._waits_for_input, execution, request, input)
+
+    async def give_input(self, execution: LiveExecution, given: GiveInput, by: By) -> None:
+        """Answer the input request of running code; only the first answer counts.
+
+        Raises
+        ------
+        InputNotAsked
+            The code does not wait for input, or waits for another input.
+        HistoryUnavailable
+            The answer could not be recorded, so it was not sent.
+        """
+        request, input = execution.request, execution.input
+        if request is None or input is None or given.asked_at not in (None, input.asked_at):
+            raise _not_asked(execution)
+        assert execution.run is not None
+        assert execution.held_by is not None
+        connection = execution.held_by.connection
+        before = partial(self._record_input, execution, request, given.value, by)
+        if not await connection.give_input(execution.run, request, given.value, before):
+            raise _not_asked(execution)
+
+    def _record_input(
+        self, execution: LiveExecution, request: InputRequest, value: str, by: By
+    ) -> None:
+        """Record the answer on disk before it is sent; runs in the drain thread."""
+        assert execution.run is not None
+        shown = execution.run.outputs.redaction.text(value)
+        payloads = [] if request.password else [Payload.of(shown.encode())]
+        entry = InputGiven(
+            at=timestamp(),
+            by=by,
+            execution_id=execution.id,
+            value=payloads[0].digest if payloads else None,
+        )
+        self._executions.journal.append([entry], payloads)
+        self._executions.on_loop(self._executions.input_ends, execution, request)
+
+    def _waits_for_input(
+        self, execution: LiveExecution, request: InputRequest, input: Input
+    ) -> None:
+        if not execution.finished.done():
+            execution.set_input(request, input)
+            self._executions.changed(execution)
+
+
+def _not_asked(execution: LiveExecution) -> InputNotAsked:
+    """Return the error for an answer to an input request that is not open."""
+    input = execution.input
+    if input is not None:
+        message = "asked_at: the code asks for another input by now; look at it again."
+        return InputNotAsked(message, field="asked_at", asked_at=input.asked_at)
+    return InputNotAsked(
+        "The code of this execution does not ask for input now: it was answered already, or has "
+        "not come to that, or has ended.",
+        execution_id=execution.id,
+        status=execution.status,
+    )

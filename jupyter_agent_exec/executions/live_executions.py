@@ -14,6 +14,7 @@ from ulid import ULID
 
 from ..auth.scopes import Caller
 from ..journal.session_journal import SessionJournal
+from ..kernels.execute_request import InputRequest
 from ..kernels.kernel import Kernel
 from ..kernels.trials.trial import TrialSettings
 from ..models import Session, Undo
@@ -126,6 +127,18 @@ class LiveExecutions:
     def on_loop(self, call: Callable[..., None], *args: Any) -> None:
         """Schedule a call on the event loop, unless it is closed; can be called from any thread."""
         call_on_loop(self.loop, call, *args)
+
+    def withdraw_input(self, execution: LiveExecution) -> None:
+        """Refuse answers for an execution that is interrupted or whose kernel ends."""
+        if execution.run is not None and execution.held_by is not None:
+            execution.held_by.connection.withdraw_input(execution.run)
+            self.input_ends(execution, execution.request)
+
+    def input_ends(self, execution: LiveExecution, request: InputRequest | None) -> None:
+        """Note that code waits for an input no more."""
+        if request is not None and execution.request is request:
+            execution.set_input(None, None)
+            self.changed(execution)
 
     def forget(self, execution: LiveExecution, error: Exception) -> None:
         """Remove an execution whose acceptance could not be recorded."""

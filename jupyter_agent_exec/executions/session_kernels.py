@@ -20,7 +20,6 @@ from ..records import SERVER, By, KernelEnded, KernelStarted, timestamp
 from ..tasks import first_of, settle, start_apart
 from ..types import RestartReason
 from .execution import LiveExecution
-from .inputs import Inputs
 from .live_executions import LiveExecutions
 from .recorder import Recorder
 from .state import Ending
@@ -39,13 +38,11 @@ class SessionKernels:
         self,
         executions: LiveExecutions,
         recorder: Recorder,
-        inputs: Inputs,
         source: KernelSource,
         begin_with: Callable[[Kernel], Awaitable[None]],
     ) -> None:
         self._executions = executions
         self._recorder = recorder
-        self._inputs = inputs
         self.source = source
         self._begin_with = begin_with
         self._lock = asyncio.Lock()
@@ -226,7 +223,7 @@ class SessionKernels:
     def _part(self, running: LiveExecution, kernel: Kernel, ending: Ending, message: str) -> None:
         """End an execution whose kernel the session has released."""
         running.become(running.state.stopped(ending))
-        self._inputs.withdraw(running)
+        self._executions.withdraw_input(running)
         if running.trial is None:
             kernel.connection.abandon(message)
         else:

@@ -2,8 +2,8 @@
 
 `Worker._carry` is the way of an execution, from top to bottom: accept, gate, turn, send, follow,
 finish. What can happen beside that way stands in modules of its own: approvals
-(`approval_gate.py`), the end of a kernel (`session_kernels.py`), interrupts and time limits
-(`interrupts.py`), input (`inputs.py`), and what is recorded (`recorder.py`, `environment.py`).
+(`approval_gate.py`), the end of a kernel (`session_kernels.py`), interrupts, time limits and input
+(`control.py`), and what is recorded (`recorder.py`, `environment.py`).
 
 All of this is on the event loop, except the methods of `_SentExecution`; `RequestObserver` names
 their thread.
@@ -36,10 +36,9 @@ from ..text.counts import counted
 from ..text.terminal import clean
 from ..types import ExecutionId
 from .approval_gate import ApprovalGate
+from .control import Control
 from .environment import SessionEnvironment
 from .execution import LiveExecution, QueueTime
-from .inputs import Inputs
-from .interrupts import Interrupts
 from .limits import SessionLimits
 from .live_executions import LiveExecutions, ServerResources
 from .observer import ExecutionObserver
@@ -86,11 +85,8 @@ class Worker(LiveExecutions):
         self._line: deque[LiveExecution] = deque()  # the first is carried, the others wait
         self._first_since: str | None = None
         self.recorder = Recorder(self)
-        self.inputs = Inputs(self, self.recorder)
-        self.kernels = SessionKernels(
-            self, self.recorder, self.inputs, kernels, self._run_first_sources
-        )
-        self.interrupts = Interrupts(self, self.recorder, self.inputs, self.kernels, limits)
+        self.kernels = SessionKernels(self, self.recorder, kernels, self._run_first_sources)
+        self.control = Control(self, self.recorder, self.kernels, limits)
         self.environment = SessionEnvironment(self, self.kernels, self.recorder)
         self.gate = ApprovalGate(self, self.kernels, self.recorder, permit)
 
@@ -346,7 +342,7 @@ class Worker(LiveExecutions):
         else:
             kernel.connection.start(execution.run)
         if kernel.owned:  # in others, the timeout begins when the kernel starts the execution
-            self.interrupts.limit_time(execution)
+            self.control.limit_time(execution)
 
     async def _follow(self, execution: LiveExecution) -> None:
         """Wait until an execution's end is recorded and the kernel is free.
@@ -414,7 +410,7 @@ class Worker(LiveExecutions):
         """Start an execution's queue timer, if it has a queue timeout."""
         timeout = execution.spec.queue_timeout
         if timeout is not None and not execution.spec.init and not execution.withdrawn.done():
-            elapsed = partial(self.interrupts.queue_time_elapsed, execution)
+            elapsed = partial(self.control.queue_time_elapsed, execution)
             execution.queue_time = QueueTime(timeout, elapsed)
             execution.queue_time.run(self.time_counts)
 
@@ -439,12 +435,12 @@ class Worker(LiveExecutions):
         execution.become(execution.state.begun())
         settle(execution.begun)
         if not execution.finished.done():
-            self.interrupts.limit_time(execution)
+            self.control.limit_time(execution)
         self.changed(execution)
 
     def exits(self, execution: LiveExecution, outcome: ExecuteOutcome) -> None:
         """Record an execution whose code made the kernel exit, once the kernel has ended."""
-        self.tasks.start(self.interrupts.exited(execution, outcome), f"exit {execution.id}")
+        self.tasks.start(self.control.exited(execution, outcome), f"exit {execution.id}")
 
     def finished(self, execution: LiveExecution, record: ExecutionRecord) -> None:
         """Notify all that an execution's final status is on disk; cancel the steps after a failure.
@@ -580,7 +576,7 @@ class _SentExecution(RequestObserver):
 
     def input_requested(self, request: InputRequest) -> None:
         """Record that code waits for input."""
-        self._worker.inputs.requested(self._execution, request)
+        self._worker.control.input_requested(self._execution, request)
 
     def ended(self, outcome: ExecuteOutcome) -> None:
         """Record the end."""

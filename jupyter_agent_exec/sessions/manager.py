@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution, until_finished
 from ..executions.limits import Settings
-from ..executions.spec import ExecutionSpec, Place, revision_of
+from ..executions.spec import ExecutionSpec, revision_of
 from ..journal.history import History
 from ..kernels.live_kernels import LiveKernels
 from ..kernels.scratch_kernels import ScratchKernels

@@ -142,8 +142,8 @@ class LiveSession(ExecutionObserver):
         self._recorder = self._worker.recorder
         self.gate: Final = self._worker.gate
         """Decides which of its executions need approval."""
-        self.inputs: Final = self._worker.inputs
-        """Answers the input requests of its code."""
+        self.control: Final = self._worker.control
+        """Interrupts its code, and answers its input requests."""
         self.environment: Final = self._worker.environment
         """What the code in its kernels runs in."""
         self.unfinished: Final[LiveExecutions] = self._worker
@@ -297,13 +297,13 @@ class LiveSession(ExecutionObserver):
             if queued or execution.awaits_approval or not self._is_scratch:
                 execution.withdraw("cancelled", f"{reason} It was not run.")
         if (running := self.unfinished.running) is not None:
-            await self._worker.interrupts.interrupt(running, reason, "asked", by)
+            await self.control.interrupt(running, reason, "asked", by)
 
     async def cancel(self, execution: LiveExecution, by: By) -> None:
         """Cancel an execution that waits, or interrupt it if it runs."""
         reason = f"Cancelled by {self._named(by)}."
         if execution is self.unfinished.running:
-            await self._worker.interrupts.interrupt(execution, reason, "cancelled", by)
+            await self.control.interrupt(execution, reason, "cancelled", by)
         elif not execution.finished.done():
             execution.withdraw("cancelled", reason)
         else:
@@ -373,7 +373,7 @@ class LiveSession(ExecutionObserver):
         self.active()
         grace = self.bounds.interrupt_grace
         if (running := self.unfinished.running) is not None and not running.is_behind:
-            await self._worker.interrupts.interrupt(running, why, "closing", by)
+            await self.control.interrupt(running, why, "closing", by)
             await asyncio.wait({running.finished}, timeout=grace)
         await self.environment.settled()
         await self._worker.kernels.leave(why, by)
