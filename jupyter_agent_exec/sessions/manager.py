@@ -281,7 +281,7 @@ class AgentSessions:
         session, execution = running
         if caller.token is not None:  # the user answers in JupyterLab, also in a pause
             self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
-        await session.inputs.give(execution, given, caller.by())
+        await session.control.give_input(execution, given, caller.by())
         return await self.execution(id, given.wait)
 
     def with_news(self, record: ExecutionRecord) -> ExecutionRecord:
@@ -438,30 +438,27 @@ class AgentSessions:
         restores
             The execution of an earlier kernel that each runs again.
         """
-        prepared: list[tuple[Place | None, str | None]] = []
+        specs: list[ExecutionSpec] = []
         for index, request in enumerate(requests):
             with nullcontext() if stop_on_error is None else _naming(index):
                 if isinstance(request.placement, Placement) and request.placement.cell is not None:
                     self._factory.check_edit(caller, live.path)
                 place = await live.find_place(request)
-                prepared.append((place, await _named_source(live, request.revises)))
-        await live.check_not_waiting(caller.host_kernels)
-        self._quotas.check_execute(caller, self.history.all_open(), len(requests))
-        specs = [
-            ExecutionSpec.of_request(
+                named_source = await _named_source(live, request.revises)
+            last_rejected = live.unfinished.last_rejected
+            spec = ExecutionSpec.of_request(
                 request,
                 caller,
                 live.bounds,
                 place=place,
-                revision=revision_of(request, named_source, place, live.unfinished.last_rejected),
+                revision=revision_of(request, named_source, place, last_rejected),
                 restores=restores[index] if restores else None,
                 idempotency_key=None if index else key,
                 body_sha256=None if index else body,
             )
-            for index, (request, (place, named_source)) in enumerate(
-                zip(requests, prepared, strict=True)
-            )
-        ]
+            specs.append(spec)
+        await live.check_not_waiting(caller.host_kernels)
+        self._quotas.check_execute(caller, self.history.all_open(), len(specs))
         executions = live.submit(specs, stop_on_error=stop_on_error)
         self._quotas.executed(caller, len(executions))
         if key is not None and body is not None:
