@@ -19,14 +19,12 @@ from ..models import (
     AlsoApproved,
     Approval,
     Approve,
-    Session,
 )
 from ..records import (
     ApprovalAsked,
     Approved,
     By,
     Entry,
-    GrantGiven,
     GrantWithdrawn,
     Payload,
     Rejected,
@@ -41,13 +39,12 @@ from ..types import (
     ExecutionId,
     NextApproval,
     Status,
-    is_made_up,
 )
 from .execution import LiveExecution
 from .live_executions import LiveExecutions
 from .previews import Previews, shown_payload
 from .recorder import Recorder
-from .rules import Agent, Grant, Permit
+from .rules import Grant, Permit, SessionGrants
 from .session_kernels import SessionKernels
 from .spec import ExecutionSpec, Place
 
@@ -93,10 +90,9 @@ class ApprovalGate:
         self._previews = Previews(executions, kernels)
         self._loop = executions.loop
         self._lock = asyncio.Lock()  # serializes decisions
-        self._early: tuple[int, Grant] | None = None  # for an incarnation without a kernel yet
         self._approved_restores: dict[ExecutionId, int] = {}  # by the first execution of each
         self._init_is_rejected = False
-        self._agent = _credential(self._session)
+        self._grants = SessionGrants(self._rules.grants, self._session)
         self.init_waits = asyncio.Event()
         """Set while an init source waits for a user's decision."""
 
@@ -321,10 +317,10 @@ class ApprovalGate:
             if _is_restored(execution):
                 self._approved_restores[_first(execution)] = approval.incarnation
             grant = self._grant_for(execution, decision, by)
-            more = [] if grant is None else [_entry_of(grant, approval, by)]
+            more = [] if grant is None else [grant.entry(approval, by)]
             await self._approve([(execution, source)], by, *more)
             if grant is not None:
-                self._early = (approval.incarnation, grant)
+                self._grants.put(approval.incarnation, grant)
                 self._grant_in(execution.mode)
         return grant is not None
 
@@ -369,9 +365,7 @@ class ApprovalGate:
             The grant has ended all the same.
         """
         async with self._lock:
-            early, self._early, kernel = self._early, None, self._kernels.current
-            stored = None if kernel is None else self._rules.grants.remove(kernel, self._agent)
-            if (early, stored) != (None, None):
+            if self._grants.remove(self._kernels.current):
                 await self._recorder.write([GrantWithdrawn(at=timestamp(), by=by)])
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -383,17 +377,7 @@ class ApprovalGate:
 
     def _grant_in(self, mode: ApprovalMode) -> Grant | None:
         """Return the grant that lets code of the session run in a mode; None if there is none."""
-        grants, kernel = self._rules.grants, self._kernels.current
-        early, self._early = self._early, None
-        if early is not None and early[0] == self._incarnation:
-            if kernel is None:
-                self._early = early
-            else:
-                grants.put(kernel, self._agent, early[1])
-        if kernel is not None:
-            grant = grants.get(kernel, self._agent)
-        else:
-            grant = None if self._early is None else self._early[1]
+        grant = self._grants.get(self._kernels.current, self._incarnation)
         return grant if grant is not None and grant.holds(mode) else None
 
     def _asks_now(self, execution: LiveExecution) -> bool:
@@ -492,28 +476,6 @@ class ApprovalGate:
     async def _expire(self, execution: LiveExecution, approval: Approval) -> None:
         async with self._lock:  # a user may be deciding at this moment
             execution.become(execution.state.expired(approval, self._rules.approval_timeout))
-
-
-def _entry_of(grant: Grant, approval: Approval, by: By) -> GrantGiven:
-    """Return the entry that records a grant."""
-    return GrantGiven(
-        at=timestamp(grant.at),
-        by=by,
-        kernel_id=approval.kernel_id,
-        incarnation=approval.incarnation,
-        until=None if grant.until is None else timestamp(grant.until),
-    )
-
-
-def _credential(session: Session) -> Agent:
-    """Return by what an agent is known: its token, or the user and the name that it gives.
-
-    Jupyter makes up a username for each client that has only the server's token. All of them are
-    the same user.
-    """
-    if session.token is not None:
-        return ("", session.token.id)
-    return ("*" if is_made_up(session.username) else session.username, session.agent.name)
 
 
 def _follows(execution: LiveExecution) -> bool:

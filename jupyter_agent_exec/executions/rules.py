@@ -22,17 +22,19 @@ from ..auth.tokens import Tokens
 from ..errors import AgentExecError, InvalidRequest, Paused
 from ..kernels.kernel import Kernel
 from ..models import (
+    Approval,
     ApprovalPolicy,
     KernelTarget,
     NotebookTarget,
     Pause,
     ScratchTarget,
+    Session,
     SetPolicy,
     Target,
     WaitingFor,
 )
-from ..records import By, timestamp
-from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind, TokenId
+from ..records import By, GrantGiven, timestamp
+from ..types import ApprovalMode, EditMode, GrantSpan, PolicyKind, TargetKind, TokenId, is_made_up
 from .shared_decisions import NO_RULES, SharedDecisions, StoredPolicy
 
 _MILDEST_FIRST: Final[Sequence[ApprovalMode]] = ("none", "first", "always")
@@ -171,6 +173,16 @@ class Grant:
             return False
         return self.until is None or datetime.now(UTC) < self.until
 
+    def entry(self, approval: Approval, by: By) -> GrantGiven:
+        """Return the entry that records it, as it comes with an approval."""
+        return GrantGiven(
+            at=timestamp(self.at),
+            by=by,
+            kernel_id=approval.kernel_id,
+            incarnation=approval.incarnation,
+            until=None if self.until is None else timestamp(self.until),
+        )
+
     def model(self) -> models.Grant:
         """Return it as a model."""
         return models.Grant(
@@ -197,6 +209,46 @@ class Grants:
     def remove(self, kernel: Kernel, agent: Agent) -> Grant | None:
         """End and return an agent's grant in this life of a kernel."""
         return self._lives.get(kernel.life, {}).pop(agent, None)
+
+
+class SessionGrants:
+    """The grants of a session's agent, also of one for the kernel that the session gets next."""
+
+    def __init__(self, grants: Grants, session: Session) -> None:
+        self._grants = grants
+        self._agent = _credential(session)
+        self._early: tuple[int, Grant] | None = None
+
+    def get(self, kernel: Kernel | None, incarnation: int) -> Grant | None:
+        """Return the last grant in the kernel that the session has, or gets, as an incarnation."""
+        early, self._early = self._early, None
+        if early is not None and early[0] == incarnation:
+            if kernel is None:
+                self._early = early
+                return early[1]
+            self._grants.put(kernel, self._agent, early[1])
+        return None if kernel is None else self._grants.get(kernel, self._agent)
+
+    def put(self, incarnation: int, grant: Grant) -> None:
+        """Let the agent run code in an incarnation of the session's kernel; `get` follows."""
+        self._early = (incarnation, grant)
+
+    def remove(self, kernel: Kernel | None) -> bool:
+        """End the grant in the session's kernel, or in the one to come; return whether it had one."""
+        early, self._early = self._early, None
+        stored = None if kernel is None else self._grants.remove(kernel, self._agent)
+        return (early, stored) != (None, None)
+
+
+def _credential(session: Session) -> Agent:
+    """Return by what an agent is known: its token, or the user and the name that it gives.
+
+    Jupyter makes up a username for each client that has only the server's token. All of them are
+    the same user.
+    """
+    if session.token is not None:
+        return ("", session.token.id)
+    return ("*" if is_made_up(session.username) else session.username, session.agent.name)
 
 
 class Rules:
