@@ -24,6 +24,7 @@ from ..models import Value
 from ..records import (
     SERVER,
     By,
+    Dispatched,
     DisplayUpdated,
     Entry,
     ExecutionRecord,
@@ -125,6 +126,27 @@ class Recorder:
         )
         record = _final_record(execution, [], entry, values=values)
         return entry, payloads, record
+
+    def dispatched(self, execution: LiveExecution, *, accepts: bool) -> None:
+        """Write that an execution is about to be sent; raise HistoryUnavailable if that fails.
+
+        Parameters
+        ----------
+        accepts
+            Whether its acceptance is written too.
+        """
+        assert execution.kernel is not None
+        assert execution.run is not None
+        at = timestamp(execution.run.started_at)
+        dispatched = Dispatched(
+            at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel
+        )
+        accepted, payloads = execution.acceptance()
+        self._journal.check_sinks()
+        self._journal.append(
+            [accepted, dispatched] if accepts else [dispatched], payloads if accepts else []
+        )
+        execution.started_at = at
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
         """Write the end of a run."""

@@ -30,7 +30,7 @@ from ..kernels.execute_request import (
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.trials.trial import INSTEAD, NO_TRIAL, Trial
 from ..models import Execute, ExecutionKernel, Session, StepOf, WaitingFor
-from ..records import SERVER, Dispatched, Entry, ExecutionRecord, Payload, timestamp
+from ..records import SERVER, ExecutionRecord, timestamp
 from ..tasks import first_of, settle
 from ..text.counts import counted
 from ..text.terminal import clean
@@ -545,24 +545,11 @@ class _SentExecution(RequestObserver):
 
     def before_sending(self) -> bool:
         """Record the dispatch on disk; return False if that fails."""
-        execution, journal = self._execution, self._worker.journal
-        assert execution.kernel is not None
-        assert execution.run is not None
-        at = timestamp(execution.run.started_at)
-        entries: list[Entry] = [
-            Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
-        ]
-        payloads: list[Payload] = []
-        if self._accepts:
-            entry, payloads = execution.acceptance()
-            entries.insert(0, entry)
         try:
-            journal.check_sinks()
-            journal.append(entries, payloads)
+            self._worker.recorder.dispatched(self._execution, accepts=self._accepts)
         except HistoryUnavailable as error:
             self.failed(error)
             return False
-        execution.started_at = at
         return True
 
     def sent(self) -> None:
