@@ -441,7 +441,7 @@ class Services:
 
     def start(self) -> None:
         """Start the background work of the extension."""
-        self.manager.start()
+        self.manager.history.start()
         self._decisions.start()
         for leaf in self._leaves:
             leaf.start()

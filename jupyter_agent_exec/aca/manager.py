@@ -118,7 +118,8 @@ class DynamicSessions:
         session = await self._open(client, caller)
         if gone.done():
             return None
-        source = as_run_here(asked.code, None if session.folder is None else session.folder.path)
+        folder = session.source.folder
+        source = as_run_here(asked.code, None if folder is None else folder.path)
         said = Execute(source=source, timeout=timeout, wait=0)
         with self._sessions.streaming(caller):
             record = await self._sessions.execute(session.id, said, caller, None)
@@ -193,7 +194,7 @@ class DynamicSessions:
         If another API has opened a different kind of session under this id, it is not used here.
         That API checks the access to its files.
         """
-        session = self._sessions.session_of_client(client.id, caller)
+        session = self._sessions.clients.find(client.id, caller)
         if session is None or not _has_own_folder(session.record().target):
             return None
         self._use(session)

@@ -81,7 +81,7 @@ class Folders:
         FolderUnknown
             The folder is unknown, gone or not on this machine.
         """
-        if session.is_kernel_elsewhere:
+        if session.source.is_elsewhere:
             raise FolderUnknown(
                 "The session's kernel runs on another machine, and its folder is there: only code "
                 "in the kernel can read and write its files."
@@ -91,9 +91,9 @@ class Folders:
         target = session.record().target
         if isinstance(target, KernelTarget):
             return await self._of_kernel(target.kernel_id)
-        if session.folder is None:
+        if session.source.folder is None:
             raise FolderUnknown("The session's folder is gone.")
-        return session.folder
+        return session.source.folder
 
     async def _of_kernel(self, kernel_id: str) -> Folder:
         path = await self._sessions.path_of(kernel_id)

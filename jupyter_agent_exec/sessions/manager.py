@@ -77,16 +77,13 @@ class AgentSessions:
         self._version = version
         self._open = history.open
         self.lifetimes = SessionLifetimes(history, tokens, settings.session_idle_timeout, log)
-        self._clients = Clients()
+        self.clients = Clients()
+        """Which client has opened which session."""
         self._quotas = Quotas(
             settings.max_sessions, settings.session_idle_timeout, settings.max_held
         )
         self._keys = IdempotencyKeys(self.history.find_by_key)
         self._stopping = False
-
-    def start(self) -> None:
-        """Begin to load the history; requests that need it wait. Idempotent."""
-        self.history.start()
 
     async def stop(self) -> None:
         """Refuse new work, end running executions, and wait until this is recorded. Idempotent."""
@@ -119,12 +116,8 @@ class AgentSessions:
         make = partial(self._new_session, new)
         if request.client_id is None:
             return (await make()).record(), True
-        session, is_new = await self._clients.open(request.client_id, new, make)
+        session, is_new = await self.clients.open(request.client_id, new, make)
         return session.record(), is_new
-
-    def session_of_client(self, client_id: str, caller: Caller) -> LiveSession | None:
-        """Return the session that a caller has open as a client; None if there is none."""
-        return self._clients.find(client_id, caller)
 
     async def close(self, id: str, caller: Caller) -> Session:
         """Close a session; a closed session stays unchanged.
@@ -249,13 +242,7 @@ class AgentSessions:
         ------
         ExecutionNotFound, AlreadyFinished, SessionElsewhere
         """
-        running = self.history.watching(id)
-        if running is None:
-            record = await self.history.finished(id)
-            raise AlreadyFinished(
-                f"The execution has finished with status {record.status}.", status=record.status
-            )
-        session, execution = running
+        session, execution = await self.history.unfinished(id, AlreadyFinished)
         await session.cancel(execution, caller.by())
         await until_finished([execution], self._settings.bounds.interrupt_grace)
         return session.execution_record(execution)
@@ -270,15 +257,7 @@ class AgentSessions:
         InputNotAsked, Paused, ApprovalRequired, TooManyRequests, HistoryUnavailable
             Nothing was answered.
         """
-        running = self.history.watching(id)
-        if running is None:
-            record = await self.history.finished(id)
-            raise InputNotAsked(
-                f"The execution has finished with status {record.status}.",
-                execution_id=record.id,
-                status=record.status,
-            )
-        session, execution = running
+        session, execution = await self.history.unfinished(id, InputNotAsked)
         if caller.token is not None:  # the user answers in JupyterLab, also in a pause
             self.admit(session, caller, "An agent's answer", is_code=True, executions=1)
         await session.control.give_input(execution, given, caller.by())
@@ -343,7 +322,7 @@ class AgentSessions:
     def _forget(self, session: LiveSession) -> None:
         self._open.pop(session.id, None)
         self._keys.forget(session.id)
-        self._clients.forget(session)
+        self.clients.forget(session)
 
     def admit(
         self, live: LiveSession, caller: Caller, what: str, *, is_code: bool, executions: int = 0

@@ -188,7 +188,7 @@ class Restores:
         """Return the open session in which to restore; None if it has to be opened."""
         if of.status == "open":
             return await self._sessions.history.live_session(of.id)  # or says where it is open
-        return self._sessions.session_of_client(_client_id(of), caller)
+        return self._sessions.clients.find(_client_id(of), caller)
 
     async def _plan(
         self, of: Session, live: LiveSession | None, request: Restore

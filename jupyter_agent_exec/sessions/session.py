@@ -25,7 +25,6 @@ from ..executions.spec import ExecutionSpec, Place
 from ..executions.worker import Worker
 from ..journal.session_journal import SessionJournal
 from ..kernels.channels import KernelDeath
-from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
 from ..models import (
     Comment,
@@ -110,7 +109,8 @@ class LiveSession(ExecutionObserver):
         self.ended: asyncio.Future[None] = self._loop.create_future()
         """Done when it has closed."""
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._kernels = kernels
+        self.source: Final = kernels
+        """Where its kernels come from."""
         self._notebook = kernels if isinstance(kernels, AttachedNotebook) else None
         self._active_at = datetime.now(UTC)
         self._last_used = self._loop.time()
@@ -154,7 +154,7 @@ class LiveSession(ExecutionObserver):
     @property
     def path(self) -> str | None:
         """The current contents path of its notebook; None if its target is not a notebook."""
-        return self._kernels.path
+        return self.source.path
 
     @property
     def is_open(self) -> bool:
@@ -182,16 +182,6 @@ class LiveSession(ExecutionObserver):
             proposed=self.proposed,
             chain=self._journal.file.signed_head,
         )
-
-    @property
-    def folder(self) -> Folder | None:
-        """The working folder of its kernels; None if it is unknown or on another machine."""
-        return self._kernels.folder
-
-    @property
-    def is_kernel_elsewhere(self) -> bool:
-        """Whether its kernel may run on another machine."""
-        return self._kernels.is_elsewhere
 
     def take_decided_edits(self) -> list[DecidedEdit]:
         """Return what became of its proposed edits since the last call."""
@@ -382,7 +372,7 @@ class LiveSession(ExecutionObserver):
             await self._worker.kernels.leave(why, by)
             await self._tasks.end(timeout=END_TIMEOUT)
         await self.cells.close()
-        await self._kernels.release()
+        await self.source.release()
         notebook = self._notebook if self.is_unwanted else None
         is_removed = notebook is not None and await notebook.discard()
         closed = Closed(at=timestamp(), by=by, reason=reason, notebook_removed=is_removed)

@@ -266,6 +266,25 @@ class SessionHistory:
                 return session, execution
         return None
 
+    async def unfinished(
+        self, id: str, error: type[AgentExecError]
+    ) -> tuple[LiveSession, LiveExecution]:
+        """Return an unfinished execution with its session.
+
+        Raises
+        ------
+        ExecutionNotFound, SessionElsewhere, and `error` if it has finished
+        """
+        running = self.watching(id)
+        if running is None:
+            record = await self.finished(id)
+            raise error(
+                f"The execution has finished with status {record.status}.",
+                execution_id=record.id,
+                status=record.status,
+            )
+        return running
+
     async def execution(
         self, id: str, wait: float = 0, asked_at: str | None = None
     ) -> ExecutionRecord:
