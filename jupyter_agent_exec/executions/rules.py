@@ -234,7 +234,7 @@ class SessionGrants:
         self._early = (incarnation, grant)
 
     def remove(self, kernel: Kernel | None) -> bool:
-        """End the grant in the session's kernel, or in the one to come; return whether it had one."""
+        """End the grant in the session's kernel, or in the next one; return whether it had one."""
         early, self._early = self._early, None
         stored = None if kernel is None else self._grants.remove(kernel, self._agent)
         return (early, stored) != (None, None)
