@@ -247,16 +247,15 @@ class SessionFiles:
         folder = await self._folders.of(change.session)
 
         def begin_it() -> Upload:
-            with writing(request.path):
-                upload = Upload(self._place(folder), change.parts)
-                try:
-                    change.own.check(request.path, upload.standing(), request.conditions)
-                except BaseException:
-                    upload.drop()
-                    raise
-                return upload
+            upload = Upload(self._place(folder), change.parts)
+            try:
+                change.own.check(request.path, upload.standing(), request.conditions)
+            except BaseException:
+                upload.drop()
+                raise
+            return upload
 
-        upload = await self._sessions.history.in_thread(begin_it)
+        upload = await self._in_thread(request.path, begin_it)
         self._uploads.add(upload)
         return upload
 
@@ -269,12 +268,7 @@ class SessionFiles:
             The caller must drop the upload.
         """
         self.check_size(upload.bytes + len(data))
-
-        def write() -> None:
-            with writing("/".join(upload.parts)):
-                upload.write(data)
-
-        await self._sessions.history.in_thread(write)
+        await self._in_thread("/".join(upload.parts), partial(upload.write, data))
 
     async def finish(self, request: FileRequest, upload: Upload) -> Uploaded:
         """Record the upload, then move the complete file to its place.
@@ -287,17 +281,8 @@ class SessionFiles:
         """
         path, by = request.path, request.caller.by()
         change = await self._change(request, _UPLOAD)
-
-        def standing() -> os.stat_result | None:
-            with writing(path):
-                return upload.standing()
-
-        def put() -> os.stat_result:
-            with writing(path):
-                return upload.put(replaced)
-
         async with change.own.lock:
-            before = await self._sessions.history.in_thread(standing)
+            before = await self._in_thread(path, upload.standing)
             change.own.check(path, before, request.conditions)
             replaced = None if before is None else etag_of(before)
             entry = FileUploaded(
@@ -309,7 +294,7 @@ class SessionFiles:
                 replaced=before is not None,
             )
             async with self._recorded(change, entry, by):
-                status = await self._sessions.history.in_thread(put)
+                status = await self._in_thread(path, partial(upload.put, replaced))
             change.own.uploaded[path] = etag_of(status)
         change.session.publish("session")
         file = session_file(path, status, is_folder=False)
@@ -412,16 +397,20 @@ class SessionFiles:
             await change.session.note(FileUnchanged(at=timestamp(), by=by, path=change.path))
             raise
 
+    async def _in_thread(self, path: str, act: Callable[[], T]) -> T:
+        """Call what changes a file, in a thread, and translate its errors."""
+
+        def do() -> T:
+            with writing(path):
+                return act()
+
+        return await self._sessions.history.in_thread(do)
+
     async def _in_place(
         self, act: Callable[[Place, Sequence[str]], T], folder: Folder, change: FileChange
     ) -> T:
-        """Call `act` with the file of a change, in a thread, and translate its errors."""
-
-        def do() -> T:
-            with writing(change.path):
-                return act(self._place(folder), change.parts)
-
-        return await self._sessions.history.in_thread(do)
+        """Call `act` with the file of a change, as `_in_thread` does."""
+        return await self._in_thread(change.path, lambda: act(self._place(folder), change.parts))
 
     def _place(self, folder: Folder) -> Place:
         return Place(folder, kept_folders(self._kept))
