@@ -1,29 +1,34 @@
 """The parts of the documentation that come from the code.
 
 Settings come from the help of the traits, commands from the help of their arguments, MCP tools from
-what a client is told of them, routes, errors and models from the OpenAPI document. A page says with
-a comment, `<!-- generated: settings -->`, where such a part belongs; docs/conf.py puts it there
-when the documentation is built.
+what a client is told of them, routes, errors and models from the OpenAPI document and the
+docstrings of the models' fields, the Python client from its docstrings, metrics from what
+Prometheus is told of them. A page says with a comment, `<!-- generated: settings -->`, where such a
+part belongs; docs/conf.py puts it there when the documentation is built.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+from prometheus_client.metrics import MetricWrapperBase
 from traitlets import Bool, Enum, Float, Int, TraitType
 
-from jupyter_agent_exec import errors
+from jupyter_agent_exec import client, errors, models
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.handler import status_of
 from jupyter_agent_exec.auth.openapi import document
 from jupyter_agent_exec.cli import make_parser
 from jupyter_agent_exec.mcp.sdk_server import TOOLS
 from jupyter_agent_exec.mcp.tool import Tool, input_schema
+from jupyter_agent_exec.observability import metrics
 
 # -- settings -------------------------------------------------------------------------------------
 
@@ -191,9 +196,9 @@ def _refusals() -> list[type[errors.AgentExecError]]:
     ]
 
 
-def _first_line(kind: type) -> str:
-    """Return what the first paragraph of a class's docstring says, in Markdown."""
-    paragraph = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+def _first_line(what: Any) -> str:
+    """Return what the first paragraph of a docstring says, in Markdown."""
+    paragraph = inspect.cleandoc(what.__doc__ or "").partition("\n\n")[0]
     return " ".join(paragraph.split()).replace("``", "`")
 
 
@@ -210,8 +215,13 @@ def openapi() -> Iterator[str]:
         yield f"({_anchor(name)})="
         yield f"## {name}"
         yield inspect.cleandoc(schema.get("description", ""))
+        told = field_docstrings().get(name, {})
         rows = [
-            _row(field, one, required=field in schema.get("required", []))
+            _row(
+                field,
+                {"description": told.get(field, ""), **one},
+                required=field in schema.get("required", []),
+            )
             for field, one in schema.get("properties", {}).items()
         ]
         yield _table("field", rows) if rows else f"It is {_type(schema)}."
@@ -286,6 +296,68 @@ def _anchor(name: str) -> str:
     return f"model-{name.lower()}"
 
 
+@cache
+def field_docstrings() -> dict[str, dict[str, str]]:
+    """Return the docstrings of each model's fields, also of those that it inherits."""
+    found: dict[str, dict[str, str]] = {}
+    for model in ast.parse(inspect.getsource(models)).body:
+        if not isinstance(model, ast.ClassDef):
+            continue
+        told = found[model.name] = {}
+        for base in model.bases:
+            told |= found.get(ast.unparse(base), {})
+        for field, after in zip(model.body, model.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+                told[ast.unparse(field.target)] = inspect.cleandoc(ast.literal_eval(after.value))
+    return found
+
+
+# -- the Python client -----------------------------------------------------------------------------
+
+
+def python_client() -> Iterator[str]:
+    """List what a client and a session can do."""
+    for kind, title, called in (
+        (client.AsyncAgentExecClient, "A client", "client"),
+        (client.AsyncSession, "A session", "session"),
+    ):
+        yield f"### {title}"
+        yield "\n".join(
+            f"- `{called}.{name}{_parameters(what)}`: {_first_line(what)}"
+            for name, what in vars(kind).items()
+            if not name.startswith("_") and not isinstance(what, classmethod) and what.__doc__
+        )
+
+
+def _parameters(what: Any) -> str:
+    """Return the names of a function's parameters, of the optional ones as `name=`."""
+    if not inspect.isfunction(what):
+        return ""
+    names = []
+    for each in list(inspect.signature(what).parameters.values())[1:]:
+        options = re.fullmatch(r"Unpack\[(\w+)\]", str(each.annotation))
+        if options:
+            keys = inspect.get_annotations(what.__globals__[options[1]])
+            names += [f"{key}=" for key in keys]
+        else:
+            names.append(each.name if each.default is each.empty else f"{each.name}=")
+    return f"({', '.join(names)})"
+
+
+# -- metrics ---------------------------------------------------------------------------------------
+
+
+def prometheus_metrics() -> Iterator[str]:
+    """List each metric with its type and labels."""
+    yield "\n".join(
+        f"- `{metric._name}{'_total' if metric._type == 'counter' else ''}`"
+        f" ({', '.join([str(metric._type), *(f'`{label}`' for label in metric._labelnames)])}):"
+        f" {metric._documentation}"
+        for metric in vars(metrics).values()
+        if isinstance(metric, MetricWrapperBase)
+    )
+
+
 # -- the places in the pages -----------------------------------------------------------------------
 
 
@@ -296,6 +368,8 @@ GENERATED: dict[str, Callable[[], Iterator[str]]] = {
     "routes": routes,
     "errors": refusals,
     "openapi": openapi,
+    "client": python_client,
+    "metrics": prometheus_metrics,
 }
 
 
