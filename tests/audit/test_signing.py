@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from jupyter_agent_exec.models import Chain
 from tests.audit.far_sides import until
 from tests.audit.rewriting import cut, journals, ledger_of, write_anew
 from tests.journal.recorded import closed, new_history, opened, run, stream
-from tests.real_server import real_server
+from tests.real_server import PROJECT, real_server
 
 LOG = logging.getLogger("test.signing")
 
@@ -551,3 +552,14 @@ def test_sessions_that_have_ended_are_signed_before_the_ledger(tmp_path):
         assert json.loads(signatures_path(ledger_of(signing.folder)).read_bytes())[0]["length"] == 4
     finally:
         signing.stop()
+
+
+def test_a_key_that_is_made_as_the_page_says_signs(tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "how-to" / "audit.md").read_text()
+    (commands,) = re.findall(r"^```sh\n(openssl genpkey .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    made = subprocess.run(
+        ["sh", "-ec", commands], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    key = SigningKey(tmp_path / "signing-key.pem")
+    public = (tmp_path / "server-key.pub").read_text().splitlines()[1:-1]
+    assert (made.stdout.split()[0], "".join(public)) == (key.id, key.public_key)
