@@ -66,12 +66,13 @@ TOP = """\
 for each probe, a function in `tests/frameworks/probes*.py`. Some differences are differences of
 purpose, not faults: an executor for short scripts of one user does not need all of this.
 
+The cells say whether the framework's own executor does this; “–” means that there is nothing to
+judge. Ours always does, except where a cell says “ours: no”. `make comparison` prints what each
+probe saw.
+
 | expected | {frameworks} |
 | --- | {rules} |
 {rows}
-
-The cells are about theirs; “–” means that there is nothing to judge. Ours is as it should be,
-except where a cell says “ours: no”. `make comparison` prints what each probe saw.
 
 {notes}
 """
