@@ -92,18 +92,6 @@ def test_blocks_run_and_the_session_keeps_its_variables(client: Client) -> None:
     assert client.run("x * 2") == CodeResult(0, "40")
 
 
-def test_the_server_may_be_named_by_its_host(
-    server: RealServer, token: str, tmp_path: Path
-) -> None:
-    named = server._replace(url=server.url.replace("127.0.0.1", "localhost"))
-    client = Client(named, token, tmp_path)
-    result = client.run("print('before')", "1/0", "print('after')")
-    assert result.exit_code == 1
-    assert "ZeroDivisionError" in result.output
-    assert "before" in result.output
-    assert client.run("print('again')") == CodeResult(0, "again\n")
-
-
 def test_a_block_that_fails_is_told_with_the_others(client: Client) -> None:
     result = client.run("print('kept')", "print('seen')\n1/0", "print('after')")
     assert result.exit_code == 1
@@ -112,11 +100,6 @@ def test_a_block_that_fails_is_told_with_the_others(client: Client) -> None:
     assert "ZeroDivisionError: division by zero\n" in result.output
     assert "\x1b" not in result.output
     assert "after\n" in result.output
-
-
-def test_what_is_no_python_is_refused_by_the_client(client: Client) -> None:
-    result = client.now(client.running("ls", language="sh"))
-    assert (result.exit_code, result.output) == (1, "\nunknown language sh")
 
 
 def test_packages_are_those_of_the_kernel(client: Client) -> None:
@@ -180,45 +163,6 @@ def test_functions_are_there(server: RealServer, token: str, tmp_path: Path) -> 
     assert client.run("print(double(4))") == CodeResult(0, "8\n")
 
 
-def test_functions_whose_packages_are_missing_are_told(
-    server: RealServer, token: str, tmp_path: Path
-) -> None:
-    needing = with_requirements(python_packages=["no-such-package"])(double)
-    client = Client(server, token, tmp_path, functions=[needing])
-    with pytest.raises(ValueError, match="Packages unavailable in environment"):
-        client.run("1")
-
-
-def test_functions_that_do_not_load_are_told(
-    server: RealServer, token: str, tmp_path: Path
-) -> None:
-    broken = with_requirements(global_imports=["no_such_module"])(double)
-    client = Client(server, token, tmp_path, functions=[broken])
-    with pytest.raises(ValueError, match=r"(?s)Functions failed to load: .*No module named"):
-        client.run("1")
-
-
-def test_a_restart_takes_a_fresh_session(server: RealServer, token: str, tmp_path: Path) -> None:
-    client = Client(server, token, tmp_path)
-    client.run("x = 1; open('mine.txt', 'w').write('')")
-    client.now(client.executor.restart())
-    assert "NameError" in client.run("x").output
-    assert client.now(client.executor.get_file_list(NOW)) == []
-
-
-def test_two_tokens_share_no_session(server: RealServer, token: str, tmp_path: Path) -> None:
-    other = mint(server, "exec:scratch", "files")
-    ours, theirs = (
-        Client(server, shown, tmp_path / name, session_id="same")
-        for name, shown in (("ours", token), ("theirs", other))
-    )
-    ours.run("x = 'ours'; open('ours.txt', 'w').write('')")
-    assert "NameError" in theirs.run("x").output
-    assert theirs.now(theirs.executor.get_file_list(NOW)) == []
-    again = Client(server, token, tmp_path / "again", session_id="same")
-    assert again.run("print(x)") == CodeResult(0, "ours\n")
-
-
 @pytest.fixture
 def started(tmp_path: Path) -> Path:
     """A pipe into which code writes once it runs."""
@@ -253,54 +197,6 @@ def test_cancelling_stops_the_code_and_keeps_the_state(client: Client, started: 
 
     client.now(cancelled())
     assert client.run("print(kept, interrupted)") == CodeResult(0, "kept True\n")
-
-
-def test_the_clients_timeout_stops_the_code(
-    server: RealServer, token: str, tmp_path: Path, started: Path
-) -> None:
-    client = Client(server, token, tmp_path, session_id="slow")
-    client.run("1")
-    hasty = Client(server, token, tmp_path, session_id="slow", timeout=2)
-
-    async def timed_out() -> None:
-        running = asyncio.ensure_future(hasty.running(endless(started)))
-        await asyncio.to_thread(started.read_text)
-        with pytest.raises(asyncio.TimeoutError):
-            await running
-
-    hasty.now(timed_out())
-    assert client.run("print(kept, interrupted)") == CodeResult(0, "kept True\n")
-
-
-def test_a_dead_kernel_is_named_and_the_next_call_says_what_is_gone(
-    server: RealServer, token: str, tmp_path: Path
-) -> None:
-    client = Client(server, token, tmp_path)
-    client.run("x = 1")
-    died = client.run("import os; os._exit(3)")
-    assert died.exit_code == 1
-    assert "kernel died" in died.output
-    after = client.run("print('works')")
-    assert after.exit_code == 0
-    assert "works\n" in after.output
-    assert "earlier variables are gone" in after.output
-
-
-def test_a_chatty_block_comes_back_whole(client: Client) -> None:
-    result = client.run("for i in range(200_000): print(i)")
-    assert result.exit_code == 0
-    assert result.output.split() == [str(i) for i in range(200_000)]
-
-
-def test_code_cannot_ask_for_input_and_is_told_so(client: Client) -> None:
-    result = client.run("input()")
-    assert result.exit_code == 1
-    assert "cannot ask for input" in result.output
-
-
-def test_a_token_of_somebody_elses_is_refused(server: RealServer, tmp_path: Path) -> None:
-    with pytest.raises(ConnectionError):
-        Client(server, "eyJ.of.azure", tmp_path).run("1")
 
 
 def test_each_block_is_in_the_history(server: RealServer, client: Client) -> None:

@@ -10,7 +10,6 @@ import pytest
 from autogen_agentchat.agents import ApprovalRequest, AssistantAgent, CodeExecutorAgent
 from autogen_agentchat.messages import CodeExecutionEvent, TextMessage
 from autogen_core import CancellationToken, FunctionCall
-from autogen_core.code_executor import CodeBlock
 from autogen_core.models import CreateResult, ModelInfo, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from autogen_ext.tools.code_execution import PythonCodeExecutionTool
@@ -50,15 +49,6 @@ def answer(executor: JupyterCodeExecutor, source: str) -> str:
 def test_an_assistant_calls_it_as_a_tool(executor: JupyterCodeExecutor) -> None:
     assert answer(executor, "x = 6 * 7\nprint(x)") == "42\n"
     assert "ZeroDivisionError" in answer(executor, "x / 0")
-
-
-def test_a_model_reads_what_came_before_a_timeout(server: RealServer) -> None:
-    executor = JupyterCodeExecutor(timeout=1, target=Target(url=server.url, token=server.token))
-    asyncio.run(executor.start())
-    try:
-        assert "so far" in answer(executor, "print('so far', flush=True)\nwhile True: pass")
-    finally:
-        asyncio.run(executor.stop())
 
 
 def test_an_agent_executes_what_it_is_sent(executor: JupyterCodeExecutor) -> None:
@@ -235,24 +225,6 @@ def test_who_approves_the_first_is_not_asked_again(server: RealServer) -> None:
 
     with Person(server, "first") as person:
         assert asyncio.run(all_of_it(person)) == ["42", "42"]
-
-
-def test_without_it_a_person_decides_while_it_executes(server: RealServer) -> None:
-    async def all_of_it(person: Person) -> tuple[int, str]:
-        async with JupyterCodeExecutor(
-            target=Target(url=server.url, token=server.token)
-        ) as executor:
-            blocks = [CodeBlock(code="1", language="python")]
-            result, _ = await asyncio.gather(
-                executor.execute_code_blocks(blocks, CancellationToken()),
-                person.rejects("not like this"),
-            )
-            return result.exit_code, result.output
-
-    with Person(server) as person:
-        exit_code, output = asyncio.run(all_of_it(person))
-    assert exit_code == 1
-    assert "not like this" in output
 
 
 def test_nothing_is_approved_where_nobody_would_be_asked(executor: JupyterCodeExecutor) -> None:

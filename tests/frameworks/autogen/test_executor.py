@@ -108,29 +108,6 @@ def test_a_timeout_tells_what_came_before_it_and_keeps_the_variables(
         assert "second" in list(session.executions())[1].text
 
 
-def test_when_cancelling_raises_the_code_has_stopped(server: RealServer, marked: Path) -> None:
-    async def all_of_it() -> list[str]:
-        async with JupyterCodeExecutor(
-            target=Target(url=server.url, token=server.token), agent="cancelled"
-        ) as executor:
-            token = CancellationToken()
-            loop = f"open({str(marked)!r}, 'w').close()\nwhile True: pass"
-            running = asyncio.create_task(executed(executor, loop, token=token))
-            await until(marked)
-            token.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await running
-            with AgentExecClient(server.url, server.token) as client:
-                (session,) = client.sessions(agent="cancelled")
-                told = [each.status for each in session.executions()]
-            with pytest.raises(asyncio.CancelledError):
-                await executed(executor, "never = 1", token=token)
-            told.append((await executed(executor, "'never' in dir()")).output)
-            return told
-
-    assert asyncio.run(all_of_it()) == ["interrupted", "False"]
-
-
 def test_a_restart_gives_a_fresh_kernel_and_says_nothing_of_it(
     server: RealServer, marked: Path
 ) -> None:

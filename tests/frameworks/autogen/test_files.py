@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
 
 import pytest
@@ -65,17 +64,3 @@ def test_what_is_cancelled_says_so(executor: JupyterCodeExecutor) -> None:
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError, match="Uploading files cancelled"):
         asyncio.run(executor.upload_files(["first.txt"], cancelled))
-
-
-def test_two_programs_use_one_executor_each_with_its_loop(executor: JupyterCodeExecutor) -> None:
-    outputs: list[str] = []
-
-    def program(number: int) -> None:
-        outputs.append(asyncio.run(executed(executor, f"{number} * 10")).output)
-
-    threads = [threading.Thread(target=program, args=(number,)) for number in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outputs) == ["10", "20"]

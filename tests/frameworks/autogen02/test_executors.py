@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +13,7 @@ import pytest
 from autogen.coding import CodeBlock, CodeExecutor, MarkdownCodeExtractor
 from autogen.coding.base import IPythonCodeResult
 from autogen.coding.jupyter import JupyterConnectionInfo
-from blocks import block, run, text
+from blocks import run, text
 
 from jupyter_agent_exec.adapters import Target
 from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor, JupyterCodeExecutor
@@ -154,57 +151,12 @@ def test_a_timeout_ends_the_code_and_the_state_stays(quick: EmbeddedIPythonCodeE
     assert text(quick, "kept") == "1"
 
 
-def test_a_crash_is_named_and_lost_state_is_reported(
-    executor: EmbeddedIPythonCodeExecutor,
-) -> None:
-    source = (
-        "open('ran', 'a').write('x')\nprint('on', flush=True)\nimport os\nos.kill(os.getpid(), 9)"
-    )
-    result = run(executor, source, "open('ran', 'a').write('y')")
-    assert result.exit_code == 1
-    assert "The kernel died" in result.output
-    assert "Timeout" not in result.output
-    assert Path("ran").read_text() == "x"
-    after = run(executor, "'kept' in dir()")
-    assert after.exit_code == 0
-    assert "all variables are gone" in after.output
-    assert after.output.endswith("\nFalse")
-    assert text(executor, "1") == "1"
-
-
-@pytest.mark.parametrize("source", ["exit()", "import sys\nsys.exit(3)", "import sys\nsys.exit()"])
-def test_code_that_exits_has_failed(executor: EmbeddedIPythonCodeExecutor, source: str) -> None:
-    assert run(executor, source).exit_code == 1
-    assert run(executor, "1").output.endswith("1")
-
-
-def test_input_is_refused_at_once(executor: EmbeddedIPythonCodeExecutor) -> None:
-    result = run(executor, "input('name? ')")
-    assert (result.exit_code, "StdinNotImplementedError" in result.output) == (1, True)
-
-
 def test_restart_is_a_fresh_kernel_and_nothing_is_told_of_it(
     executor: EmbeddedIPythonCodeExecutor,
 ) -> None:
     run(executor, "gone = 1")
     executor.restart()
     assert run(executor, "'gone' in dir()").output == "False"
-
-
-def test_a_task_that_is_cancelled_stops_the_code(
-    executor: EmbeddedIPythonCodeExecutor, folder: Path
-) -> None:
-    async def cancelled() -> None:
-        source = "open('started', 'w').close()\nwhile True: pass"
-        task = asyncio.create_task(executor.a_execute_code_blocks([block(source)]))
-        while not (folder / "started").exists():
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert (await executor.a_execute_code_blocks([block("6 * 7")])).output == "42"
-
-    asyncio.run(cancelled())
 
 
 def test_stopped_is_stopped(folder: Path) -> None:
@@ -271,28 +223,3 @@ def test_executions_are_recorded_with_their_agent(server: RealServer) -> None:
         (session,) = client.sessions(agent="coder")
         recorded = [(each.execution.source, each.status) for each in session.executions()]
     assert recorded == [("1", "ok"), ("2 / 0", "error"), ("3", "cancelled")]
-
-
-def test_without_the_framework_it_says_what_to_install() -> None:
-    source = (
-        "import sys\nsys.modules['autogen'] = None\nimport jupyter_agent_exec.adapters.autogen02"
-    )
-    ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
-    last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: This adapter needs")
-    assert last.endswith("pip install 'autogen-agentchat>=0.2.36,<0.3'")
-
-
-def test_a_session_that_somebody_closed_is_told_once(server: RealServer) -> None:
-    target = Target(url=server.url, token=server.token)
-    with (
-        JupyterCodeExecutor(target=target, agent="closed") as executor,
-        AgentExecClient(*server[:2]) as client,
-    ):
-        text(executor, "x = 1")
-        for session in client.sessions(agent="closed"):
-            session.close()
-        after = run(executor, "'x' in dir()").output
-        assert "all variables are gone" in after
-        assert after.endswith("\nFalse")
-        assert text(executor, "1") == "1"

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import autogen.coding.jupyter
-import psutil
 import pytest
 from autogen.coding.jupyter import JupyterCodeExecutor as FrameworkExecutor
 from autogen.coding.jupyter import JupyterConnectable, JupyterConnectionInfo
-from blocks import run, text
+from blocks import text
 
 from jupyter_agent_exec.adapters import autogen02
 from jupyter_agent_exec.adapters.autogen02 import JupyterCodeExecutor, LocalJupyterServer
 from jupyter_agent_exec.client import ServerUnreachable
 from jupyter_agent_exec.errors import Unauthenticated
 from tests.real_server import RealServer
-
-FORGETFUL = """
-from autogen.coding import CodeBlock
-from jupyter_agent_exec.adapters.autogen02 import EmbeddedIPythonCodeExecutor
-executor = EmbeddedIPythonCodeExecutor()
-source = "import os\\nprint(os.getppid(), os.getpid())"
-print(executor.execute_code_blocks([CodeBlock(code=source, language="python")]).output)
-"""
 
 
 def info_of(server: RealServer) -> JupyterConnectionInfo:
@@ -75,16 +63,6 @@ def test_a_kernel_that_writes_much_past_its_streams_blocks_nothing(
         assert text(executor, "import os\nos.write(2, b'x' * 300_000)\nprint('on')") == "on"
 
 
-def test_a_large_picture_is_saved_as_a_whole(local: LocalJupyterServer, tmp_path: Path) -> None:
-    source = (
-        "import base64\nfrom IPython.display import display\n"
-        "display({'image/png': base64.b64encode(bytes(12_000_000)).decode()}, raw=True)"
-    )
-    with JupyterCodeExecutor(local, output_dir=tmp_path) as executor:
-        (file,) = run(executor, source).output_files
-    assert Path(file).stat().st_size == 12_000_000
-
-
 def test_a_local_servers_log_goes_where_it_was_told(
     local: LocalJupyterServer, log_file: Path
 ) -> None:
@@ -111,51 +89,8 @@ def test_a_local_server_without_a_token_is_refused(token: str | None) -> None:
         LocalJupyterServer(token=token)  # type: ignore[arg-type]
 
 
-def test_a_server_that_somebody_runs_is_reached_by_its_connection_info(
-    server: RealServer,
-) -> None:
-    with JupyterCodeExecutor(info_of(server)) as executor:
-        where = text(executor, "import os\nos.getcwd()")
-    assert where == repr(str(server.root_dir))
-
-
 def test_a_wrong_token_is_told(server: RealServer) -> None:
     info = info_of(server)
     info.token = "wrong"
     with pytest.raises(Unauthenticated):
         JupyterCodeExecutor(info)
-
-
-def test_nobody_at_the_address_is_told() -> None:
-    with pytest.raises(ServerUnreachable):
-        JupyterCodeExecutor(JupyterConnectionInfo(host="127.0.0.1", use_https=False, port=1))
-
-
-def test_a_program_that_forgets_to_stop_leaves_no_process(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORGETFUL],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ended.returncode == 0, ended.stderr
-    pids = [int(pid) for pid in ended.stdout.split()]
-    assert len(pids) == 2
-    left = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    _, alive = psutil.wait_procs(left, 60)
-    assert not alive
-
-
-def test_executors_of_one_server_run_side_by_side(local: LocalJupyterServer, folder: Path) -> None:
-    waits = (
-        "import os\nopen('waits', 'w').close()\nx = 1\nwhile not os.path.exists('goes on'): pass"
-    )
-    with JupyterCodeExecutor(local) as one, JupyterCodeExecutor(local) as other:
-        with ThreadPoolExecutor(1) as thread:
-            waiting = thread.submit(run, one, waits)
-            while not (folder / "waits").exists():
-                assert not waiting.done()
-            assert text(other, "'x' in dir()", "open('goes on', 'w').close()") == "False"
-            assert waiting.result().exit_code == 0
-        assert text(one, "x") == "1"

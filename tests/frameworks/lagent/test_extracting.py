@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import builtins
 import io
-import subprocess
 import sys
 from pathlib import Path
 
@@ -127,9 +126,3 @@ def test_the_module_has_what_lagents_has(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert (tmp_path / "work_dir" / "tmp_dir").is_dir()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ours.nothing
-
-
-def test_without_lagent_it_says_what_to_install() -> None:
-    source = "import sys\nsys.modules['lagent'] = None\nimport jupyter_agent_exec.adapters.lagent"
-    said = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
-    assert said.stderr.rstrip().endswith("pip install 'lagent>=0.2.4,<0.6' 'cachetools'")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,60 +80,6 @@ def test_a_timeout_stops_the_code_and_the_variables_stay(interpreter: IPythonInt
     assert lines[0] == "so far"
     assert lines[-1] == "Timeout. It was interrupted after its timeout of 1 seconds."
     assert text(interpreter.run("kept")) == "5"
-
-
-def test_the_timeout_of_the_constructor_holds(folder: Path) -> None:
-    with IPythonInterpreter(timeout=1.5, work_dir="images") as interpreter:
-        interpreter.initialize()
-        answer = interpreter.run("while True: pass")
-        assert (answer.errmsg or "").endswith("after its timeout of 1.5 seconds.")
-        interpreter.timeout = 60
-        assert text(interpreter.run("import time\ntime.sleep(1.6)")) == ""
-
-
-def test_a_crash_is_told_and_the_next_call_says_what_is_gone(
-    interpreter: IPythonInterpreter, tmp_path: Path
-) -> None:
-    times = tmp_path / "times"
-    crash = f"kept = 1\nopen({str(times)!r}, 'a').write('x')\nimport os\nos._exit(3)"
-    answer = interpreter.run(crash)
-    assert answer.state == ActionStatusCode.API_ERROR
-    assert (answer.errmsg or "").endswith("The kernel died: its process exited with code 3.")
-    assert times.read_text() == "x"
-    after = interpreter.run("'kept' in dir()")
-    note, value = text(after).splitlines()
-    assert note.endswith("(died): all variables are gone.")
-    assert value == "False"
-    assert text(interpreter.run("1")) == "1"
-    assert "disabled" in (interpreter.run("input()").errmsg or "")
-
-
-def test_threads_share_one_and_keep_their_outputs(interpreter: IPythonInterpreter) -> None:
-    def said(n: int) -> str:
-        return text(interpreter.run(f"for _ in range(200): print({n}, flush=True)"))
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(said, range(4))) == [f"{n}\n" * 200 for n in range(4)]
-
-
-def test_it_works_in_a_loop_that_runs(interpreter: IPythonInterpreter) -> None:
-    async def blocking() -> str:
-        return text(interpreter.run("40 + 2"))
-
-    async def in_a_thread() -> str:
-        return text(await asyncio.to_thread(interpreter.run, "40 + 3"))
-
-    assert asyncio.run(blocking()) == "42"
-    assert asyncio.run(in_a_thread()) == "43"
-
-
-def test_two_share_nothing(interpreter: IPythonInterpreter) -> None:
-    with IPythonInterpreter(work_dir="images") as other:
-        interpreter.run("mine = 1")
-        assert "NameError: name 'mine'" in (other.run("mine").errmsg or "")
-        assert text(other.run("import os\nos.getpid()")) != text(
-            interpreter.run("import os\nos.getpid()")
-        )
 
 
 def test_closed_its_kernel_is_gone_and_the_next_run_starts_another(folder: Path) -> None:
