@@ -231,20 +231,6 @@ async def test_the_journal_is_the_chain_that_answers_name(agent: Agent) -> None:
     ]
 
 
-async def test_what_ran_can_be_found_again(agent: Agent) -> None:
-    session = await agent.open(title="Findable")
-    await agent.run(session, "print('the quick brown fox')")
-    await agent.run(session, PLOT)
-    await agent.run(session, "zebra = 1; {}['giraffe']")
-    for q, seq in (("quick fox", 1), ("zebra", 3), ("giraffe", 3)):
-        hits = (await agent.get("search", q=q)).json["hits"]
-        assert [hit["seq"] for hit in hits] == [seq], q
-    pictures = (await agent.get("search", has_image="true")).json["hits"]
-    assert [hit["seq"] for hit in pictures] == [2]
-    failed = (await agent.get("search", status="error")).json["hits"]
-    assert [hit["seq"] for hit in failed] == [3]
-
-
 async def test_the_last_executions_can_be_listed_backwards(agent: Agent) -> None:
     session = await agent.open()
     for n in range(5):
@@ -258,17 +244,6 @@ async def test_the_last_executions_can_be_listed_backwards(agent: Agent) -> None
     assert rest["next_after"] is None
     last = (await agent.get(path, before=6, limit=2)).json
     assert [e["seq"] for e in last["executions"]] == [4, 5]
-
-
-async def test_two_sessions_keep_their_outputs_apart(agent: Agent) -> None:
-    one, two = await agent.open(), await agent.open()
-    source = "import time\nfor i in range(200): print({0!r}, i, flush=True)"
-    answered = await asyncio.gather(
-        agent.run(one, source.format("one")), agent.run(two, source.format("two"))
-    )
-    for done, name in zip(answered, ("one", "two"), strict=True):
-        (stream,) = done["cell"]["outputs"]
-        assert stream["text"] == "".join(f"{name} {i}\n" for i in range(200))
 
 
 async def test_twenty_thousand_flushed_lines_all_arrive(agent: Agent) -> None:
