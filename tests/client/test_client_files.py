@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from jupyter_agent_exec.client import (
     AgentExecClient,
-    AsyncAgentExecClient,
     ConnectionLost,
     Session,
 )
@@ -100,31 +98,6 @@ def test_a_name_that_would_change_the_address_is_refused_here(
 def test_bytes_need_a_name(session_there: Session) -> None:
     with pytest.raises(InvalidRequest):
         session_there.upload(b"x")
-
-
-def test_the_awaiting_client_does_the_same(
-    server: RealServer, folder: Path, tmp_path: Path
-) -> None:
-    async def ask() -> None:
-        mine = tmp_path / "mine.bin"
-        mine.write_bytes(LARGE)
-        async with (
-            AsyncAgentExecClient(server.url, server.token) as client,
-            await client.open_session("tester", cwd="files") as session,
-        ):
-            assert (await session.upload(mine, "in/it.bin")).bytes == len(LARGE)
-            assert [file.path async for file in session.files(recursive=True)] == [
-                "in",
-                "in/it.bin",
-            ]
-            assert await session.download("in/it.bin") == LARGE
-            got = await session.download("in/it.bin", tmp_path)
-            assert got.read_bytes() == LARGE
-            etag = await session.file_etag("in/it.bin")
-            await session.delete_file("in/it.bin", etag=etag)
-
-    asyncio.run(ask())
-    assert list((folder / "in").iterdir()) == []
 
 
 def test_a_download_that_breaks_goes_on_where_it_was() -> None:

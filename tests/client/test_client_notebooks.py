@@ -22,7 +22,7 @@ from jupyter_agent_exec.client import (
 from jupyter_agent_exec.client.display import placed, waiting
 from jupyter_agent_exec.client.requests import session_target
 from jupyter_agent_exec.types import CellId, ExecutionId
-from tests.client.wire import CHAIN, DIGEST, Script, execution, problem, reply, session
+from tests.client.wire import CHAIN, DIGEST, Script, execution, reply, session
 
 PERSON = models.WaitingFor(
     who="person", agent=None, execution_id=None, since="2026-11-21T13:02:11.000Z"
@@ -186,35 +186,6 @@ def test_edits_whose_connection_broke_are_not_sent_again() -> None:
     script = Script(reply(IN_NOTEBOOK), ConnectionLost("cut"))
     with pytest.raises(ConnectionLost):
         script.run(script.session.edit([ClearOutputs()]))
-
-
-@pytest.mark.parametrize(
-    ("code", "status", "kind"),
-    [
-        ("document_changed", 409, errors.DocumentChanged),
-        ("document_unwritable", 409, errors.DocumentUnwritable),
-        ("cell_not_found", 404, errors.CellNotFound),
-        ("notebook_not_found", 404, errors.NotebookNotFound),
-    ],
-)
-def test_a_refused_edit_says_how_it_is_now(
-    code: str, status: int, kind: type[errors.AgentExecError]
-) -> None:
-    script = Script(reply(IN_NOTEBOOK), problem(code, "moved", status, cell_ids=["c1"]))
-    with pytest.raises(kind) as caught:
-        script.run(script.session.edit([ClearOutputs()]))
-    assert caught.value.detail == {"cell_ids": ["c1"]}
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [("kernel_not_owned", errors.KernelNotOwned), ("kernel_not_found", errors.KernelNotFound)],
-)
-def test_what_a_kernel_refuses_is_its_own_error(
-    code: str, kind: type[errors.AgentExecError]
-) -> None:
-    with pytest.raises(kind):
-        Script(problem(code, "no", 409)).run(lambda it: it.session.restart())
 
 
 def test_a_result_tells_its_cell_in_the_notebook_and_behind_whom_it_waits() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import struct
 import subprocess
 import sys
 import threading
@@ -17,30 +16,17 @@ import pytest
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.client import (
-    Accepted,
     Agent,
     AgentExecClient,
     AsyncAgentExecClient,
     CannotConnect,
     Finished,
     OutputChanged,
-    Result,
     Session,
     StatusChanged,
-    UnexpectedAnswer,
-    apply,
 )
 from tests.client.cutting_proxy import CuttingProxy
 from tests.real_server import PROJECT, Gate, RealServer
-
-PLOT = """
-import base64
-from IPython.display import Image, display
-data = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
-)
-display(Image(data=data, format="png"))
-"""
 
 
 def in_thread(run: Any) -> tuple[threading.Thread, list[Any]]:
@@ -48,39 +34,6 @@ def in_thread(run: Any) -> tuple[threading.Thread, list[Any]]:
     thread = threading.Thread(target=lambda: results.append(run()))
     thread.start()
     return thread, results
-
-
-def test_a_source_is_run_and_read(session: Session) -> None:
-    result = session.run("print('hello')\n1 + 1")
-    assert (result.ok, result.text.split()) == (True, ["hello", "2"])
-    assert result.execution.session_id == session.id
-    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.from_dict(result.cell)]))
-    assert session.run("_ + 1").text.strip() == "3"
-
-
-def test_an_image_arrives_whole(session: Session, tmp_path: Path) -> None:
-    (image,) = session.run(PLOT).images
-    assert (image.mimetype, image.width, image.height) == ("image/png", 2, 1)
-    saved = image.save(tmp_path / "plot").read_bytes()
-    assert struct.unpack(">II", saved[16:24]) == (2, 1)
-    assert len(saved) == image.bytes
-
-
-def test_events_add_up_to_the_result(session: Session) -> None:
-    outputs: list[dict[str, Any]] = []
-    kinds = []
-    result: Result | None = None
-    for event in session.stream("print('a')\nprint('b')\n3"):
-        kinds.append(type(event))
-        if isinstance(event, OutputChanged):
-            apply(outputs, event.change)
-        elif isinstance(event, Finished):
-            result = event.result
-    assert kinds[0] is Accepted
-    assert kinds[-1] is Finished
-    assert result is not None
-    assert outputs == result.outputs
-    assert [output["output_type"] for output in outputs] == ["stream", "execute_result"]
 
 
 def test_the_example_in_the_docs_follows_an_execution(
@@ -106,33 +59,6 @@ def test_output_is_told_while_the_code_runs(session: Session, gate: Gate) -> Non
     *_, last = events
     assert isinstance(last, Finished)
     assert last.result.text.split() == ["before", "went", "on"]
-
-
-def test_a_session_tells_a_model_how_to_work_in_it(server: RealServer, session: Session) -> None:
-    text = session.guide()
-    assert session.id in text
-    assert "The kernel is your own" in text
-
-    async def awaiting() -> str:
-        async with AsyncAgentExecClient(server.url, server.token) as client:
-            return await (await client.session(session.id)).guide()
-
-    assert asyncio.run(awaiting()) == text
-
-
-def test_the_kernel_is_interrupted_and_restarted(session: Session, gate: Gate) -> None:
-    session.run("x = 1")
-    thread, results = in_thread(lambda: session.run(gate.source))
-    gate.wait_until_it_runs()
-    session.interrupt()
-    thread.join()
-    assert results[0].status == "interrupted"
-    session.restart()
-    result = session.run("x")
-    assert result.error is not None
-    assert result.error.ename == "NameError"
-    assert result.execution.kernel is not None
-    assert result.execution.kernel.restarted
 
 
 def test_a_connection_cut_in_mid_wait_runs_nothing_twice(
@@ -187,54 +113,6 @@ def test_a_session_is_closed_at_the_end_of_its_block(client: AgentExecClient) ->
     with pytest.raises(errors.SessionClosed):
         session.run("1")
     session.close()
-
-
-def test_sessions_and_executions_are_listed(client: AgentExecClient, session: Session) -> None:
-    for number in range(3):
-        session.run(str(number))
-    assert next(client.sessions()).id == session.id
-    assert [result.execution.seq for result in session.executions()] == [1, 2, 3]
-    assert client.execution(next(session.executions()).id).text.strip() == "0"
-
-
-def test_the_whole_text_is_read_by_range_and_by_match(
-    client: AgentExecClient, session: Session
-) -> None:
-    result = session.run("for i in range(5000): print('line', i)", max_output_bytes=1000)
-    assert result.execution.omitted.bytes > 0
-    text = client.text(result.id, offset=0, limit=14)
-    assert text.text == "line 0\nline 1\n"
-    assert text.next_offset == 14
-    found = client.text(result.id, match="LINE 4321")
-    offset = len("".join(f"line {i}\n" for i in range(4321)))
-    assert (found.text, found.next_offset) == (f"{offset}: line 4321\n", None)
-
-
-def test_search_finds_what_was_run(client: AgentExecClient, session: Session) -> None:
-    result = session.run("zanzibar = 1")
-    hits = list(client.search("zanzibar", session_id=session.id))
-    assert [hit.execution_id for hit in hits] == [result.id]
-    assert list(client.search("zanzibar", status="error")) == []
-
-
-def test_export_and_journal_are_returned_or_written(session: Session, tmp_path: Path) -> None:
-    session.run("1")
-    notebook = session.export()
-    nbformat.validate(nbformat.from_dict(notebook))
-    path = session.export(tmp_path / "work.ipynb")
-    assert nbformat.read(path, as_version=4).cells[0].source == "1"
-    clean = session.export(tmp_path / "clean.ipynb", clean=True)
-    assert nbformat.read(clean, as_version=4).cells[0].metadata == {}
-    assert session.export(clean=True)["cells"][0]["id"] == notebook["cells"][0]["id"]
-    assert session.journal(tmp_path / "j.jsonl").read_bytes() == session.journal()
-
-
-def test_a_wrong_base_url_is_told_as_such(server: RealServer) -> None:
-    with (
-        AgentExecClient(server.url + "elsewhere", server.token) as client,
-        pytest.raises(UnexpectedAnswer),
-    ):
-        client.status()
 
 
 def test_nobody_at_an_address_is_told_at_once(server: RealServer) -> None:
@@ -301,30 +179,3 @@ def test_the_awaiting_client_does_the_same(server: RealServer, gate: Gate, tmp_p
         await client.close()
 
     asyncio.run(use())
-
-
-def test_the_awaiting_client_survives_a_cut_connection(
-    server: RealServer, session: Session, gate: Gate
-) -> None:
-    async def use(proxy: CuttingProxy) -> Result:
-        async with AsyncAgentExecClient(proxy.url, server.token) as client:
-            through = await client.session(session.id)
-            waiting = asyncio.create_task(through.run(gate.source))
-            await asyncio.to_thread(gate.wait_until_it_runs)
-            proxy.cut()
-            proxy.mend()
-            gate.let_it_go_on()
-            return await waiting
-
-    with CuttingProxy(server.url) as proxy:
-        result = asyncio.run(use(proxy))
-    assert result.text.strip() == "went on"
-    assert [execution.id for execution in session.executions()] == [result.id]
-
-
-def test_a_client_is_the_same_person_from_call_to_call(client: AgentExecClient) -> None:
-    with client.open_session(agent="one") as first, client.open_session(agent="two") as second:
-        ids = {first.id, second.id}
-        names = [known.info.username for known in client.sessions() if known.id in ids]
-    assert len(names) == 2
-    assert len(set(names)) == 1

@@ -20,7 +20,7 @@ from jupyter_agent_exec.client import (
     function,
 )
 from jupyter_agent_exec.client.requests import to_preload
-from jupyter_agent_exec.errors import InitFailed, InputNotAsked, InvalidRequest
+from jupyter_agent_exec.errors import InputNotAsked, InvalidRequest
 from tests.real_server import RealServer
 
 ASKS_TWICE = "print(input('First? '), input('Second? '))"
@@ -112,13 +112,6 @@ def test_functions_and_modules_are_there_and_described(client: AgentExecClient) 
         )
         assert "def shout(text: str) -> str:" in session.guide()
         assert session.info.preloaded[0] == "import statistics as st"
-
-
-def test_what_is_missing_is_told(client: AgentExecClient) -> None:
-    with pytest.raises(InitFailed, match="no-such-package"):
-        client.open_session(
-            "tester", preload=[function("def f(): pass", requirements=["no-such-package"])]
-        )
 
 
 def test_what_can_be_preloaded_is_sent_as_its_source() -> None:
