@@ -195,37 +195,6 @@ async def test_the_newest_python_client(
     )
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-def test_the_inspectors_command_line(
-    server: RealServer, tmp_path: Path, era: str, transport: str
-) -> None:
-    inspector = str(CLIENTS / "node_modules" / ".bin" / "mcp-inspector")
-    if transport == "http":
-        where = [endpoint(server), "--transport", "http"]
-        where += ["--header", f"Authorization: Bearer {TOKEN}"]
-    else:
-        config = tmp_path / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"jupyter": stdio_command(server)}}))
-        where = ["--config", str(config), "--server", "jupyter"]
-    asked = ["--quiet", "--protocol-era", era, "--method"]
-
-    def inspect(*more: str) -> Any:
-        done = subprocess.run(
-            [inspector, "--cli", *asked, *more, *where],
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
-
-    assert "execute" in [tool["name"] for tool in inspect("tools/list")["tools"]]
-    listed = inspect("tools/call", "--tool-name", "list_sessions")
-    assert "sessions" in listed["structuredContent"]
-
-
 def test_the_inspectors_command_of_the_page_works(server: RealServer) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "mcp.md").read_text()
     [shown] = re.findall(r"^npx (?:[^`]*\\\n)?[^`]*", page, re.MULTILINE)

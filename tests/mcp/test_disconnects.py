@@ -85,23 +85,6 @@ async def test_a_client_that_goes_away_leaves_its_code_alone(
     assert "went on" in again["content"][0]["text"]
 
 
-@ERAS
-async def test_a_repeated_call_waits_for_the_same_execution(
-    agent: Agent, start: Start, url: str, gate: Gate, modern: bool
-) -> None:
-    raw = await start(modern)
-    session_id = await raw.opened()
-    arguments = {"session_id": session_id, "source": gate.source, "idempotency_key": "once"}
-    line = await Line.call(url, raw, "execute", **arguments)
-    await gate.until_it_is_here()
-    again = asyncio.ensure_future(raw.call("execute", **arguments))
-    await gate.let_it_on()
-    assert (await again)["structuredContent"]["status"] == "ok"
-    assert b"went on" in await line.until(b"went on")
-    assert len((await agent.get(f"sessions/{session_id}/executions")).json["executions"]) == 1
-    line.close()
-
-
 async def test_an_earlier_client_cancels_its_wait(
     agent: Agent, start: Start, url: str, gate: Gate
 ) -> None:
@@ -153,13 +136,12 @@ async def test_a_token_that_is_revoked_gets_no_answer_it_waits_for(
     line.close()
 
 
-@pytest.mark.parametrize("mode", ["legacy", LATEST])
-async def test_ten_clients_at_once(server: RealServer, mode: str) -> None:
+async def test_ten_clients_at_once(server: RealServer) -> None:
     connected_now = 0
     all_connected = asyncio.Event()
 
     async def work(number: int) -> list[str]:
-        async with connected(server, mode) as client:
+        async with connected(server) as client:
             nonlocal connected_now
             connected_now += 1
             if connected_now == 10:
@@ -175,20 +157,6 @@ async def test_ten_clients_at_once(server: RealServer, mode: str) -> None:
 
     for number, told in enumerate(await asyncio.gather(*(work(each) for each in range(10)))):
         assert str(number * 10) in told[1].splitlines()[0]
-
-
-@pytest.mark.parametrize("mode", ["legacy", LATEST])
-async def test_the_answer_to_endless_output_is_below_a_mebibyte(
-    server: RealServer, mode: str
-) -> None:
-    source = "for number in range(400_000): print(number, '<\\u00e9\\u2028\"\\\\>')"
-    async with connected(server, mode) as client:
-        session_id = await opened(client)
-        arguments = {"session_id": session_id, "source": source, "wait": 60}
-        told = await client.call_tool("execute", arguments)
-        await client.call_tool("stop", {"session_id": session_id})
-    assert told.structured_content["status"] == "ok"
-    assert len(told.model_dump_json()) < 1_000_000
 
 
 async def test_a_server_that_stops_ends_all_waits(

@@ -158,16 +158,6 @@ async def test_errors_of_older_clients_come_with_status_200(make: Make) -> None:
     assert "execute" in await raw.tools()
 
 
-@ERAS
-async def test_arguments_that_are_wrong_name_the_field(make: Make, modern: bool) -> None:
-    raw = await make(modern).ready()
-    told = await raw.call("execute", session_id="s_any", source="1", wait="long")
-    assert told["isError"] is True
-    error = told["_meta"]["jupyter-agent-exec/error"]
-    assert (error["code"], error["detail"]["field"]) == ("invalid_request", "wait")
-    assert error["next"] in told["content"][0]["text"]
-
-
 @pytest.mark.parametrize(("body", "status"), [("{", 400), ("[]", 400), ("{}", 400)])
 @ERAS
 async def test_what_is_no_message_is_refused(

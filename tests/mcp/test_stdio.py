@@ -257,14 +257,6 @@ def test_a_server_that_cannot_be_used_is_told_of_on_standard_error(
     assert said in done.stderr
 
 
-def test_the_server_that_runs_here_is_found(server: RealServer) -> None:
-    command = stdio_command(server)
-    command["env"] = server.environ
-    with talking(command) as talk:
-        assert talk.ask("tools/list")["result"]["tools"]
-        talk.end()
-
-
 @ERAS
 def test_a_server_that_comes_back_is_talked_to_again(tmp_path: Path, modern: bool) -> None:
     first, second = tmp_path / "first", tmp_path / "second"

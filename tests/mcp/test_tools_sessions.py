@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import dataclasses
 import io
@@ -19,13 +18,11 @@ from PIL import Image
 
 from jupyter_agent_exec import errors
 from jupyter_agent_exec.auth.scopes import Grants
-from jupyter_agent_exec.kernels import inspection
 from jupyter_agent_exec.mcp.endpoint import Chat
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
 from tests.mcp.tools_bench import PERSON, Bench, size
-from tests.real_server import Gate
 from tests.sessions.living_notebook import NOTEBOOK, Desk
 
 pytestmark = pytest.mark.usefixtures("cells_have_time")
@@ -100,39 +97,6 @@ async def test_environment_variables_are_not_told(bench: Bench) -> None:
     assert "secret" not in str(await bench.whole("list_sessions"))
 
 
-async def test_a_closed_session_says_to_open_another(bench: Bench) -> None:
-    session = await bench.open()
-    closed = await bench.call("stop", session_id=session)
-    assert (closed["status"], closed["close_reason"]) == ("closed", "closed")
-    with pytest.raises(errors.SessionClosed):
-        await bench.run(session, "1")
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "field"),
-    [
-        ("open_session", {"restore": "s_1", "title": "again"}, "title"),
-        (
-            "open_session",
-            {"restore": "s_1", "target": {"kind": "kernel", "kernel_id": "k"}},
-            "target",
-        ),
-        ("stop", {"execution_id": "x_1", "session_id": "s_1"}, "session_id"),
-        ("stop", {"execution_id": "x_1", "restart": True}, "restart"),
-        ("stop", {}, "execution_id"),
-        ("read_notebook", {"path": "a.ipynb", "cells": [1], "first": 1}, "first"),
-        ("read_notebook", {"cells": [1]}, "cells"),
-        ("read_notebook", {"path": "work", "proposed_by": "s_1"}, "proposed_by"),
-    ],
-)
-async def test_arguments_that_exclude_each_other_are_refused_by_name(
-    bench: Bench, tool: str, given: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(errors.InvalidRequest) as refused:
-        await bench.call(tool, **given)
-    assert refused.value.detail["field"] == field
-
-
 async def test_a_session_is_exported(bench: Bench, jp_root_dir: Path) -> None:
     session = await bench.open()
     await bench.run(session, "1 + 1")
@@ -190,18 +154,6 @@ async def test_variables_and_packages_are_told(bench: Bench) -> None:
     assert listed == "numbers: list, length 2, = [1, 2]"
     packages = await bench.text("list_packages", session_id=session, match="ipykernel")
     assert packages.startswith("ipykernel ")
-
-
-async def test_a_kernel_is_looked_into_while_it_runs_code(
-    bench: Bench, gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inspection, "CONTROL_TIMEOUT", 60.0)
-    session = await bench.open()
-    await bench.run(session, "x = 1")
-    await bench.run(session, gate.source, wait=0)
-    await asyncio.to_thread(gate.wait_until_it_runs)
-    assert "x: int, = 1" in await bench.text("list_variables", session_id=session)
-    gate.let_it_go_on()
 
 
 TABLES = """
@@ -413,18 +365,6 @@ async def test_what_is_told_of_a_notebook_is_far_below_a_mebibyte(bench: Bench, 
     nbformat.write(nbformat.v4.new_notebook(cells=cells), desk.root / NOTEBOOK)
     for asked in ({}, {"cells": [0]}, {"cells": list(range(100))}):
         assert size(await bench.whole("read_notebook", path=NOTEBOOK, **asked)) < 300_000
-
-
-@pytest.mark.parametrize("edits", [[], [{"op": "paint"}], [{"op": "delete"}]])
-async def test_edits_that_make_no_sense_are_refused(
-    bench: Bench, desk: Desk, edits: list[Any]
-) -> None:
-    session = await bench.open()
-    with pytest.raises(errors.InvalidRequest):
-        await bench.call("edit_notebook", session_id=session, edits=edits)
-    one = [{"op": "insert", "cell_type": "code", "source": ""}]
-    with pytest.raises(errors.InvalidRequest, match="not a notebook"):
-        await bench.call("edit_notebook", session_id=session, edits=one)
 
 
 # -- what an agent token does not reach --------------------------------------------------------
