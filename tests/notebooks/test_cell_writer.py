@@ -621,14 +621,6 @@ async def test_a_cell_whose_source_is_another_when_its_execution_begins_is_left_
     assert "agent_exec" not in left["metadata"]
 
 
-async def test_a_cell_edited_before_its_first_write_is_left_alone() -> None:
-    tab = DictWay(notebook(code("x", "edited")))
-    async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:
-        told = await it.ends()
-    assert (told.status, told.reason) == ("not_written", CHANGED)
-    assert tab.content == notebook(code("x", "edited"))
-
-
 async def test_who_types_in_a_cell_while_its_code_runs_sees_how_it_ends() -> None:
     tab = DictWay(notebook(code("x", "1 + 1")))
     async with kept(tab, cell=ExistingCell("1 + 1", None)) as it:

@@ -46,7 +46,6 @@ from tests.notebooks.notebooks_made import (
     CELLS,
     NEW_IDS,
     OTHER_MAKERS,
-    VERSION_3,
     File,
     as_written,
     code,
@@ -623,13 +622,3 @@ async def test_cells_without_ids_are_named_alike_at_each_read_and_untouched_ones
             assert cell.metadata.pop("agent_exec") == {"cell_id": names[index]}
         assert cell == {**before, "source": "changed" if index == 2 else before.source}
     assert order_of((await way.read()).cells) == names
-
-
-async def test_a_notebook_of_version_3_has_the_same_names_at_each_read(
-    contents: Any, file: File
-) -> None:
-    file.text = json.dumps(VERSION_3)
-    way = await ContentsBackend(contents, LOG).find(API_PATH)
-    names = order_of((await way.read()).cells)
-    assert order_of((await way.read()).cells) == names
-    assert len(set(names)) == 4

@@ -251,17 +251,6 @@ async def test_rejecting_all_can_be_undone(work: Proposing, file: File, history_
     assert verify_history(history_dir).findings == []
 
 
-async def test_a_kept_change_that_the_user_has_edited_since_stays(
-    work: Proposing, file: File
-) -> None:
-    await work.propose(REPLACE)
-    await work.decide("keep")
-    change_on_disk(file, "load", "mine = 1")
-    load = (await work.decide("undo", "load"))["load"]
-    assert (load["status"], load["reason"]) == ("kept", "The cell was edited since.")
-    assert on_disk(file)["load"] == "mine = 1"
-
-
 async def test_the_user_keeps_what_they_have_made_of_an_edit(
     work: Proposing, file: File, history_dir: Path
 ) -> None:
