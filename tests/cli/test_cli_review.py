@@ -56,8 +56,3 @@ def test_what_makes_no_sense_is_said(cli: Cli, words: list[str], told: str) -> N
     done = cli("review", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
-
-
-def test_what_is_not_there_is_said(cli: Cli) -> None:
-    done = cli("review", "x_01JD0000000000000000000000", "--approve")
-    assert done.returncode == 4

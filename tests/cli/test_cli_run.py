@@ -67,11 +67,6 @@ def test_what_a_kernel_prints_cannot_control_the_terminal(cli: Cli) -> None:
     assert done.stderr == "hid\n"
 
 
-def test_a_line_that_is_written_over_is_written_once(cli: Cli) -> None:
-    source = "for i in range(3):\n    print(f'\\rstep {i}', end='', flush=True)"
-    assert cli("run", source, "-q").stdout == "step 2\n"
-
-
 @pytest.mark.parametrize(
     ("source", "words", "code", "status"),
     [
@@ -112,19 +107,6 @@ def test_a_session_that_is_not_kept_is_closed(cli: Cli) -> None:
     done = cli("run", "2", "--session", execution["session_id"])
     assert done.returncode == 4
     assert "closed" in done.stderr
-
-
-def test_ctrl_c_cancels_the_execution_and_says_so(cli: Cli, gate: Gate) -> None:
-    process = cli.start("run", "--json", "--keep", gate.source)
-    gate.wait_until_it_runs()
-    process.ctrl_c()
-    out, err = process.communicate()
-    assert process.returncode == 130
-    assert "cancelling" in err
-    execution = json.loads(out)
-    assert execution["status"] in ("cancelled", "interrupted")
-    shown = json.loads(cli("show", execution["id"], "--json").stdout)
-    assert shown["status"] == execution["status"]
 
 
 def test_sigterm_closes_the_session_that_the_command_opened(cli: Cli, gate: Gate) -> None:
@@ -199,6 +181,7 @@ def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
     ("words", "word"),
     [
         (["run"], "SOURCE"),
+        (["run", "-", "--stdin"], "--stdin"),
         (["run", "--notebook", "a.ipynb"], "SOURCE is missing"),
         (["run", "1", "--after", "c1"], "--after needs --notebook"),
         (["run", "--cell", "c1"], "--cell needs --notebook"),
@@ -364,10 +347,3 @@ def test_the_end_of_standard_input_cancels_what_asks(cli: Cli) -> None:
     done = cli("run", "input('Name? ')", "--stdin", stdin="")
     assert done.returncode == 130
     assert "interrupted" in done.stderr
-
-
-def test_without_stdin_code_may_not_ask(cli: Cli) -> None:
-    done = cli("run", "input('Name? ')")
-    assert done.returncode == 1
-    assert "StdinNotImplementedError" in done.stderr
-    assert cli("run", "-", "--stdin").returncode == 2

@@ -6,9 +6,6 @@ import json
 
 import pytest
 
-from jupyter_agent_exec.client import AgentExecClient
-from jupyter_agent_exec.errors import Forbidden, Unauthenticated
-from jupyter_agent_exec.models import Caps
 from tests.cli.command import Cli
 from tests.real_server import RealServer
 
@@ -83,19 +80,3 @@ def test_what_cannot_be_is_told(cli: Cli, words: list[str], code: int, said: str
     refused = cli("token", *words)
     assert (refused.returncode, refused.stdout) == (code, "")
     assert said in refused.stderr
-
-
-def test_the_client_mints_and_is_let_in_by_what_it_minted(server: RealServer) -> None:
-    with AgentExecClient(server.url, server.token) as person:
-        person.status()  # asked again until it listens
-        minted = person.mint_token("a", expires_in=60, caps=Caps(kernels=1))
-        with AgentExecClient(server.url, minted.secret) as agent:
-            with agent.open_session(agent="a") as session:
-                assert session.run("6 * 7").text == "42"
-                assert session.info.access == "token"
-            with pytest.raises(Forbidden, match="for people only"):
-                agent.mint_token("b")
-            assert person.tokens()[0].id == minted.token.id
-            assert person.revoke_token(minted.token.id).status == "revoked"
-            with pytest.raises(Unauthenticated, match="was revoked"):
-                agent.status()
