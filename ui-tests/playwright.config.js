@@ -71,6 +71,8 @@ const COLLABORATION_TESTS = /collab.*\.spec\.ts$/;
 const SCREENSHOTS = /(screenshots|recording)\.spec\.ts$/;
 const PICTURES =
   /(screenshots|recording|claims|firstminute|passphrase)\.spec\.ts$/;
+// What other versions of JupyterLab are tested with: `make test-versions`.
+const VERSIONS = OTHER_LAB ? [] : [/versions\.spec\.ts$/];
 
 const ONLY = process.env.AGENT_EXEC_UI_AGENTS
   ? { name: 'agents', testMatch: AGENTS }
@@ -120,7 +122,7 @@ module.exports = {
         },
         {
           name: 'plain',
-          testIgnore: [COLLABORATION_TESTS, SCREENSHOTS, AGENTS],
+          testIgnore: [COLLABORATION_TESTS, SCREENSHOTS, AGENTS, ...VERSIONS],
           use: { baseURL: OF_THIS_WORKER }
         }
       ],

@@ -253,46 +253,6 @@ test('what is approved and waits for its turn survives a reload', async ({
     ]);
 });
 
-test('what a person makes of it is what runs, and both are recorded', async ({
-  page,
-  panel,
-  desk,
-  newAsking
-}) => {
-  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
-  const agent = await newAsking('edited', desk.path);
-  const asked = await agent.ask('print("theirs")\nx + 1');
-  const question = Question.in(page); // at the end, also of what comes
-  await question.source.press('d'); // nothing, as it is read-only
-  await question.answer('Edit');
-  await expect(question.source).toBeFocused();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.type('print(6 * 7)');
-  await expect(question.button('Approve')).toBeEnabled();
-  await page.keyboard.press('Control+Enter');
-  await expect(question.node).toBeHidden();
-  const ran = await agent.read(asked, 30);
-  expect(ran).toMatchObject({
-    status: 'ok',
-    source: 'print(6 * 7)',
-    approval: { asked_source: 'print("theirs")\nx + 1' }
-  });
-  expect(ran.text.trim()).toBe('42');
-  await notebook.last('42\n');
-  expect(await notebook.cells()).toMatchObject([
-    { source: 'x = 1' },
-    { source: 'print(6 * 7)' }
-  ]);
-  await panel.open();
-  await panel.show('edited');
-  await expect(panel.cell(1).locator('.cm-content')).toHaveText('print(6 * 7)');
-  await panel.cell(1).getByText('Show what was changed').click();
-  await expect(panel.cell(1).getByRole('deletion')).toHaveText([
-    'print("theirs")',
-    'x + 1'
-  ]);
-});
-
 test('the agent reads why it was rejected', async ({
   page,
   panel,
@@ -393,42 +353,6 @@ test.describe('without approval', () => {
     await expect(panel.button('Pause agents')).toBeFocused();
     await expect(panel.region.getByText('agents are paused')).toBeHidden();
   });
-});
-
-test('a second page sees the decision at once', async ({
-  page,
-  panel,
-  baseURL,
-  newAsking
-}) => {
-  const agent = await newAsking('twice');
-  const asked = await agent.ask('"twice"');
-  await panel.open();
-  await panel.show('twice');
-  const here = Question.in(panel.cell(1));
-  const other = await page.context().newPage();
-  await other.goto(`${baseURL}/lab/workspaces/second?reset`);
-  await other.getByRole('tab', { name: 'Agent activity' }).click();
-  await other.getByRole('button', { name: '"twice"' }).click();
-  const there = Question.in(other);
-  await there.tried();
-  await here.answer('Approve');
-  await expect(there.node).toBeHidden();
-  await expect(there.node).toBeHidden();
-  expect((await agent.read(asked, 30)).status).toBe('ok');
-  await other.close();
-});
-
-test('what an agent takes back goes away', async ({ panel, newAsking }) => {
-  const agent = await newAsking('withdrawn');
-  const asked = await agent.ask('"withdrawn"');
-  await panel.open();
-  await panel.show('withdrawn');
-  const question = Question.in(panel.cell(1));
-  await expect(question.button('Approve')).toBeEnabled();
-  await agent.cancel(asked);
-  await expect(question.outcome).toHaveText('Withdrawn by the agent');
-  await expect(question.node).toBeHidden();
 });
 
 test('nothing hides in a source, and nothing turns it', async ({
@@ -544,40 +468,9 @@ test('code is approved after its end was seen, and blank lines hide none of it',
   }
 });
 
-test('the keyboard alone decides', async ({ page, panel, newAsking }) => {
-  const agent = await newAsking('keys');
-  const asked = await agent.ask('"keys"');
-  await panel.open();
-  await panel.button('"keys"').focus();
-  await page.keyboard.press('Enter');
-  await expect(panel.cell(1)).toBeFocused();
-  const question = Question.in(panel.cell(1));
-  await question.tried();
-  // Past the buttons of the cell's head to the source.
-  await tabTo(page, question.source);
-  await tabTo(page, question.button('Approve'));
-  await expect(question.button('Approve')).toBeEnabled();
-  await page.keyboard.press('Tab');
-  await page.keyboard.press('Tab');
-  await expect(question.button('Reject…')).toBeEnabled();
-  await page.keyboard.press('Enter');
-  await expect(
-    question.node.getByRole('textbox', { name: /^Reason/ })
-  ).toBeFocused();
-  await page.keyboard.press('Escape');
-  await expect(question.button('Reject…')).toBeFocused();
-  await page.keyboard.press('Shift+Tab');
-  await page.keyboard.press('Shift+Tab');
-  await expect(question.button('Approve')).toBeEnabled();
-  await page.keyboard.press('Enter');
-  await expect(panel.cell(1)).toBeFocused();
-  expect((await agent.read(asked, 30)).status).toBe('ok');
-});
-
 // Without windows all cells are drawn before the notebook is there.
 for (const [windowingMode, length] of [
   ['full', 2000],
-  ['defer', 2000],
   ['none', 200]
 ] as const) {
   test.describe(`in windowing mode ${windowingMode}`, () => {

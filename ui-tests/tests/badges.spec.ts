@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import { expect, galata } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { APIRequestContext, Locator } from '@playwright/test';
-import { OpenNotebook as Notebook } from './notebook';
+import type { Locator } from '@playwright/test';
+import { NotebookAgent, OpenNotebook as Notebook } from './notebook';
 import { menuOpened, Panel, started } from './panel';
 
-const WINDOWING = ['contentVisibility', 'full', 'defer', 'none'];
+const WINDOWING = ['contentVisibility', 'full'];
 
 /** What a cell says of an execution that nobody remembers. */
 function record(ran: string, given: object = {}) {
@@ -97,59 +97,6 @@ class OpenNotebook {
   }
 }
 
-/** An agent in a notebook. */
-class NotebookAgent {
-  private constructor(
-    private readonly _request: APIRequestContext,
-    private readonly _api: string,
-    private readonly _id: string
-  ) {}
-
-  static async attach(
-    request: APIRequestContext,
-    baseURL: string,
-    path: string,
-    name: string
-  ): Promise<NotebookAgent> {
-    const api = `${baseURL}/api/agent-exec`;
-    const response = await request.post(`${api}/sessions`, {
-      data: { agent: { name }, target: { kind: 'notebook', path }, title: name }
-    });
-    expect(response.status(), await response.text()).toBe(201);
-    return new NotebookAgent(request, api, (await response.json()).id);
-  }
-
-  async run(source: string, wait = 30): Promise<string> {
-    const response = await this._request.post(
-      `${this._api}/sessions/${this._id}/executions`,
-      { data: { source, wait }, timeout: 60_000 }
-    );
-    expect([201, 202], await response.text()).toContain(response.status());
-    return (await response.json()).id;
-  }
-
-  /** Wait until the session knows that its kernel is at work. */
-  async atWork(): Promise<void> {
-    const state = async () => {
-      const url = `${this._api}/sessions/${this._id}`;
-      return (await (await this._request.get(url)).json()).kernel
-        .execution_state;
-    };
-    await expect.poll(state).toBe('busy');
-  }
-
-  async status(id: string): Promise<string> {
-    const response = await this._request.get(`${this._api}/executions/${id}`);
-    return (await response.json()).status;
-  }
-
-  async close(): Promise<void> {
-    await this._request.post(`${this._api}/sessions/${this._id}/close`, {
-      data: {}
-    });
-  }
-}
-
 const it = started.extend<{
   opened: OpenNotebook;
   attach: (path: string, name?: string) => Promise<NotebookAgent>;
@@ -160,12 +107,7 @@ const it = started.extend<{
   attach: async ({ request, baseURL }, use) => {
     const agents: NotebookAgent[] = [];
     await use(async (path, name = 'analyst') => {
-      const agent = await NotebookAgent.attach(
-        request,
-        baseURL ?? '',
-        path,
-        name
-      );
+      const agent = await NotebookAgent.open(request, baseURL!, path, name);
       agents.push(agent);
       return agent;
     });
@@ -400,32 +342,6 @@ it('a refused decision is told in the server’s words', async ({
   await expect(page.getByText('There is no such execution.')).toBeVisible();
 });
 
-it('held outputs are named, and shown once they are accepted', async ({
-  page,
-  opened,
-  attach
-}) => {
-  const path = await opened.show('held.ipynb', [codeCell('mine', 'x = 1')]);
-  const agent = await attach(path);
-  await agent.run(
-    'from IPython.display import Javascript, display\n' +
-      'display(Javascript("window.fired = 1"))\nprint("text")'
-  );
-  const badge = opened.badge(1);
-  await expect(badge).toContainText('Done');
-  await expect(opened.cell(1)).toContainText('text');
-  await badge.hover();
-  await expect(badge).toContainText('JavaScript hidden');
-  const fired = () => page.evaluate(() => 'fired' in window);
-  expect(await fired()).toBe(false);
-  const accept = badge.getByRole('button', { name: 'Accept outputs' });
-  await accept.click();
-  await expect(badge).toContainText('Outputs accepted');
-  await expect(accept).toBeHidden();
-  await expect.poll(fired).toBe(true);
-  await expect(opened.cell(1)).toContainText('text');
-});
-
 it('a copy’s outputs are not decided on', async ({ page, opened, attach }) => {
   const path = await opened.show('copy.ipynb', [codeCell('mine', 'x = 1')]);
   const agent = await attach(path);
@@ -499,7 +415,7 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(status).toContainText('Idle');
   expect(await run.boundingBox()).toEqual(before);
   const source = '# wait for it\nimport time\ntime.sleep(600)';
-  const id = await agent.run(source, 0);
+  const { id } = await agent.begin(source);
   await expect(status).toContainText('Running # wait for it');
   await expect(status).toContainText(/\d s/);
   await expect(opened.badge(1)).toContainText(/Running\s*\d+ s/);
@@ -536,14 +452,14 @@ it('the toolbar tells what an agent does, and stops it', async ({
   await expect(status).toContainText('Idle');
   expect(await run.boundingBox()).toEqual(before);
   await expect(opened.badge(1)).toContainText('Interrupted');
-  expect(await agent.status(id)).toBe('interrupted');
+  expect((await agent.execution(id)).status).toBe('interrupted');
   await opened.command('notebook:run-cell', 0);
   // The prompt says so before the kernel does.
   await expect(opened.cell(0).locator('.jp-OutputArea-output')).toHaveText(
     'on'
   );
   await agent.atWork();
-  await agent.run('1 + 1', 0);
+  await agent.begin('1 + 1');
   await expect(status).toContainText('Waiting for a running cell');
   await expect(opened.badge(2)).toContainText('Waiting for a running cell');
   const folder = path.slice(0, path.lastIndexOf('/'));

@@ -235,34 +235,6 @@ print("and more")`);
   }
 });
 
-test('what one person accepts is active for both', async ({
-  shared,
-  request,
-  baseURL
-}) => {
-  const both = await shared.open([codeCell('mine', 'x = 1')]);
-  const agent = await shared.attach();
-  const { id } = await agent.begin(
-    'from IPython.display import HTML\n' +
-      'HTML("<b>safe</b><script>document.body.dataset.ran = 1</script>")',
-    'end',
-    60
-  );
-  expect(await agent.via(id)).toBe('collaboration');
-  for (const { page } of both) {
-    await expect(outputs(page, 1)).toContainText('safe');
-    await expect(page.locator('body[data-ran]')).toHaveCount(0);
-  }
-  const url = `${baseURL}/api/agent-exec/executions/${id}/accept`;
-  const response = await request.post(url, { data: {} });
-  expect(response.status(), await response.text()).toBe(200);
-  for (const notebook of both) {
-    await expect(outputs(notebook.page, 1)).toContainText('safe');
-    await expect(notebook.page.locator('body[data-ran]')).toHaveCount(1);
-    expect(await notebook.cells()).toHaveLength(2);
-  }
-});
-
 test('a notebook that is opened while an agent works has its cell once', async ({
   shared
 }) => {

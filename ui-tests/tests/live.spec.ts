@@ -117,86 +117,6 @@ async function watchChanges(page: Page, text: string) {
   return { came };
 }
 
-test('an agent that waits behind a person’s cell times out, and the cell knows nothing of it', async ({
-  live,
-  page
-}) => {
-  const { person } = live;
-  const notebook = await live.open([
-    codeCell('mine', `print("on", flush=True)\n${gate('go')}print("mine")`),
-    codeCell('last', '')
-  ]);
-  const agent = await live.attach();
-  await person.run(0);
-  // The prompt says so before the kernel does.
-  await expect(
-    page.locator('.jp-OutputArea-output', { hasText: 'on' })
-  ).toBeVisible();
-  await expect(person.prompt(0)).toHaveText('[*]:');
-  await agent.atWork();
-  const asked = { source: 'print("never")', wait: 0, queue_timeout: 8 };
-  const { id, status } = await agent.execute(asked);
-  expect(status).toBe('queued');
-  await expect
-    .poll(async () => (await agent.execution(id)).waiting_for?.who)
-    .toBe('person');
-  await expect(person.badge(2)).toContainText('Waiting for a running cell');
-  await expect(person.prompt(2)).toHaveText('[*]:');
-  const ended = await agent.execution(id, 60);
-  expect(ended.status).toBe('timed_out');
-  expect(ended.reason).toBe('It did not get its turn within 8 seconds.');
-  await expect(person.badge(2)).toContainText('Timed out');
-  await expect(person.prompt(2)).toHaveText('[ ]:');
-  await expect(person.prompt(0)).toHaveText('[*]:');
-  await live.pass('go');
-  await expect(person.prompt(0)).toHaveText('[1]:');
-  expect(await notebook.cells()).toMatchObject([
-    { text: 'on\nmine\n', execution_count: 1 },
-    { source: '', text: '' },
-    { source: 'print("never")', text: '', execution_count: null }
-  ]);
-});
-
-for (const { how, asked, told } of [
-  {
-    how: 'fails',
-    asked: { source: `${gate('go')}1 / 0` },
-    told: { status: 'error', reason: null }
-  },
-  {
-    how: 'is interrupted after its timeout',
-    asked: { source: 'import time\ntime.sleep(60)', timeout: 10 },
-    told: {
-      status: 'timed_out',
-      reason: 'It was interrupted after its timeout of 10 seconds.'
-    }
-  }
-]) {
-  test(`cells that a person queued behind an agent’s run when that ${how}`, async ({
-    live
-  }) => {
-    const { person } = live;
-    const notebook = await live.open(
-      ['a', 'b', 'c'].map(id => codeCell(id, `print("${id}")`))
-    );
-    const agent = await live.attach();
-    const { id } = await agent.execute({ wait: 0, ...asked });
-    await expect(person.badge(3)).toContainText('Running');
-    await person.runInQuickSuccession(0, 2);
-    await person.run(2);
-    await expect(person.prompt(2)).toHaveText('[*]:');
-    await live.pass('go');
-    expect(await agent.execution(id, 60)).toMatchObject(told);
-    await expect(person.prompt(2)).toHaveText('[4]:');
-    expect(await notebook.cells()).toMatchObject([
-      { text: 'a\n', execution_count: 2 },
-      { text: 'b\n', execution_count: 3 },
-      { text: 'c\n', execution_count: 4 },
-      { execution_count: 1, state: 'idle' }
-    ]);
-  });
-}
-
 test('what runs behind the cells above is not aborted by an agent’s error', async ({
   live
 }) => {
@@ -219,40 +139,6 @@ test('what runs behind the cells above is not aborted by an agent’s error', as
     'c\n',
     ''
   ]);
-});
-
-test('of two agents in two notebooks nothing crosses', async ({
-  live,
-  page
-}) => {
-  const names = ['one', 'two'];
-  const notebooks: OpenNotebook[] = [];
-  const agents: NotebookAgent[] = [];
-  for (const name of names) {
-    const file = `${name}.ipynb`;
-    notebooks.push(await live.open([codeCell('mine', 'x = 1')], file));
-    agents.push(await live.attach(file, name));
-  }
-  const source = (who: string) =>
-    gate('go') + printing(who, 500) + `print("${who} end")`;
-  const asked = await Promise.all(
-    agents.map((agent, n) => agent.begin(source(names[n])))
-  );
-  await live.pass('go');
-  await Promise.all(agents.map((agent, n) => agent.via(asked[n].id)));
-  for (const [n, who] of names.entries()) {
-    await OpenNotebook.open(page, notebooks[n].path);
-    const text = `${lines(who, 500)}${who} end\n`;
-    expect(await notebooks[n].cells()).toMatchObject([
-      { source: 'x = 1', text: '' },
-      { source: source(who), text }
-    ]);
-    await notebooks[n].save();
-    expect(await live.files.cells(notebooks[n].path)).toEqual([
-      { source: 'x = 1', text: '' },
-      { source: source(who), text }
-    ]);
-  }
 });
 
 test('a person restarts the kernel while an agent’s code runs', async ({
@@ -322,59 +208,6 @@ test('an agent goes with a notebook that the person renames', async ({
   await expect(person.dialog).toHaveCount(0);
 });
 
-test('a person gives the notebook another kernel', async ({ live }) => {
-  await live.open([codeCell('mine', 'x = 1')]);
-  const agent = await live.attach();
-  await agent.run('x = 1');
-  await live.person.changeKernel();
-  const next = await agent.execute({
-    source: 'print("x" in globals())',
-    wait: 60
-  });
-  expect(next).toMatchObject({
-    status: 'ok',
-    text: expect.stringMatching(/^False\n/),
-    kernel: { restarted: true, reason: 'changed' }
-  });
-});
-
-test('a person stops an agent, and the agent is told', async ({
-  live,
-  page
-}) => {
-  await live.open([codeCell('mine', 'x = 1')]);
-  const agent = await live.attach();
-  const { id } = await agent.begin('import time\ntime.sleep(600)');
-  const waiting = await agent.begin('print("not run")');
-  await page
-    .locator('.jp-NotebookPanel-toolbar:visible')
-    .getByRole('button', { name: /^Agent “analyst”: Running/ })
-    .click();
-  await page.getByRole('menuitem', { name: /^Stop .*: cell \d+$/ }).click();
-  const [stopped, taken] = await Promise.all(
-    [id, waiting.id].map(each => agent.execution(each, 60))
-  );
-  expect(stopped.status).toBe('interrupted');
-  expect(stopped.reason).toMatch(/^Interrupted by .+\.$/);
-  expect(taken.status).toBe('cancelled');
-  expect(taken.reason).toMatch(/^Interrupted by .+\. It was not run\.$/);
-});
-
-test('a person interrupts the kernel while an agent’s code runs', async ({
-  live
-}) => {
-  const { person } = live;
-  await live.open([codeCell('mine', 'x = 1')]);
-  const agent = await live.attach();
-  const { id } = await agent.begin('import time\ntime.sleep(600)');
-  await expect(person.badge(1)).toContainText('Running');
-  await person.interrupt();
-  const ended = await agent.execution(id, 60);
-  expect(ended.status).toBe('interrupted');
-  expect(ended.reason).toMatch(/^Somebody interrupted the kernel/);
-  await expect(person.badge(1)).toContainText('Interrupted');
-});
-
 test('two views of a notebook in one page show one cell', async ({
   live,
   page
@@ -394,39 +227,6 @@ test('two views of a notebook in one page show one cell', async ({
     await expect(panels.nth(n).locator('.jp-CodeCell')).toHaveCount(2);
     await expect(panels.nth(n)).toContainText('line 199');
   }
-});
-
-test('an agent and a person take turns ten times in one kernel', async ({
-  live
-}) => {
-  const { person } = live;
-  const notebook = await live.open([
-    codeCell('first', 'turns = []'),
-    codeCell('mine', 'turns.append("person")\nprint(len(turns))'),
-    codeCell('last', '')
-  ]);
-  const agent = await live.attach();
-  await person.run(0);
-  await expect(person.prompt(0)).toHaveText('[1]:');
-  for (let turn = 1; turn <= 10; turn++) {
-    await person.run(1);
-    await expect(person.prompt(1)).toHaveText(`[${2 * turn}]:`);
-    const { execution_count, text } = await agent.execute({
-      source: 'turns.append("agent")\nprint(len(turns))',
-      wait: 60
-    });
-    expect(execution_count).toBe(2 * turn + 1);
-    expect(text).toBe(`${2 * turn}\n`);
-  }
-  const [, mine, , ...agents] = await notebook.cells();
-  expect(mine).toMatchObject({ text: '19\n', execution_count: 20 });
-  expect(agents.map(({ text }) => text)).toEqual(
-    Array.from({ length: 10 }, (_, n) => `${2 * n + 2}\n`)
-  );
-  expect(agents.map(cell => cell.execution_count)).toEqual(
-    Array.from({ length: 10 }, (_, n) => 2 * n + 3)
-  );
-  expect(new Set(agents.map(({ id }) => id)).size).toBe(10);
 });
 
 for (const answer of ['Save', 'Discard'] as const) {
@@ -475,40 +275,6 @@ test('a notebook that is opened while an agent works has its cell once', async (
   await notebook.save();
   await expect(person.dialog).toHaveCount(0);
   expect((await files.cells(path)).map(({ text }) => text)).toEqual(texts);
-});
-
-test('3,000 lines come whole into a notebook of 200 cells', async ({
-  live,
-  page
-}) => {
-  const notebook = await live.open(
-    Array.from({ length: 200 }, (_, n) => codeCell(`c${n}`, `x = ${n}`))
-  );
-  const agent = await live.attach();
-  const source = printing('line', 3000);
-  const alone: number[] = [];
-  for (let n = 0; n < 3; n++) {
-    const asked = { source, placement: 'none', wait: 60 };
-    alone.push((await agent.execute(asked)).duration!);
-  }
-  const begun = performance.now();
-  const [{ duration }] = await Promise.all([
-    agent.execute({ source, wait: 60 }),
-    notebook.last('line 2999\n')
-  ]);
-  const shown = (performance.now() - begun) / 1000;
-  const texts = (await notebook.cells()).map(({ text }) => text);
-  expect(texts).toHaveLength(201);
-  expect(texts[200]).toBe(lines('line', 3000));
-  await notebook.save();
-  const saved = await live.files.cells(notebook.path);
-  expect(saved).toHaveLength(201);
-  expect(saved[200].text).toBe(lines('line', 3000));
-  const [, median] = alone.sort((a, b) => a - b);
-  console.log(
-    `3,000 lines: ${median.toFixed(2)} s without a cell, ${duration!.toFixed(2)} s with one, ` +
-      `in the page after ${shown.toFixed(2)} s: ${(shown / median).toFixed(2)} x`
-  );
 });
 
 test('a person runs the agent’s cell while that runs, and its outputs are theirs', async ({

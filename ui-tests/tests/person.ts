@@ -41,34 +41,10 @@ export class Person {
     await this._tool('run');
   }
 
-  /** Run cells one after the other with Shift-Enter, and wait for none. */
-  async runInQuickSuccession(first: number, count: number): Promise<void> {
-    await this.select(first);
-    for (let n = 0; n < count; n++) {
-      await this.page.keyboard.press('Shift+Enter');
-    }
-  }
-
-  /** Interrupt the kernel with the toolbar's button. */
-  interrupt(): Promise<void> {
-    return this._tool('interrupt');
-  }
-
   /** Restart the kernel with the toolbar's button, and confirm. */
   async restart(): Promise<void> {
     await this._tool('restart');
     await this.answer('Restart');
-  }
-
-  /** Give the notebook another kernel, of the kind that it has. */
-  async changeKernel(): Promise<void> {
-    const before = await this.kernelId();
-    await this.choose('Kernel', 'Change Kernel…');
-    await this.dialog
-      .getByRole('combobox')
-      .selectOption({ value: '{"name":"python3"}' });
-    await this.answer('Select');
-    await expect.poll(() => this.kernelId()).not.toBe(before);
   }
 
   /** The kernel of the notebook in front. */

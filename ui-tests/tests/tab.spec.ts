@@ -252,23 +252,7 @@ test('a page that is loaded again in the middle shows the cell once, and all of 
   ]);
 });
 
-test('a notebook that is closed in the middle has all in its file', async ({
-  live,
-  page
-}) => {
-  await live.open([codeCell('a', 'x = 1')]);
-  const agent = await live.attach();
-  const { id } = await agent.begin(LINES);
-  await expect(page.getByText('line 5')).toBeVisible();
-  await page.evaluate(() => window.jupyterapp.shell.currentWidget?.dispose());
-  await live.goOn();
-  expect(await agent.via(id)).toBe('contents');
-  const cells = await live.files.cells(live.path);
-  expect(cells).toHaveLength(2);
-  expect(cells[1].text.split('\n')).toHaveLength(61);
-});
-
-for (const windowingMode of ['full', 'defer', 'contentVisibility']) {
+for (const windowingMode of ['full', 'contentVisibility']) {
   test.describe(`in windowing mode ${windowingMode}`, () => {
     test.use({
       mockSettings: {
