@@ -118,7 +118,6 @@ SOURCES: dict[str, str] = {
         if __import__("sys").version_info < (3, 11)
         else "raise ExceptionGroup('many', [KeyError('a'), OSError('b')])"
     ),
-    "recursion": "def deep(n): return deep(n + 1)\ndeep(0)",
     "sys.exit": "sys.exit(3)",
     "keyboard interrupt": "raise KeyboardInterrupt",
     "shown traceback": "try:\n    1 / 0\nexcept ZeroDivisionError:\n    get_ipython().showtraceback()\nprint('on')",

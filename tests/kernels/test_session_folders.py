@@ -237,7 +237,7 @@ def test_a_folder_that_is_swapped_all_the_time_is_the_one_or_none(kernels: Kerne
     swapping.start()
     seen, codes = [], set()
     try:
-        for _ in range(150):
+        for _ in range(40):
             try:
                 with kernels.open("above/swapped") as session:
                     seen += value(session, "import os", "os.listdir('.')")
