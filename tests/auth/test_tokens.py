@@ -115,33 +115,31 @@ def test_the_lines_for_python_open_the_notebook_that_the_token_is_for(
     assert f'open_session("my-agent"{argument})' in python
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({}, "label"),
-        ({"label": ""}, "label"),
-        ({"scopes": []}, "scopes"),
-        ({"scopes": ["files", "everything"]}, "scopes[1]"),
-        ({"scopes": ["exec:notebook:../x"]}, "scopes[0]"),
-        ({"expires_in": 59}, "expires_in"),
-        ({"expires_in": 2_592_001}, "expires_in"),
-        ({"expires_in": 100_001}, "expires_in"),
-        ({"caps": {"kernels": 0}}, "caps.kernels"),
-        ({"caps": {"cpus": 1}}, "caps.cpus"),
-        ({"approval": "sometimes"}, "approval"),
-        ({"secret": "mine"}, "secret"),
-    ],
-)
+NOT_MINTED: list[tuple[dict[str, Any], str]] = [
+    ({}, "label"),
+    ({"label": ""}, "label"),
+    ({"scopes": []}, "scopes"),
+    ({"scopes": ["files", "everything"]}, "scopes[1]"),
+    ({"scopes": ["exec:notebook:../x"]}, "scopes[0]"),
+    ({"expires_in": 59}, "expires_in"),
+    ({"expires_in": 2_592_001}, "expires_in"),
+    ({"expires_in": 100_001}, "expires_in"),
+    ({"caps": {"kernels": 0}}, "caps.kernels"),
+    ({"caps": {"cpus": 1}}, "caps.cpus"),
+    ({"approval": "sometimes"}, "approval"),
+    ({"secret": "mine"}, "secret"),
+]
+
+
 @pytest.mark.parametrize("agent_exec_config", [{"max_token_lifetime": 100_000}])
-async def test_what_cannot_be_minted_is_told_by_field(
-    agent: Agent, history_dir: Path, wrong: dict[str, Any], field: str
-) -> None:
-    asked = {"label": "l", "scopes": ["files"], **wrong} if wrong else {"scopes": ["files"]}
-    refused = await agent.ask("POST", "tokens", asked)
-    assert code(refused) == (400, "invalid_request")
-    assert refused.json["detail"]["field"] == field
-    assert not (history_dir / "tokens.json").exists()
-    assert ledger(history_dir, TokenMinted) == []
+async def test_what_cannot_be_minted_is_told_by_field(agent: Agent, history_dir: Path) -> None:
+    for wrong, field in NOT_MINTED:
+        asked = {"label": "l", "scopes": ["files"], **wrong} if wrong else {"scopes": ["files"]}
+        refused = await agent.ask("POST", "tokens", asked)
+        assert code(refused) == (400, "invalid_request"), wrong
+        assert refused.json["detail"]["field"] == field
+        assert not (history_dir / "tokens.json").exists()
+        assert ledger(history_dir, TokenMinted) == []
 
 
 async def test_another_servers_revocation_and_expiry_count_at_once(

@@ -280,25 +280,19 @@ REFUSED: list[tuple[dict[str, Any], int, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "status", "code", "field"), REFUSED)
 async def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(
-    agent: Agent,
-    file: File,
-    history_dir: Path,
-    asked: dict[str, Any],
-    status: int,
-    code: str,
-    field: str | None,
+    agent: Agent, file: File, history_dir: Path
 ) -> None:
     session_id = await opened(agent)
     before, recorded = file.text, record_bytes(history_dir)
-    body = {"session_id": session_id, **asked} if asked else asked
-    answered = await agent.ask("PATCH", ROUTE, body)
-    assert (answered.status, answered.json["code"]) == (status, code), answered.body
-    if field is not None:
-        assert answered.json["detail"]["field"] == field
-    assert file.text == before
-    assert record_bytes(history_dir) == recorded
+    for asked, status, error, field in REFUSED:
+        body = {"session_id": session_id, **asked} if asked else asked
+        answered = await agent.ask("PATCH", ROUTE, body)
+        assert (answered.status, answered.json["code"]) == (status, error), answered.body
+        if field is not None:
+            assert answered.json["detail"]["field"] == field
+        assert file.text == before
+        assert record_bytes(history_dir) == recorded
 
 
 async def test_only_a_session_of_this_notebook_edits_it(agent: Agent, file: File) -> None:

@@ -95,39 +95,37 @@ async def test_a_notebook_that_is_there_is_not_made_again(agent: Agent, desk: De
     assert "notebook_created" not in [entry["type"] for entry in await entries(agent, session)]
 
 
-@pytest.mark.parametrize(
-    ("target", "status", "code", "field"),
-    [
-        ({"path": "none.ipynb"}, 404, "notebook_not_found", "target.path"),
-        ({"path": "a/../b.ipynb"}, 404, "notebook_not_found", "target.path"),
-        ({"path": "../b.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
-        ({"path": ".hidden.ipynb"}, 404, "notebook_not_found", "target.path"),
-        ({"path": ".new.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
-        ({"path": "text.txt"}, 404, "notebook_not_found", "target.path"),
-        ({"path": "/"}, 404, "notebook_not_found", "target.path"),
-        ({"path": "nowhere/n.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
-        ({"path": "folder"}, 400, "invalid_request", "target.path"),
-        ({"path": "new.txt", "create": True}, 400, "invalid_request", "target.path"),
-        (
-            {"path": NOTEBOOK, "kernel_name": "cobol"},
-            400,
-            "kernel_name_not_found",
-            "target.kernel_name",
-        ),
-    ],
-)
-async def test_what_is_no_notebook_is_refused_and_nothing_started(
-    agent: Agent, desk: Desk, target: dict[str, Any], status: int, code: str, field: str
-) -> None:
+NO_NOTEBOOKS: list[tuple[dict[str, Any], int, str, str]] = [
+    ({"path": "none.ipynb"}, 404, "notebook_not_found", "target.path"),
+    ({"path": "a/../b.ipynb"}, 404, "notebook_not_found", "target.path"),
+    ({"path": "../b.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
+    ({"path": ".hidden.ipynb"}, 404, "notebook_not_found", "target.path"),
+    ({"path": ".new.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
+    ({"path": "text.txt"}, 404, "notebook_not_found", "target.path"),
+    ({"path": "/"}, 404, "notebook_not_found", "target.path"),
+    ({"path": "nowhere/n.ipynb", "create": True}, 404, "notebook_not_found", "target.path"),
+    ({"path": "folder"}, 400, "invalid_request", "target.path"),
+    ({"path": "new.txt", "create": True}, 400, "invalid_request", "target.path"),
+    (
+        {"path": NOTEBOOK, "kernel_name": "cobol"},
+        400,
+        "kernel_name_not_found",
+        "target.kernel_name",
+    ),
+]
+
+
+async def test_what_is_no_notebook_is_refused_and_nothing_started(agent: Agent, desk: Desk) -> None:
     desk.writes()
     desk.writes(".hidden.ipynb")
     (desk.root / "text.txt").write_text("no notebook")
     (desk.root / "folder").mkdir()
-    refused = await ask_to_open(agent, {"kind": "notebook", **target})
-    assert (refused.status, refused.json["code"]) == (status, code)
-    assert refused.json["detail"]["field"] == field
-    assert await desk.sessions() == []
-    assert (await agent.get("sessions")).json["sessions"] == []
+    for target, status, code, field in NO_NOTEBOOKS:
+        refused = await ask_to_open(agent, {"kind": "notebook", **target})
+        assert (refused.status, refused.json["code"]) == (status, code), target
+        assert refused.json["detail"]["field"] == field
+        assert await desk.sessions() == []
+        assert (await agent.get("sessions")).json["sessions"] == []
 
 
 async def test_a_notebook_whose_kernelspec_is_not_installed_is_told(

@@ -105,47 +105,45 @@ async def test_all_that_is_missing_is_told_at_once_and_nothing_is_installed(agen
     assert (closed["status"], closed["close_reason"]) == ("closed", "init_failed")
 
 
-@pytest.mark.parametrize(
-    ("item", "field", "said"),
-    [
-        (module("os; import sys"), "preload[1].name", "is not the name of a module"),
-        (module("class"), "preload[1].name", "is not the name of a module"),
-        (module(".a"), "preload[1].name", "is not the name of a module"),
-        (module("os", "a b"), "preload[1].as", "is not a valid name in Python"),
-        (function("x = 1"), "preload[1].source", "exactly one function"),
-        (function("def f(): pass\nf()"), "preload[1].source", "exactly one function"),
-        (function("class A: pass"), "preload[1].source", "exactly one function"),
-        (function(""), "preload[1].source", "exactly one function"),
-        (function("def f(:"), "preload[1].source", "not valid Python"),
-        (function("def f():\n  return '\0'"), "preload[1].source", "Python"),
-        (function("def f(): return " + "(" * 5000), "preload[1].source", "Python"),
-        (function("def first(): pass"), "preload[1].source", "another 'first' before"),
-        (function(f"def f(x=0x{'f' * 15_000}): pass"), "preload[1].source", "written down"),
-        (function(f"def f(x={'~' * 900}1): pass"), "preload[1].source", "written down"),
-        (function("def f(): pass", imports=["x"]), "preload[1].imports[0]", "import statement"),
-        (
-            function("def f(): pass", imports=["import os", "import a; b()"]),
-            "preload[1].imports[1]",
-            "import statement",
-        ),
-        (function("def f(): pass", imports=["from . import a"]), "preload[1].imports[0]", "import"),
-        (function("def f(): pass", requirements=["a b"]), "preload[1].requirements[0]", "'a b'"),
-        (
-            function("def f(): pass", requirements=["a @ https://x"]),
-            "preload[1].requirements[0]",
-            "nothing else",
-        ),
-        ({"kind": "class"}, "preload[1].kind", "Invalid value"),
-    ],
-)
-async def test_what_is_not_to_be_loaded_is_refused_before_anything_opens(
-    agent: Agent, item: dict[str, Any], field: str, said: str
-) -> None:
-    answered = await ask_to_open(agent, function("def first(): pass"), item)
-    assert (answered.status, answered.json["code"]) == (400, "invalid_request"), answered.json
-    assert answered.json["detail"]["field"] == field
-    assert said in answered.json["message"]
-    assert (await agent.get("sessions")).json["sessions"] == []
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    (module("os; import sys"), "preload[1].name", "is not the name of a module"),
+    (module("class"), "preload[1].name", "is not the name of a module"),
+    (module(".a"), "preload[1].name", "is not the name of a module"),
+    (module("os", "a b"), "preload[1].as", "is not a valid name in Python"),
+    (function("x = 1"), "preload[1].source", "exactly one function"),
+    (function("def f(): pass\nf()"), "preload[1].source", "exactly one function"),
+    (function("class A: pass"), "preload[1].source", "exactly one function"),
+    (function(""), "preload[1].source", "exactly one function"),
+    (function("def f(:"), "preload[1].source", "not valid Python"),
+    (function("def f():\n  return '\0'"), "preload[1].source", "Python"),
+    (function("def f(): return " + "(" * 5000), "preload[1].source", "Python"),
+    (function("def first(): pass"), "preload[1].source", "another 'first' before"),
+    (function(f"def f(x=0x{'f' * 15_000}): pass"), "preload[1].source", "written down"),
+    (function(f"def f(x={'~' * 900}1): pass"), "preload[1].source", "written down"),
+    (function("def f(): pass", imports=["x"]), "preload[1].imports[0]", "import statement"),
+    (
+        function("def f(): pass", imports=["import os", "import a; b()"]),
+        "preload[1].imports[1]",
+        "import statement",
+    ),
+    (function("def f(): pass", imports=["from . import a"]), "preload[1].imports[0]", "import"),
+    (function("def f(): pass", requirements=["a b"]), "preload[1].requirements[0]", "'a b'"),
+    (
+        function("def f(): pass", requirements=["a @ https://x"]),
+        "preload[1].requirements[0]",
+        "nothing else",
+    ),
+    ({"kind": "class"}, "preload[1].kind", "Invalid value"),
+]
+
+
+async def test_what_is_not_to_be_loaded_is_refused_before_anything_opens(agent: Agent) -> None:
+    for item, field, said in REFUSED:
+        answered = await ask_to_open(agent, function("def first(): pass"), item)
+        assert (answered.status, answered.json["code"]) == (400, "invalid_request"), answered.json
+        assert answered.json["detail"]["field"] == field
+        assert said in answered.json["message"]
+        assert (await agent.get("sessions")).json["sessions"] == []
 
 
 def test_nothing_to_load_is_nothing_to_run() -> None:

@@ -92,28 +92,26 @@ async def test_nothing_else_of_the_session_gets_in_between(agent: Agent, tmp_pat
     assert done["text"].strip() == "['step', 'step', 'step', 'other']"
 
 
-@pytest.mark.parametrize(
-    ("step", "field"),
-    [
-        ({}, "steps[2].source"),
-        ({"source": 1}, "steps[2].source"),
-        ({"source": "1", "timeout": -1}, "steps[2].timeout"),
-        ({"source": "1", "timeout": 1e6}, "steps[2].timeout"),
-        ({"source": "1", "placement": {"cell": "x"}}, "steps[2].placement"),
-        ({"source": "1", "wait": 1}, "steps[2].wait"),
-    ],
-)
+WRONG_STEPS: list[tuple[dict[str, Any], str]] = [
+    ({}, "steps[2].source"),
+    ({"source": 1}, "steps[2].source"),
+    ({"source": "1", "timeout": -1}, "steps[2].timeout"),
+    ({"source": "1", "timeout": 1e6}, "steps[2].timeout"),
+    ({"source": "1", "placement": {"cell": "x"}}, "steps[2].placement"),
+    ({"source": "1", "wait": 1}, "steps[2].wait"),
+]
+
+
 @pytest.mark.parametrize("agent_exec_config", [{"max_timeout": 1000}])
-async def test_what_is_wrong_with_a_step_names_it_and_nothing_runs(
-    agent: Agent, step: dict[str, Any], field: str
-) -> None:
+async def test_what_is_wrong_with_a_step_names_it_and_nothing_runs(agent: Agent) -> None:
     session = await agent.open()
     path, good = f"sessions/{session['id']}/steps", {"source": "1"}
-    refused = await agent.ask("POST", path, {"steps": [good, good, step]})
-    assert (refused.status, refused.json["code"]) == (400, "invalid_request")
-    assert refused.json["detail"]["field"] == field
-    assert refused.json["message"].startswith(field)
-    assert await executions(agent, session) == []
+    for step, field in WRONG_STEPS:
+        refused = await agent.ask("POST", path, {"steps": [good, good, step]})
+        assert (refused.status, refused.json["code"]) == (400, "invalid_request"), step
+        assert refused.json["detail"]["field"] == field
+        assert refused.json["message"].startswith(field)
+        assert await executions(agent, session) == []
 
 
 @pytest.mark.parametrize("count", [0, 101])
