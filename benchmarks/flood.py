@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil  # type: ignore[import-untyped]
-from kernels import RawDrain, RawKernel, raw_kernel
-from measures import Goal, Measurement, Result, timed
+from kernels import NotebookRunner, RawDrain, RawKernel, raw_kernel
+from measures import Goal, Measurement, Result, Rounds, flat, interleaved, ratios, timed
 from servers import server
 
 from jupyter_agent_exec.client import Result as Answer
@@ -35,6 +35,7 @@ for n in range({{writes}}):
 FLUSHED = SOURCE + "    sys.stdout.flush()\n"
 SAMPLE_SECONDS = 0.02
 USUAL = 50
+PRINT_WRITES = 1000
 MEGABYTE = 1_000_000
 
 
@@ -77,6 +78,15 @@ def run(folder: Path, *, quick: bool) -> Result:
             return answer["seconds"]
 
         flooded.run("1+1")
+        printed = SOURCE.format(writes=PRINT_WRITES)
+        notebook = stack.enter_context(NotebookRunner())
+        prints = interleaved(
+            2 if quick else 5,
+            {
+                "ours": lambda: [timed(lambda: flooded.run(printed))],
+                "nbclient": lambda: notebook.times(printed, 1),
+            },
+        )
         lags()
         for source in sources:
             _raw_flood(drain, raw_other, source, found)
@@ -86,7 +96,7 @@ def run(folder: Path, *, quick: bool) -> Result:
             found.growth.append(growth() / MEGABYTE)
             found.lags += lags()
             found.inexact += not _exact(answer, writes)
-    return _result(found, len(sources), writes)
+    return _result(found, prints, len(sources), writes)
 
 
 def _flood(flooded: Session, other: Session, source: str, found: Found) -> Answer:
@@ -156,7 +166,7 @@ def _exact(answer: Answer, writes: int) -> bool:
     )
 
 
-def _result(found: Found, floods: int, writes: int) -> Result:
+def _result(found: Found, prints: dict[str, Rounds], floods: int, writes: int) -> Result:
     size = f"{writes * WRITE_LINES * LINE_BYTES / 1e9:g} GB"
     return Result(
         name=NAME,
@@ -168,15 +178,19 @@ def _result(found: Found, floods: int, writes: int) -> Result:
             "Meanwhile another session runs `1+1` again and again, the server's resident memory "
             "is read every 20 ms, and an extension in the server measures every 5 ms how late the "
             "event loop is. The same without a server takes turns with it: a raw drain takes the "
-            "flood while a bare jupyter_client runs `1+1` in another kernel."
+            "flood while a bare jupyter_client runs `1+1` in another kernel. Before that, 100 MB "
+            "are printed in turns with nbclient, which keeps all of it."
         ),
         goals=[
             Goal(what=f"inexact counts, of {floods}", unit="", limit=0, value=found.inexact),
             Goal(
                 what="largest growth of the server's memory",
                 unit="MB",
-                limit=300,
+                limit=150,
                 value=max(found.growth),
+            ),
+            Goal.of_median(
+                "100 MB printed ÷ nbclient", "×", 2.0, ratios(prints["ours"], prints["nbclient"])
             ),
             Goal.of_median(
                 "another `1+1` during the flood ÷ without it", "×", 2.0, found.slowdowns
@@ -189,6 +203,8 @@ def _result(found: Found, floods: int, writes: int) -> Result:
             ),
         ],
         measurements=[
+            Measurement.of_times("100 MB printed, this server", flat(prints["ours"])),
+            Measurement.of_times("100 MB printed, nbclient", flat(prints["nbclient"])),
             Measurement.of("the flood, this server", "s", found.seconds),
             Measurement.of("the flood, raw drain", "s", found.raw_seconds),
             Measurement.of_times("`1+1` without the flood, this server", found.usual),

@@ -28,7 +28,7 @@ LINES = 3000
 LINES_CELLS = 200
 LINES_SOURCE = f"for n in range({LINES}): print(n, flush=True)"
 GOAL_LINES = 2.0
-GOAL_SIZE = 1.2
+GOAL_SIZE = 1.1
 
 
 def run(folder: Path, *, quick: bool) -> Result:
