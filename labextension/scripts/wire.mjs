@@ -1,10 +1,11 @@
 /**
- * Writes src/wire/schemas.ts from the server's OpenAPI document.
+ * Writes src/wire/schemas.ts from the server's OpenAPI document, as far as the
+ * page uses it: a field that no source of the page names is left out.
  *
  * usage: wire.mjs [--check] DOCUMENT
  * With --check nothing is written: it fails if the file is not what would be.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
 import prettier from 'prettier';
 import ts from 'typescript';
@@ -17,12 +18,54 @@ import type * as nbformat from '@jupyterlab/nbformat';
 
 `;
 
-/** Objects that nbformat defines; the document says only that they are objects. */
-const NBFORMAT = {
+const STATUS = "Schemas['Execution']['status']";
+
+/** Objects that nbformat defines, which the document calls objects, and a list that is told once. */
+const NAMED = {
   '#/components/schemas/Execution/cell':
     "Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>",
-  '#/components/schemas/OutputChange/output': 'nbformat.IOutput'
+  '#/components/schemas/OutputChange/output': 'nbformat.IOutput',
+  '#/components/schemas/SearchHit/status': STATUS,
+  '#/components/schemas/StatusChange/status': STATUS
 };
+
+const folder = new URL('../src/', import.meta.url);
+const file = new URL('wire/schemas.ts', folder);
+
+/** All names in the code of the page. */
+const used = new Set();
+for (const name of readdirSync(folder, { recursive: true })) {
+  if (/\.tsx?$/.test(name) && !/__tests__|schemas/.test(name)) {
+    const code = String(readFileSync(new URL(name, folder)));
+    const collect = node => {
+      if (ts.isIdentifier(node) || ts.isStringLiteral(node)) {
+        used.add(node.text);
+      }
+      ts.forEachChild(node, collect);
+    };
+    collect(ts.createSourceFile(name, code, ts.ScriptTarget.Latest));
+  }
+}
+
+/** Fields that the page does not read, though it uses their names for something else. */
+const UNUSED = {
+  Approval: ['preview', 'reason'],
+  Execution: [
+    ...['chain', 'duration', 'error', 'restored', 'seal'],
+    ...['step', 'text', 'timeout', 'values']
+  ],
+  JournalEvent: ['execution_id', 'text'],
+  Session: ['asking'],
+  WaitingFor: ['execution_id', 'since']
+};
+
+/** A schema without the properties that the page does not use. */
+function withoutUnused(schema, { properties, ...rest }) {
+  const kept = Object.entries(properties ?? {}).filter(
+    ([name]) => used.has(name) && !UNUSED[schema]?.includes(name)
+  );
+  return properties ? { ...rest, properties: Object.fromEntries(kept) } : rest;
+}
 
 /** The schemas that the page names, and those that these name, by name. */
 function pruned(schemas, names) {
@@ -45,13 +88,15 @@ function pruned(schemas, names) {
   );
 }
 
-const file = new URL('../src/wire/schemas.ts', import.meta.url);
-const uses = readFileSync(new URL('../src/wire/index.ts', import.meta.url));
+const uses = readFileSync(new URL('wire/index.ts', folder));
 const names = [...String(uses).matchAll(/Schemas\['(\w+)'\]/g)];
 const args = process.argv.slice(2);
 const { components, ...rest } = JSON.parse(readFileSync(args.at(-1)));
+const all = Object.entries(components.schemas);
 const schemas = pruned(
-  components.schemas,
+  Object.fromEntries(
+    all.map(([name, each]) => [name, withoutUnused(name, each)])
+  ),
   names.map(([, name]) => name)
 );
 const nodes = await openapiTS(
@@ -59,8 +104,8 @@ const nodes = await openapiTS(
   {
     exportType: true,
     transform: (_, { path }) =>
-      path && NBFORMAT[path]
-        ? ts.factory.createTypeReferenceNode(NBFORMAT[path])
+      path && NAMED[path]
+        ? ts.factory.createTypeReferenceNode(NAMED[path])
         : undefined
   }
 );

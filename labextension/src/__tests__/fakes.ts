@@ -42,13 +42,10 @@ export function approval(given: Partial<IApproval> = {}): IApproval {
     kernel_id: 'k',
     incarnation: 1,
     before: null,
-    decided_at: null,
     decided_by: null,
-    reason: null,
     asked_source: null,
     edits_cell: false,
     also: [],
-    preview: null,
     ...given
   };
 }
@@ -62,15 +59,11 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     seq,
     init: false,
     trial: false,
-    seal: null,
     status: 'ok',
     reason: null,
     source: '1 + 1',
     execution_count: seq,
     cell: { outputs: [] },
-    text: '',
-    error: null,
-    values: null,
     kernel: null,
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
@@ -78,33 +71,21 @@ export function execution(given: Partial<IExecution> = {}): IExecution {
     accepted_at: '2026-01-02T03:04:05.000Z',
     started_at: '2026-01-02T03:04:05.000Z',
     finished_at: '2026-01-02T03:04:06.000Z',
-    duration: 1,
-    timeout: null,
-    chain: { head: 'h', length: 1, signature: null },
     input: null,
-    step: null,
     outputs_complete: true,
     omitted: { bytes: 0, lines: 0, outputs: 0, unknown: false },
     interrupt_ignored: false,
-    redacted: 0,
     waiting_for: null,
     document: null,
     images: [],
     source_sha256: `sha-${seq}`,
     approval: null,
     claim: null,
-    revises: null,
-    restores: null,
     review: null,
     changes: null,
     left_out: [],
     lookalikes: {},
-    decided_edits: [],
-    comments: [],
-    undone_at: null,
     undone_by: null,
-    restored: false,
-    next_approval: null,
     ...given
   };
 }
@@ -142,7 +123,6 @@ export function proposedEdit(
     decided_by: null,
     edited: false,
     lookalikes: {},
-    decided_at: null,
     ...given
   };
 }
@@ -169,10 +149,7 @@ export function target(kind: 'scratch' | 'notebook' | 'kernel'): ITarget {
       return {
         kind,
         kernel_name: 'python3',
-        cwd: null,
-        env: {},
-        isolated: false,
-        own_folder: false
+        isolated: false
       };
     case 'notebook':
       return { kind, path: 'a.ipynb', kernel_name: null, create: false };
@@ -188,13 +165,6 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     agent: { name: 'analyst', version: null, model: null },
     target: target('scratch'),
     title: 'Sales',
-    client_id: null,
-    limits: {
-      timeout: null,
-      queue_timeout: null,
-      max_output_bytes: null,
-      restart_if_interrupt_ignored: null
-    },
     status: 'open',
     close_reason: null,
     username: 'ada',
@@ -211,17 +181,12 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     executions: 0,
     opened_at: '2026-01-02T03:04:05.000Z',
     last_activity_at: '2026-01-02T03:04:05.000Z',
-    closed_at: null,
-    chain: { head: 'h', length: 1, signature: null },
+    chain: { head: 'h', length: 1 },
     approval: 'none',
-    next_approval: 'not_asked',
     grant: null,
     proposed: 0,
-    asking: 0,
     behind: 0,
     unreviewed: 0,
-    allow_stdin: false,
-    preloaded: [],
     ...given
   };
 }
@@ -526,7 +491,6 @@ export class FakeServer implements IAgentExecApi {
   /** What is known of a kernel's checkpoints. */
   checkpoints: ICheckpointList = {
     enabled: false,
-    available: true,
     reason: null,
     checkpoints: [],
     rescued: null,
@@ -579,7 +543,7 @@ export class FakeServer implements IAgentExecApi {
 
   async erase({ dry_run, ...wanted }: Partial<IErase>): Promise<IErasure> {
     this._asked(`${dry_run ? 'look at' : 'erase'} ${Object.values(wanted)}`);
-    return { dry_run: dry_run === true, sessions: [], remains: [] };
+    return { dry_run: dry_run === true, sessions: [] };
   }
 
   async unlock(passphrase: string): Promise<void> {

@@ -29,12 +29,9 @@ export type Schemas = {
     incarnation: number;
     before: string | null;
     edits_cell: boolean;
-    decided_at: string | null;
     decided_by: string | null;
-    reason: string | null;
     asked_source: string | null;
     also: Schemas['AlsoApproved'][];
-    preview: string | null;
   };
   /** Which executions need approval, by the kind of target. */
   ApprovalPolicy: {
@@ -71,7 +68,6 @@ export type Schemas = {
   Chain: {
     head: string;
     length: number;
-    signature: Schemas['HeadSignature'] | null;
   };
   /** Variables that an execution changed. */
   Changes: {
@@ -89,7 +85,6 @@ export type Schemas = {
   /** A kernel's checkpoints, oldest first. */
   CheckpointList: {
     enabled: boolean;
-    available: boolean;
     reason: string | null;
     checkpoints: Schemas['Checkpoint'][];
     rescued: Schemas['Rescue'] | null;
@@ -98,30 +93,11 @@ export type Schemas = {
   /** What an agent says about the code that it runs. It is shown and recorded, not checked. */
   Claim: {
     purpose: string | null;
-    trace_id: string | null;
-    tool_call_id: string | null;
-  };
-  /** What a user wrote about an execution. */
-  Comment: {
-    execution_id: string;
-    seq: number;
-    verdict: ('approved' | 'flagged') | null;
-    comment: string;
-    by: string;
-  };
-  /** What became of a proposed edit of one cell. */
-  DecidedEdit: {
-    id: string;
-    cell_id: string;
-    status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced';
-    reason: string | null;
-    edited: boolean;
   };
   /** The state of an execution's cell in a notebook. */
   Document: {
     path: string;
     cell_id: string | null;
-    via: ('collaboration' | 'contents' | 'tab') | null;
     status:
       | 'discarded'
       | 'not_written'
@@ -159,7 +135,6 @@ export type Schemas = {
   Erasure: {
     dry_run: boolean;
     sessions: Schemas['ErasedSession'][];
-    remains: string[];
   };
   /** One execution of a source. */
   Execution: {
@@ -183,47 +158,27 @@ export type Schemas = {
     reason: string | null;
     source: string;
     execution_count: number | null;
-    error: Schemas['ExecutionError'] | null;
-    values: {
-      [key: string]: Schemas['Value'];
-    } | null;
     kernel: Schemas['ExecutionKernel'] | null;
     agent: Schemas['Agent'];
     username: string;
     token: Schemas['TokenRef'] | null;
-    timeout: number | null;
     accepted_at: string;
     started_at: string | null;
     finished_at: string | null;
-    duration: number | null;
     outputs_complete: boolean;
     omitted: Schemas['Omitted'];
-    redacted: number;
     interrupt_ignored: boolean;
     waiting_for: Schemas['WaitingFor'] | null;
     input: Schemas['Input'] | null;
-    step: Schemas['StepOf'] | null;
     document: Schemas['Document'] | null;
-    chain: Schemas['Chain'];
     approval: Schemas['Approval'] | null;
-    revises: string | null;
-    restores: string | null;
     trial: boolean;
-    seal: Schemas['Seal'] | null;
     claim: Schemas['Claim'] | null;
     review: Schemas['Review'] | null;
-    undone_at: string | null;
     undone_by: string | null;
     changes: Schemas['Changes'] | null;
-    decided_edits: Schemas['DecidedEdit'][];
-    comments: Schemas['Comment'][];
-    restored: boolean;
-    next_approval:
-      | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
-      | null;
     source_sha256: string;
     cell: Pick<nbformat.ICodeCell, 'outputs'> & Partial<nbformat.ICodeCell>;
-    text: string;
     images: Schemas['Image'][];
     left_out: Schemas['LeftOut'][];
     lookalikes: {
@@ -235,8 +190,6 @@ export type Schemas = {
   /** The exception that ended an execution, as the kernel reported it. */
   ExecutionError: {
     ename: string;
-    evalue: string;
-    traceback: string[];
   };
   /** The kernel in which an execution ran. */
   ExecutionKernel: {
@@ -269,23 +222,7 @@ export type Schemas = {
    */
   Grant: {
     until: string | null;
-    granted_by: string | null;
     granted_at: string;
-  };
-  /**
-   * The server's signature of a chain up to a head, which may be older than the chain's end.
-   *
-   * Keep it to prove later what the chain was.
-   */
-  HeadSignature: {
-    format: string;
-    chain: string;
-    length: number;
-    head: string;
-    at: string;
-    key: string;
-    public_key: string;
-    signature: string;
   };
   /** An image among an execution's outputs. */
   Image: {
@@ -310,8 +247,6 @@ export type Schemas = {
     by: string | null;
     by_kind: 'agent' | 'person' | 'server';
     after_seq: number;
-    execution_id: string | null;
-    text: string | null;
   };
   /** Journal entries of a session that are not part of executions' cells, in order. */
   JournalEventList: {
@@ -345,13 +280,6 @@ export type Schemas = {
     index: number;
     bytes: number;
     mimetypes: string[];
-  };
-  /** Limits of each execution in a session; null is the server's default. */
-  Limits: {
-    timeout: number | null;
-    queue_timeout: number | null;
-    max_output_bytes: number | null;
-    restart_if_interrupt_ignored: boolean | null;
   };
   /** A user's notebook and its kernel. */
   NotebookTarget: {
@@ -441,7 +369,6 @@ export type Schemas = {
     fits: boolean;
     reason: string | null;
     decided_by: string | null;
-    decided_at: string | null;
     edited: boolean;
     lookalikes: {
       [key: string]: {
@@ -481,17 +408,10 @@ export type Schemas = {
   ScratchTarget: {
     kind: 'scratch';
     kernel_name: string | null;
-    cwd: string | null;
-    env: {
-      [key: string]: string;
-    };
     isolated: boolean;
-    own_folder: boolean;
   };
   /** What sealed the copy of the kernel in which a trial ran. */
   Seal: {
-    landlock_abi: number;
-    seccomp: boolean;
     refused: Schemas['Refusal'][];
   };
   /** An execution that matches a search. */
@@ -533,8 +453,6 @@ export type Schemas = {
       | Schemas['NotebookTarget']
       | Schemas['KernelTarget'];
     title: string | null;
-    client_id: string | null;
-    limits: Schemas['Limits'];
     status: 'closed' | 'open';
     close_reason: string | null;
     username: string;
@@ -545,20 +463,13 @@ export type Schemas = {
     executions: number;
     opened_at: string;
     last_activity_at: string;
-    closed_at: string | null;
     chain: Schemas['Chain'];
     approval: 'always' | 'first' | 'none';
-    next_approval:
-      | ('asks_always' | 'asks_first' | 'granted' | 'not_asked' | 'paused')
-      | null;
     grant: Schemas['Grant'] | null;
-    asking: number;
     behind: number;
     proposed: number;
     unreviewed: number;
     token: Schemas['TokenRef'] | null;
-    allow_stdin: boolean;
-    preloaded: string[];
   };
   /** The kernel of a session. */
   SessionKernel: {
@@ -575,12 +486,9 @@ export type Schemas = {
   /** How far the copy of the record in a sink has come. */
   SinkStatus: {
     name: string;
-    lag: number | null;
-    max_lag: number | null;
     is_stopping_code: boolean;
     entries_behind: number;
     error: string | null;
-    failing_since: string | null;
   };
   /** Why a cell's outputs do not fit its source, or the kernel's variables, any more. */
   Staleness: {
@@ -609,12 +517,6 @@ export type Schemas = {
     waiting_for: Schemas['WaitingFor'] | null;
     input: Schemas['Input'] | null;
   };
-  /** An execution's position in a request with several steps. */
-  StepOf: {
-    first: string;
-    number: number;
-    of: number;
-  };
   /** A range of an execution's complete text. */
   Text: {
     text: string;
@@ -632,24 +534,6 @@ export type Schemas = {
   Unlocked: {
     unlock: string;
     expires_at: string;
-  };
-  /** The value of an expression after an execution: as JSON if possible, else described. */
-  Value: {
-    status: 'error' | 'ok';
-    json?: unknown;
-    type: string | null;
-    shape: number[] | null;
-    dtype: string | null;
-    dtypes: {
-      [key: string]: string;
-    } | null;
-    head: Record<string, never>[] | null;
-    index: string[] | null;
-    range: number[] | null;
-    repr: string | null;
-    truncated: boolean;
-    ename: string | null;
-    evalue: string | null;
   };
   /** A variable that an execution added, changed or removed. */
   VariableChange: {
@@ -672,7 +556,5 @@ export type Schemas = {
   WaitingFor: {
     who: 'agent' | 'approval' | 'kernel' | 'pause' | 'person';
     agent: string | null;
-    execution_id: string | null;
-    since: string | null;
   };
 };

@@ -27,9 +27,7 @@ function journalEvent(n: number, after_seq: number): IJournalEvent {
     after_seq,
     type: 'interrupted',
     at: '2026-01-02T03:04:05.000Z',
-    by: null,
-    execution_id: null,
-    text: null
+    by: null
   };
 }
 
@@ -229,9 +227,7 @@ describe('SessionModel', () => {
     await live.refresh();
     expect(asked(server)).toEqual([]);
     expect(model.session?.title).toBe('New');
-    server.sessions = [
-      session({ chain: { head: 'g', length: 2, signature: null } })
-    ];
+    server.sessions = [session({ chain: { head: 'g', length: 2 } })];
     await live.refresh();
     expect(asked(server)).toEqual(['s_1 after 1']);
   });

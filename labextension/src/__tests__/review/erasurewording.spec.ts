@@ -15,7 +15,7 @@ function erasure(is_open: boolean, ...payloads: number[]): IErasure {
     bytes: 10 * count,
     facts: 0
   }));
-  return { dry_run: true, sessions, remains: ['Notebooks remain.'] };
+  return { dry_run: true, sessions };
 }
 
 describe('erasureLines', () => {

@@ -53,8 +53,6 @@ function waiting(given: Partial<IWaitingFor> = {}): IWaitingFor {
   return {
     who: 'person',
     agent: null,
-    execution_id: null,
-    since: null,
     ...given
   };
 }

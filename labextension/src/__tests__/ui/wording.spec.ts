@@ -67,9 +67,7 @@ describe('closedText', () => {
       at: '2026-01-02T03:04:05.000Z',
       by,
       by_kind,
-      after_seq: 0,
-      execution_id: null,
-      text: 'closed'
+      after_seq: 0
     };
     const given = session({ close_reason: 'closed' });
     expect(closedText(given, event, trans)).toBe(sentence);
@@ -124,7 +122,7 @@ describe('executionNotes', () => {
         kernel,
         reason: 'It took too long.',
         interrupt_ignored: true,
-        claim: { purpose: 'To\nsee.\u202e', trace_id: null, tool_call_id: null }
+        claim: { purpose: 'To\nsee.\u202e' }
       }),
       trans
     );
