@@ -66,12 +66,6 @@ export function waitingText(
   }
 }
 
-/** Seconds from when something began until now, as people read it. */
-export function elapsedText(since: string, now: number): string {
-  const seconds = Math.floor((now - Date.parse(since)) / 1000);
-  return seconds >= 1 ? durationText(seconds) : '';
-}
-
 /** How long a cell ran, or has been running. */
 export function cellDuration(
   { started_at, finished_at, status }: ICellRecord,
@@ -84,7 +78,8 @@ export function cellDuration(
     const seconds = (Date.parse(finished_at) - Date.parse(started_at)) / 1000;
     return durationText(Math.max(0, seconds));
   }
-  return isFinal(status) ? '' : elapsedText(started_at, now);
+  const seconds = Math.floor((now - Date.parse(started_at)) / 1000);
+  return isFinal(status) || seconds < 1 ? '' : durationText(seconds);
 }
 
 /** What of a cell's outputs is hidden. */
@@ -139,17 +134,6 @@ export function doingText(
   return current.status === 'queued' && current.waiting_for
     ? waitingText(current.waiting_for, trans)
     : statusWord(current.status, trans);
-}
-
-/** What an agent does now, and for how long. */
-export function attachedText(
-  attached: Pick<IAgentAtWork, 'current'>,
-  now: number,
-  trans: TranslationBundle
-): string {
-  const { current } = attached;
-  const elapsed = current?.started_at && elapsedText(current.started_at, now);
-  return [doingText(attached, trans), elapsed].filter(Boolean).join(' · ');
 }
 
 /** What is recorded of what people run in a kernel with an agent. */
