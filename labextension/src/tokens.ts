@@ -36,7 +36,6 @@ export namespace CommandIDs {
   export const erase = 'agent-exec:erase';
   export const withdrawGrant = 'agent-exec:withdraw-grant';
   export const pause = 'agent-exec:pause';
-  export const resume = 'agent-exec:resume';
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
   export const undo = 'agent-exec:undo';

@@ -1,11 +1,7 @@
 /** At the head of the panel: what waits for the user, and whether agents are paused. */
 import { PathExt } from '@jupyterlab/coreutils';
-import {
-  ReactWidget,
-  runIcon,
-  ToolbarButtonComponent,
-  UseSignal
-} from '@jupyterlab/ui-components';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 import { readSource } from '../ui/sourcetext';
@@ -35,48 +31,17 @@ export class WaitingList extends ReactWidget {
   }
 
   protected render(): JSX.Element {
+    const { edited, changed } = this._props.live;
     return (
-      <UseSignal signal={this._props.live.changed}>
+      <UseSignal signal={changed}>
         {() => (
           <>
-            <Paused {...this._props} />
-            <Sinks {...this._props} />
-            <UseSignal signal={this._props.live.edited}>
+            <Notices {...this._props} />
+            <UseSignal signal={edited}>
               {() => <Waiting {...this._props} />}
             </UseSignal>
           </>
         )}
-      </UseSignal>
-    );
-  }
-}
-
-/** A button that pauses all agents, and lets them go on. */
-export class PauseButton extends ReactWidget {
-  constructor(
-    private readonly _props: Pick<IProps, 'live' | 'execute' | 'trans'>
-  ) {
-    super();
-    this.addClass('jp-ToolbarButton');
-  }
-
-  protected render(): JSX.Element {
-    const { execute, live, trans } = this._props;
-    const { pause, resume } = CommandIDs;
-    return (
-      <UseSignal signal={live.changed}>
-        {() => {
-          const paused = live.now?.paused;
-          return (
-            <ToolbarButtonComponent
-              icon={paused ? runIcon : pauseIcon}
-              label={
-                paused ? trans.__('Resume agents') : trans.__('Pause agents')
-              }
-              onClick={() => void execute(paused ? resume : pause, {})}
-            />
-          );
-        }}
       </UseSignal>
     );
   }
@@ -90,51 +55,33 @@ interface IProps {
   now: () => number;
 }
 
-function Paused({ live, now, trans }: IProps): JSX.Element {
-  const paused = live.now?.paused;
-  return (
-    <div role="status">
-      {paused && (
-        <div className="jp-AgentExecAsking-paused">
-          <pauseIcon.react tag="span" className="jp-AgentExec-icon" />
-          {pausedText(paused, now(), trans)}
-        </div>
-      )}
+/** That agents are paused, and what fails of the record, which operators have to mend. */
+function Notices({ live, now, trans }: IProps): JSX.Element {
+  const { broken = null, paused = null, sinks = [] } = live.now ?? {};
+  const notice = (Icon: LabIcon, text: string, title?: string | null) => (
+    <div
+      key={text}
+      className="jp-AgentExecAsking-notice"
+      title={title ?? undefined}
+    >
+      <Icon.react tag="span" className="jp-AgentExec-icon" />
+      {text}
     </div>
   );
-}
-
-/** What fails of the record's signatures and copies; operators have to mend it. */
-function Sinks({ live, trans }: IProps): JSX.Element {
-  const { broken = null, sinks = [] } = live.now ?? {};
   return (
     <div role="status">
-      {broken && (
-        <div
-          className="jp-AgentExecAsking-sink"
-          title={broken.found.join('\n')}
-        >
-          <errorIcon.react tag="span" className="jp-AgentExec-icon" />
-          {brokenText(broken, trans)}
-        </div>
-      )}
-      {sinks.map(sink => (
-        <div
-          key={sink.name}
-          className="jp-AgentExecAsking-sink"
-          title={sink.error ?? undefined}
-        >
-          <errorIcon.react tag="span" className="jp-AgentExec-icon" />
-          {sinkText(sink, trans)}
-        </div>
-      ))}
+      {paused && notice(pauseIcon, pausedText(paused, now(), trans))}
+      {broken &&
+        notice(errorIcon, brokenText(broken, trans), broken.found.join('\n'))}
+      {sinks.map(sink => notice(errorIcon, sinkText(sink, trans), sink.error))}
     </div>
   );
 }
 
 function Waiting(props: IProps): JSX.Element {
-  const { asking, inputs, proposing } = props.live;
-  const text = waitsText(props.live, props.trans);
+  const { execute, live, trans } = props;
+  const { asking, inputs, proposing } = live;
+  const text = waitsText(live, trans);
   const Icon = statusIcons.awaiting_approval;
   const node = React.useRef<HTMLDivElement>(null);
   const focused = node.current?.contains(document.activeElement) ?? false;
@@ -155,45 +102,46 @@ function Waiting(props: IProps): JSX.Element {
           </h3>
           <ul aria-labelledby={HEADING}>
             {asking.map(each => (
-              <Item
+              <Line
                 key={each.id}
-                {...props}
-                execution={each}
+                asked={each}
+                trans={trans}
                 isGuarded={isGuarded}
+                {...lineOfCode(each, props)}
               />
             ))}
-            {inputs.map(each => (
-              <Line
-                key={each.id}
-                {...props}
-                {...each}
-                text={
-                  firstLine(each.input?.prompt ?? '') || props.trans.__('Input')
-                }
-                title={[
-                  whoText(each, props.trans),
-                  plainName(each.input?.prompt ?? '')
-                ].join('\n')}
-                where={whereOf(each, props)}
-                label={props.trans.__('Answer')}
-                show={() => showAsking(each, props.execute)}
-              />
-            ))}
-            {proposing.map(each => (
-              <Line
-                key={each.id}
-                {...props}
-                {...each}
-                text={proposedText(each, props.trans)}
-                title={[
-                  whoText(each, props.trans),
-                  plainName(each.path ?? '')
-                ].join('\n')}
-                where={fileName(each.path ?? '')}
-                label={props.trans.__('Open')}
-                show={() => showProposed(each, props.execute)}
-              />
-            ))}
+            {inputs.map(each => {
+              const prompt = each.input?.prompt ?? '';
+              const show = () => showAsking(each, execute);
+              return (
+                <Line
+                  key={each.id}
+                  asked={each}
+                  trans={trans}
+                  what={firstLine(prompt) || trans.__('Input')}
+                  title={plainName(prompt)}
+                  where={whereOf(each, props)}
+                  show={show}
+                  answers={[[trans.__('Answer'), show]]}
+                />
+              );
+            })}
+            {proposing.map(each => {
+              const path = each.path ?? '';
+              const show = () => showProposed(each, execute);
+              return (
+                <Line
+                  key={each.id}
+                  asked={each}
+                  trans={trans}
+                  what={proposedText(each, trans)}
+                  title={plainName(path)}
+                  where={fileName(path)}
+                  show={show}
+                  answers={[[trans.__('Open'), show]]}
+                />
+              );
+            })}
           </ul>
         </>
       )}
@@ -211,96 +159,105 @@ function useGuard(listed: string): boolean {
   return seen !== listed;
 }
 
-/** Make the buttons that answer what an element says. */
-function answers(what: string, isGuarded = false) {
-  return (label: string, act: () => void) => (
-    <button
-      type="button"
-      className="jp-AgentExec-link"
-      aria-describedby={what}
-      aria-disabled={isGuarded}
-      onClick={() => isGuarded || act()}
-    >
-      {label}
-    </button>
-  );
+/** What is said in a line, and what can be answered there. */
+interface ILine {
+  what: string;
+  /** How many lines of code there are besides. */
+  more?: number;
+  /** Whether that is code; if so, whether it is all of it. */
+  isWhole?: boolean;
+  title: string;
+  where: string;
+  show: () => void;
+  answers: [string, () => void][];
 }
 
-/** What asks, where it would run, and the two answers that need no more. */
-function Item(
-  props: IProps & { execution: IExecution; isGuarded: boolean }
-): JSX.Element {
-  const { execute, execution, isGuarded, live, trans } = props;
+/** Code that asks, and the two answers that need no more. */
+function lineOfCode(execution: IExecution, props: IProps): ILine {
+  const { execute, live, trans } = props;
   const { id, source_sha256 } = execution;
   const draft = live.draftOf(execution);
   const source = draft ?? execution.source;
   const { also = [], edits_cell = false } = execution.approval ?? {};
   const isAlone = also.length === 0 && !edits_cell;
   const whole = isAlone ? wholeLine(source, execution.lookalikes) : null;
-  const more = source.trim().split('\n').length - 1;
   const show = () => showAsking(execution, execute);
-  const approve = () =>
-    void execute(CommandIDs.approve, {
-      execution_id: id,
-      source_sha256,
-      source: draft
-    });
-  const reject = () => void execute(CommandIDs.reject, { execution_id: id });
-  const what = `jp-agent-exec-asking-${id}`;
-  const answer = answers(what, isGuarded);
+  const args = { execution_id: id, source_sha256, source: draft };
+  const lines = source.replace(/\t/g, '    ').split('\n');
+  return {
+    what: whole ?? firstLine(source),
+    more: source.trim().split('\n').length - 1,
+    isWhole: whole !== null,
+    title: [execution.document?.path ?? [], lines]
+      .flat()
+      .map(plainName)
+      .join('\n'),
+    where: whereOf(execution, props),
+    show,
+    answers: [
+      whole === null
+        ? [trans.__('View code'), show]
+        : [trans.__('Approve'), () => void execute(CommandIDs.approve, args)],
+      [
+        trans.__('Reject'),
+        () => void execute(CommandIDs.reject, { execution_id: id })
+      ]
+    ]
+  };
+}
+
+/** What waits, where, from whom, and its answers. */
+function Line(
+  props: ILine & {
+    asked: Pick<IExecution, 'agent' | 'id' | 'token'>;
+    isGuarded?: boolean;
+    trans: TranslationBundle;
+  }
+): JSX.Element {
+  const { asked, isGuarded = false, isWhole, more = 0, trans } = props;
+  const id = `jp-agent-exec-asking-${asked.id}`;
   return (
     <li className="jp-AgentExecAsking-line">
       <button
         type="button"
         className="jp-AgentExecAsking-item"
-        title={tooltip(execution, source, trans)}
-        onClick={show}
+        title={[whoText(asked, trans), props.title].join('\n')}
+        onClick={props.show}
       >
         <span className="jp-AgentExecAsking-what">
-          <code id={what} dir="ltr" data-whole={whole !== null}>
-            {whole ?? firstLine(source)}
-          </code>
+          {isWhole === undefined ? (
+            <span id={id}>{props.what}</span>
+          ) : (
+            <code id={id} dir="ltr" data-whole={isWhole}>
+              {props.what}
+            </code>
+          )}
           {more > 0 && (
             <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
           )}
         </span>
-        <Where {...execution} where={whereOf(execution, props)} trans={trans} />
-      </button>
-      {whole === null
-        ? answer(trans.__('View code'), show)
-        : answer(trans.__('Approve'), approve)}
-      {answer(trans.__('Reject'), reject)}
-    </li>
-  );
-}
-
-/** What waits, and is answered where it is shown. */
-function Line(
-  props: Pick<IExecution, 'agent' | 'id' | 'token'> & {
-    label: string;
-    show: () => void;
-    text: string;
-    title: string;
-    trans: TranslationBundle;
-    where: string;
-  }
-): JSX.Element {
-  const { id, label, show, text, title } = props;
-  const what = `jp-agent-exec-asking-${id}`;
-  return (
-    <li className="jp-AgentExecAsking-line">
-      <button
-        type="button"
-        className="jp-AgentExecAsking-item"
-        title={title}
-        onClick={show}
-      >
-        <span className="jp-AgentExecAsking-what">
-          <span id={what}>{text}</span>
+        <span className="jp-AgentExecAsking-where">
+          <Words
+            words={[
+              props.where,
+              shortText(credentialWord(asked.token, trans)),
+              quoted(shortText(asked.agent.name))
+            ]}
+          />
         </span>
-        <Where {...props} />
       </button>
-      {answers(what)(label, show)}
+      {props.answers.map(([label, act]) => (
+        <button
+          key={label}
+          type="button"
+          className="jp-AgentExec-link"
+          aria-describedby={id}
+          aria-disabled={isGuarded}
+          onClick={() => isGuarded || act()}
+        >
+          {label}
+        </button>
+      ))}
     </li>
   );
 }
@@ -318,46 +275,9 @@ function whereOf(
       : '';
 }
 
-/** Where it is about, and who it is from. */
-function Where({
-  agent,
-  token,
-  trans,
-  where
-}: Pick<IExecution, 'agent' | 'token'> & {
-  where: string;
-  trans: TranslationBundle;
-}): JSX.Element {
-  return (
-    <span className="jp-AgentExecAsking-where">
-      <Words
-        words={[
-          where,
-          shortText(credentialWord(token, trans)),
-          quoted(shortText(agent.name))
-        ]}
-      />
-    </span>
-  );
-}
-
 /** The name of a file, as it can stand in a sentence. */
 function fileName(path: string): string {
   return plainName(PathExt.basename(path));
-}
-
-/** All of what asks; nothing in it is invisible or turns the text around it. */
-function tooltip(
-  execution: IExecution,
-  source: string,
-  trans: TranslationBundle
-): string {
-  const path = execution.document?.path;
-  const lines = source.replace(/\t/g, '    ').split('\n');
-  return [
-    whoText(execution, trans),
-    ...[path ?? [], lines].flat().map(plainName)
-  ].join('\n');
 }
 
 /**

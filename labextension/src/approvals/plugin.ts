@@ -27,7 +27,7 @@ function waiting(
   return execution;
 }
 
-/** Add the commands that approve, reject, withdraw, pause and resume. */
+/** Add the commands that approve, reject, withdraw and pause. */
 function addCommands(
   { commands }: JupyterFrontEnd,
   live: ILiveModel,
@@ -70,24 +70,17 @@ function addCommands(
     execute: ({ session_id }) =>
       live.settle(api.withdrawGrant(String(session_id))).catch(report)
   });
-  commands.addCommand(CommandIDs.pause, {
-    label: trans.__('Pause agents'),
-    icon: pauseIcon,
+  const isPaused = () => Boolean(live.now?.paused);
+  const command = CommandIDs.pause;
+  commands.addCommand(command, {
+    label: () =>
+      isPaused() ? trans.__('Resume agents') : trans.__('Pause agents'),
+    icon: () => (isPaused() ? runIcon : pauseIcon),
     describedBy: takes(),
-    isEnabled: () => live.now?.paused === null,
-    execute: () => live.settle(api.setPaused(true)).catch(report)
+    execute: () => live.settle(api.setPaused(!isPaused())).catch(report)
   });
-  commands.addCommand(CommandIDs.resume, {
-    label: trans.__('Resume agents'),
-    icon: runIcon,
-    describedBy: takes(),
-    isEnabled: () => Boolean(live.now?.paused),
-    execute: () => live.settle(api.setPaused(false)).catch(report)
-  });
-  for (const command of [CommandIDs.pause, CommandIDs.resume]) {
-    live.changed.connect(() => commands.notifyCommandChanged(command));
-    palette?.addItem({ command, category: trans.__('Agents') });
-  }
+  live.changed.connect(() => commands.notifyCommandChanged(command));
+  palette?.addItem({ command, category: trans.__('Agents') });
 }
 
 /** The commands that decide about what waits; the settings are the policy. */

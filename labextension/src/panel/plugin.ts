@@ -6,9 +6,9 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { refreshIcon } from '@jupyterlab/ui-components';
+import { CommandToolbarButton, refreshIcon } from '@jupyterlab/ui-components';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
-import { PauseButton, WaitingList } from '../approvals/asking';
+import { WaitingList } from '../approvals/asking';
 import { activityIcon } from '../ui/icons';
 import { labelled, reporter, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';
@@ -72,7 +72,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     panel.header.addWidget(new WaitingList(waiting));
     panel.header.addWidget(panel.find);
     // Tab stops at the first, and arrow keys lead on.
-    panel.toolbar.insertItem(0, 'pause', new PauseButton(waiting));
+    const pause = new CommandToolbarButton({ commands, id: CommandIDs.pause });
+    panel.toolbar.insertItem(0, CommandIDs.pause, pause);
     restorer?.add(panel, PANEL_ID);
     shell.add(panel, 'right', { rank: RANK });
     const category = trans.__('Agents');
