@@ -169,7 +169,9 @@ export class ApprovalView extends Widget {
   }
 
   private _appear(): void {
-    this._actions.guard();
+    if (!this._isDecided) {
+      this._actions.guard();
+    }
     const ticks = this.isVisible && !this._isDecided;
     this._options.clock.set(this, ticks);
     this.tick();
@@ -182,11 +184,6 @@ export class ApprovalView extends Widget {
 
   private _onChanged(): void {
     const { live, trans } = this._options;
-    const others = live.asking.map(({ id }) => id);
-    if (others.some(id => !this._others.includes(id))) {
-      this._actions.guard(); // what asks elsewhere may move this one
-    }
-    this._others = others;
     const now = this._asks;
     if (this._isDecided) {
       if (now) {
@@ -200,6 +197,11 @@ export class ApprovalView extends Widget {
       void this._conclude();
       return;
     }
+    const others = live.asking.map(({ id }) => id);
+    if (others.some(id => !this._others.includes(id))) {
+      this._actions.guard(); // what asks elsewhere may move this one
+    }
+    this._others = others;
     const before = this._shown;
     this._shown = now;
     if (now.approval?.asked_at !== before.approval?.asked_at) {
@@ -244,22 +246,20 @@ export class ApprovalView extends Widget {
   }
 
   private _setBusy(value: boolean): void {
-    if (!this.isDisposed && this._source) {
+    if (!this._isDecided && this._source) {
       this._actions.busy = this._source.busy = value;
     }
   }
 
-  /** Say what became of it, for a moment. */
+  /** Say what became of it: until its turn if it is to run, else for a moment. */
   private async _conclude(): Promise<void> {
     const { clock, live, trans } = this._options;
     clock.set(this, false);
     this._isDecided = true;
     this._leaveFocus();
-    this._actions.hide();
-    this._preview.hide();
+    this._body.dispose();
     this._notice.textContent = '';
     this._expiry.textContent = '';
-    this._behind.textContent = '';
     const asker = askerText(this._shown, trans);
     this._who.textContent = trans.__('Agent %1', `\u2068${asker}\u2069`);
     const texts = [trans.__('Already decided')];
@@ -276,24 +276,13 @@ export class ApprovalView extends Widget {
         const { waiting_for } = execution; // null before it has its place
         texts.push(...(waiting_for ? [waitingText(waiting_for, trans)] : []));
         waits = true;
-        this._showWhatRuns(execution);
       }
     } catch {
       // It does not ask any more, that much is known.
     }
     this._outcome.textContent = texts.join(' · ');
     if (!waits && !this.isDisposed) {
-      this._body.hide();
       this._ending ??= setTimeout(() => this._over.emit(), OUTCOME);
-    }
-  }
-
-  /** Show the source that was approved, which nobody can edit any more. */
-  private _showWhatRuns(approved: IExecution): void {
-    const isOther = approved.source !== this._shown.source;
-    if (!this.isDisposed && (isOther || this._source?.isEditing)) {
-      this._shown = approved;
-      this._renderSource();
     }
   }
 
@@ -417,7 +406,7 @@ export class ApprovalView extends Widget {
   /** Show what else the approval lets run: the rest of a restore. */
   private _renderAlso(): void {
     const { editors, trans } = this._options;
-    const also = this._isDecided ? [] : (this._shown.approval?.also ?? []);
+    const { also = [] } = this._shown.approval ?? {};
     this._also.widgets.slice().forEach(each => each.dispose());
     for (const [n, { source }] of also.entries()) {
       const text = trans.__('Then %1 of %2', n + 2, also.length + 1);
