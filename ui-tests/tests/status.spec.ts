@@ -174,7 +174,7 @@ test('the button names agent and cell, and says that the kernel is free', async 
   const running = await agent.ask(ENDLESS);
   await begun(agent, running);
   await expect(panel.tool(INTERRUPT)).toHaveAccessibleName(
-    /^Stop “analyst”: cell 2, in this agent session/
+    /^Stop “analyst”: cell 2/
   );
   const stop = panel.cell(2).getByRole('button', {
     name: 'Stop “analyst”: cell 2'

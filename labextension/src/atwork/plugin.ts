@@ -17,7 +17,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { stopIcon } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IAgentAtWork } from '../tokens';
 import { createRunning } from './running';
@@ -41,42 +40,24 @@ function targetText(
   return stopText(session.agent, current?.seq ?? null, trans);
 }
 
-/**
- * What the command could stop: what the active cell of the notebook in front
- * runs, or the agents in it, or the session whose document is in front, or all.
- */
+/** What the command could stop: the agents in the document in front, or all. */
 function findTargets(
-  { chosen, session_id }: ReadonlyPartialJSONObject,
+  { session_id }: ReadonlyPartialJSONObject,
   live: ILiveModel,
   front: () => NotebookPanel | null
 ): readonly IAgentAtWork[] {
-  if (typeof session_id === 'string') {
-    const found = live.get(session_id);
-    return found && (chosen !== true || found.current) ? [found] : [];
-  }
-  const notebook = chosen === true ? null : front();
+  const chosen = live.get(String(session_id ?? live.selected));
+  const notebook = session_id ? null : front();
   if (notebook) {
-    const { content, context, sessionContext } = notebook;
-    const kernelId = sessionContext.session?.kernel?.id ?? null;
+    const kernelId = notebook.sessionContext.session?.kernel?.id ?? null;
     const here = live
-      .at(context.path, kernelId)
+      .at(notebook.context.path, kernelId)
       .filter(({ pending }) => pending.length > 0);
-    const metadata = content.activeCell?.model.getMetadata(METADATA_KEY);
-    const active = readCellRecord(metadata)?.execution_id;
-    const ofCell = here.filter(({ pending }) =>
-      pending.some(({ id }) => id === active)
-    );
-    const found = ofCell.length > 0 ? ofCell : here;
-    if (found.length > 0) {
-      return found;
+    if (here.length > 0) {
+      return here;
     }
   }
-  const selected = live.get(live.selected ?? '');
-  const isBusy = selected?.session.kernel?.execution_state === 'busy';
-  if (selected && (isBusy || selected.current)) {
-    return [selected];
-  }
-  return chosen === true ? [] : live.agents;
+  return chosen?.current ? [chosen] : session_id ? [] : live.agents;
 }
 
 /** Let a person say which of several to stop; none if they stop none. */
@@ -141,12 +122,9 @@ function addStopCommand(
   };
   commands.addCommand(command, {
     label: args => labelled(name(args))(args),
-    caption: args =>
-      args.chosen === true
-        ? trans.__('%1, in this agent session', name(args))
-        : name(args),
+    caption: name,
     icon: stopIcon,
-    describedBy: takes('session_id', 'chosen', 'label'),
+    describedBy: takes('session_id', 'label'),
     isEnabled: args => targets(args).length > 0,
     execute: async args => {
       const found = targets(args);

@@ -123,7 +123,7 @@ export class SessionView implements IDisposable {
     more.node.append(menuButton(trans.__('More actions'), items, openMenu));
     toolbar.insertItem(0, 'agent-exec:more', more);
     for (const id of [CommandIDs.openNotebook, CommandIDs.interrupt]) {
-      const what = { commands, id, args: { ...args, chosen: true }, label: '' };
+      const what = { commands, id, args, label: '' };
       toolbar.insertItem(0, id, new CommandToolbarButton(what));
     }
   }

@@ -35,10 +35,6 @@ export function notebookInFront(
 /** The arguments that commands take, as JSON schemas; of strings, what they are. */
 const ARGUMENTS = {
   cell_id: 'ID of a cell in the notebook',
-  chosen: {
-    type: 'boolean',
-    description: 'Use no other session, and only while it has something to stop'
-  },
   comment: {
     type: ['string', 'null'],
     description: 'null removes the comment. Default: it stays as it is.'
