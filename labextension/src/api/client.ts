@@ -348,13 +348,10 @@ export class AgentExecApi {
     query: Query,
     init: RequestInit
   ): Promise<Response> {
-    const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== null && value !== undefined) {
-        parameters.set(name, String(value));
-      }
-    }
-    const search = parameters.toString();
+    const given = Object.entries(query).filter(([, value]) => value != null);
+    const search = new URLSearchParams(
+      given.map(([name, value]) => [name, String(value)])
+    ).toString();
     const url = this._url(path) + (search && `?${search}`);
     if (this.#unlock === null || (init.method ?? 'GET') === 'GET') {
       return this._send(url, init);

@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IOutput } from '@jupyterlab/nbformat';
 import { Panel, Widget } from '@lumino/widgets';
 import type { IAgentExecApi, IPreview } from '../tokens';
-import { createLines, wordsOfTrial } from '../ui/changes';
+import { createLines } from '../ui/changes';
 import { element } from '../ui/elements';
 import { refusedText } from './approvalwording';
 import { plainName } from '../ui/wording';
@@ -82,7 +82,7 @@ export class PreviewView extends Panel {
       ),
       ...(['pending', 'none'].includes(preview.status)
         ? []
-        : createLines(preview.changes, trans, wordsOfTrial(trans)))
+        : createLines(preview.changes, true, trans))
     );
     this._told.addWidget(new Widget({ node: facts }));
     this._renderFrame(this._told, preview);

@@ -14,39 +14,23 @@ export function createChanges(
   { changes, document, started_at, status, trial }: IExecution,
   trans: TranslationBundle
 ): HTMLElement[] {
-  const words = trial ? wordsOfTrial(trans) : wordsOfExecution(trans);
   const looks = trial || document !== null;
   return changes || (looks && started_at && isFinal(status))
-    ? createLines(changes, trans, words)
+    ? createLines(changes, trial, trans)
     : [];
-}
-
-/** The words for changes that were made. */
-function wordsOfExecution(trans: TranslationBundle): IWords {
-  return {
-    changed: trans.__('Changed:'),
-    deleted: trans.__('Deleted:'),
-    unknown: trans.__('It is not known which variables it changed.')
-  };
-}
-
-/** The words for changes that were not made. */
-export function wordsOfTrial(trans: TranslationBundle): IWords {
-  return {
-    changed: trans.__('It would change:'),
-    deleted: trans.__('It would delete:'),
-    unknown: trans.__('It is not known which variables it would change.')
-  };
 }
 
 /** A line with the variables that changed, one with those that are gone, one for the others. */
 export function createLines(
   changes: IChanges | null,
-  trans: TranslationBundle,
-  words: IWords
+  trial: boolean,
+  trans: TranslationBundle
 ): HTMLElement[] {
   if (changes === null) {
-    return [element('div', '', words.unknown)];
+    const unknown = trial
+      ? trans.__('It is not known which variables it would change.')
+      : trans.__('It is not known which variables it changed.');
+    return [element('div', '', unknown)];
   }
   const { more_variables, not_compared, variables } = changes;
   const isDeleted = ({ change }: IVariableChange) => change === 'removed';
@@ -66,8 +50,14 @@ export function createLines(
     .filter(isDeleted)
     .map(each => createVariable(each, trans));
   const lines = [
-    createLine(words.changed, changed),
-    createLine(words.deleted, deleted)
+    createLine(
+      trial ? trans.__('It would change:') : trans.__('Changed:'),
+      changed
+    ),
+    createLine(
+      trial ? trans.__('It would delete:') : trans.__('Deleted:'),
+      deleted
+    )
   ].filter(line => line.childElementCount > 0);
   if (not_compared > 0) {
     const text = trans._n(
@@ -135,11 +125,4 @@ function extentOf({
   shape
 }: Pick<IVariableChange, 'length' | 'shape'>): string {
   return shape?.length ? shape.join(' × ') : length === null ? '' : `${length}`;
-}
-
-/** The words of lines. */
-interface IWords {
-  changed: string;
-  deleted: string;
-  unknown: string;
 }

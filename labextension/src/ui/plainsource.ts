@@ -75,24 +75,22 @@ export function showHidden(
 }
 
 /** A piece of a line, so that it is seen and turns nothing. */
-export function createPiece(
+function createPiece(piece: Piece, trans: TranslationBundle): Node {
+  return piece.kind === 'hidden'
+    ? createChip(piece, trans)
+    : piece.kind === 'turned'
+      ? element('bdi', '', piece.text)
+      : document.createTextNode(piece.text);
+}
+
+/** What stands for a character that is not shown as it is. */
+export function createChip(
   piece: IHiddenPiece,
   trans: TranslationBundle
-): HTMLElement;
-export function createPiece(piece: Piece, trans: TranslationBundle): Node;
-export function createPiece(piece: Piece, trans: TranslationBundle): Node {
-  switch (piece.kind) {
-    case 'text':
-      return document.createTextNode(piece.text);
-    case 'turned':
-      return element('bdi', '', piece.text);
-    case 'hidden': {
-      const chip = element('span', 'jp-AgentExecPlain-hidden', piece.code);
-      const text = `${piece.code}: ${hiddenText(piece, trans)}`;
-      chip.title = text;
-      chip.setAttribute('role', 'img');
-      chip.setAttribute('aria-label', text);
-      return chip;
-    }
-  }
+): HTMLElement {
+  const chip = element('span', 'jp-AgentExecPlain-hidden', piece.code);
+  chip.title = `${piece.code}: ${hiddenText(piece, trans)}`;
+  chip.setAttribute('role', 'img');
+  chip.setAttribute('aria-label', chip.title);
+  return chip;
 }

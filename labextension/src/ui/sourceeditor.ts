@@ -15,9 +15,9 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { readPieces, readSource, splitLines } from './sourcetext';
-import type { IHiddenPiece, Lookalikes } from './sourcetext';
+import type { Lookalikes } from './sourcetext';
 import { element, linkButton } from './elements';
-import { createPiece, showHidden, summaryText } from './plainsource';
+import { createChip, showHidden, summaryText } from './plainsource';
 
 /** An end of a line that Python sees, and an editor does not. */
 // eslint-disable-next-line no-control-regex
@@ -209,7 +209,11 @@ export class SourceEditor extends Panel {
   private _mark(text: string): DecorationSet {
     const source = this._asRead(text);
     const isFolded = !this._isEditing && !this._isDifference;
-    const end = new EndMark(this._sight);
+    const end = new Mark('end', () => {
+      const node = element('div', 'jp-AgentExecPlain-end');
+      this._sight.observe(node);
+      return node;
+    });
     return Decoration.set(
       [
         ...markHidden(text, source, this._options),
@@ -263,57 +267,21 @@ function plainEnds(source: string): string {
   return source.replace(/\r\n?/g, '\n');
 }
 
-/** What stands for a character that is not shown as it is. */
-class Chip extends WidgetType {
+/** Stands in a text for what is not shown as it is, or at its end. */
+class Mark extends WidgetType {
   constructor(
-    private readonly _piece: IHiddenPiece,
-    private readonly _trans: TranslationBundle
+    private readonly _key: string,
+    private readonly _make: () => HTMLElement
   ) {
     super();
   }
 
-  override eq({ _piece: { code, like } }: Chip): boolean {
-    return code === this._piece.code && like === this._piece.like;
+  override eq({ _key }: Mark): boolean {
+    return _key === this._key;
   }
 
   toDOM(): HTMLElement {
-    return createPiece(this._piece, this._trans);
-  }
-}
-
-/** Says how many blank lines are not shown. */
-class BlankLines extends WidgetType {
-  constructor(private readonly _text: string) {
-    super();
-  }
-
-  override eq({ _text }: BlankLines): boolean {
-    return _text === this._text;
-  }
-
-  toDOM(): HTMLElement {
-    return element('div', 'jp-AgentExecPlain-blank', this._text);
-  }
-}
-
-/** The end of a source, which is watched. */
-class EndMark extends WidgetType {
-  constructor(private readonly _sight: IntersectionObserver) {
-    super();
-  }
-
-  override eq(): boolean {
-    return true;
-  }
-
-  toDOM(): HTMLElement {
-    const node = element('div', 'jp-AgentExecPlain-end');
-    this._sight.observe(node);
-    return node;
-  }
-
-  override destroy(node: HTMLElement): void {
-    this._sight.unobserve(node);
+    return this._make();
   }
 }
 
@@ -329,7 +297,9 @@ function* foldBlank(
     const to = index + lines.length - 1;
     if (to > index && (index === 0 || count > MOST_BLANK)) {
       const text = trans._n('%1 blank line', '%1 blank lines', count);
-      const widget = new BlankLines(text);
+      const widget = new Mark(text, () =>
+        element('div', 'jp-AgentExecPlain-blank', text)
+      );
       yield Decoration.replace({ widget, block: true }).range(index, to);
     }
   }
@@ -350,7 +320,8 @@ function* markHidden(
         const isolated = { class: 'jp-AgentExecPlain-turned' };
         yield Decoration.mark(isolated).range(from, at);
       } else if (piece.kind === 'hidden') {
-        const widget = new Chip(piece, trans);
+        const key = piece.code + piece.why + piece.like;
+        const widget = new Mark(key, () => createChip(piece, trans));
         // A carriage return alone ends a line in an editor.
         yield text[from] === '\n'
           ? Decoration.widget({ widget, side: 1 }).range(from)
@@ -402,41 +373,22 @@ function compare(
   };
   const onDrawn = (view: EditorView) =>
     void Promise.resolve().then(() => complete(view));
-  const merge = new Compartment();
-  const merged = () =>
+  return [
     unifiedMergeView({
       original: plainEnds(before),
       collapseUnchanged: fold ? {} : undefined,
       gutter: false,
       mergeControls: parts
         ? (type, act) => createPartControl(type, act, trans)
-        : false
-    });
-  let isColouring = false;
-  // What is gone has the colours of the language as it was when it was drawn.
-  const onLanguage = async (view: EditorView) => {
-    isColouring = true;
-    await Promise.resolve();
-    for (const extension of [[], merged()]) {
-      view.dispatch({ effects: merge.reconfigure(extension) });
-    }
-    isColouring = false;
-  };
-  return [
-    merge.of(merged()),
+        : false,
+      syntaxHighlightDeletions: false
+    }),
     EditorState.phrases.of({
       '$ unchanged lines': trans.__('$ unchanged lines')
     }),
     ViewPlugin.define(view => {
       onDrawn(view);
-      return {
-        update: ({ transactions, view }) => {
-          if (!isColouring && transactions.some(each => each.reconfigured)) {
-            void onLanguage(view);
-          }
-          onDrawn(view);
-        }
-      };
+      return { update: ({ view }) => onDrawn(view) };
     })
   ];
 }

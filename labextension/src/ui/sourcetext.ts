@@ -38,12 +38,17 @@ const END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g;
 /** A line of which nothing can be mistaken. */
 const PLAIN = /^[\t\x20-\x7e]*$/;
 
-const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
-const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}]/u;
-/** Spaces but the usual one, and letters that look like one. */
-const SPACE = /[\p{Zs}\u115f\u1160\u2800\u3164\uffa0]/u;
-const INVISIBLE =
-  /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cs}\p{Co}\p{Cn}\ufff9-\ufffc]/u;
+/** Why a character is not shown as it is; the first that fits. */
+const HIDDEN: readonly [Hidden, RegExp][] = [
+  ['direction', /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u],
+  ['control', /[\p{Cc}\p{Zl}\p{Zp}]/u],
+  // Spaces but the usual one, and letters that look like one.
+  ['space', /[\p{Zs}\u115f\u1160\u2800\u3164\uffa0]/u],
+  [
+    'invisible',
+    /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cs}\p{Co}\p{Cn}\ufff9-\ufffc]/u
+  ]
+];
 
 /** Letters and numbers of scripts that are written from right to left. */
 const TURNED =
@@ -84,22 +89,15 @@ export function readPieces(line: string, lookalikes: Lookalikes): Piece[] {
     const like = alike.get(at);
     at += character.length;
     accents = COMBINING.test(character) ? accents + 1 : 0;
-    const why = accents > MOST_ACCENTS ? 'invisible' : whyHidden(character);
+    const why = like
+      ? 'lookalike'
+      : accents > MOST_ACCENTS
+        ? 'invisible'
+        : whyHidden(character);
     const last = pieces[pieces.length - 1];
-    if (like !== undefined) {
-      const code = codeOf(character);
-      pieces.push({
-        kind: 'hidden',
-        text: character,
-        code,
-        why: 'lookalike',
-        like
-      });
-      continue;
-    }
     if (why) {
       const code = codeOf(character);
-      pieces.push({ kind: 'hidden', text: character, code, why });
+      pieces.push({ kind: 'hidden', text: character, code, why, like });
       continue;
     }
     const kind = TURNED.test(character) ? 'turned' : 'text';
@@ -136,20 +134,10 @@ function findAlike(line: string, lookalikes: Lookalikes): Map<number, string> {
   return found;
 }
 
-function whyHidden(character: string): Hidden | null {
-  if (character === ' ' || character === '\t') {
-    return null;
-  }
-  if (DIRECTION.test(character)) {
-    return 'direction';
-  }
-  if (CONTROL.test(character)) {
-    return 'control';
-  }
-  if (SPACE.test(character)) {
-    return 'space';
-  }
-  return INVISIBLE.test(character) ? 'invisible' : null;
+function whyHidden(character: string): Hidden | undefined {
+  return character === ' ' || character === '\t'
+    ? undefined
+    : HIDDEN.find(([, pattern]) => pattern.test(character))?.[0];
 }
 
 function codeOf(character: string): string {
