@@ -1,7 +1,6 @@
 /** The WebSocket over which the server reaches the notebooks of this page. */
 import { URLExt } from '@jupyterlab/coreutils';
 import type { ServerConnection } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { API_NAMESPACE } from '../wire';
@@ -31,7 +30,7 @@ export type ChannelSettings = Pick<
  * Nothing waits for it: while there is none, what is sent is dropped, and
  * `opened` tells when it is time to announce all again.
  */
-export class Channel implements IDisposable {
+export class Channel {
   constructor(private readonly _settings: ChannelSettings) {}
 
   /** A socket was opened. */
@@ -44,25 +43,9 @@ export class Channel implements IDisposable {
     return this._asked;
   }
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  dispose(): void {
-    if (this._isDisposed) {
-      return;
-    }
-    this._isDisposed = true;
-    if (this._timer !== null) {
-      clearTimeout(this._timer);
-    }
-    this._drop();
-    Signal.clearData(this);
-  }
-
   /** Open the socket, and keep it open from now on. */
   connect(): void {
-    if (this._isDisposed || this._socket || this._timer !== null) {
+    if (this._socket || this._timer !== null) {
       return;
     }
     const { wsUrl, token, appendToken } = this._settings;
@@ -99,7 +82,7 @@ export class Channel implements IDisposable {
   }
 
   private _onClose(): void {
-    this._drop();
+    this._socket = null;
     const longest = this._everOpened ? LONGEST_DELAY : LONGEST_UNKNOWN_DELAY;
     const delay = Math.min(longest, FIRST_DELAY * 2 ** this._attempts++);
     // Pages that lost the same server do not all come back at once.
@@ -110,18 +93,8 @@ export class Channel implements IDisposable {
     }, spread);
   }
 
-  private _drop(): void {
-    const socket = this._socket;
-    this._socket = null;
-    if (socket) {
-      socket.onopen = socket.onmessage = socket.onclose = null;
-      socket.close();
-    }
-  }
-
   private _attempts = 0;
   private _everOpened = false;
-  private _isDisposed = false;
   private _socket: WebSocket | null = null;
   private _timer: ReturnType<typeof setTimeout> | null = null;
   private _asked = new Signal<this, Asked>(this);

@@ -2,8 +2,6 @@
 import type { Cell } from '@jupyterlab/cells';
 import type { INotebookTracker, Notebook } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
-import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import type { Channel } from '../api/channel';
 import type { Asked, IAnswered } from '../api/changes';
@@ -19,38 +17,21 @@ interface IScheduled {
 /** Milliseconds for which changes are gathered before they are announced. */
 const GATHER = 50;
 
-/** Keeps the server told, and hands what it asks to the notebook it is about. */
-export class OpenDocuments implements IDisposable {
+/**
+ * Keeps the server told, and hands what it asks to the notebook it is about.
+ *
+ * It lasts as long as the page.
+ */
+export class OpenDocuments {
   constructor(options: OpenDocuments.IOptions) {
     const { tracker, contents, channel, scheduled } = options;
     this._contents = contents;
     this._channel = channel;
     channel.opened.connect(this._announce, this);
     channel.asked.connect(this._onAsked, this);
-    this._scheduled = scheduled;
     scheduled.connect(this._onScheduled, this);
-    this._tracker = tracker;
     tracker.forEach(panel => this._add(panel));
-    tracker.widgetAdded.connect(this._onAdded, this);
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  dispose(): void {
-    if (this._isDisposed) {
-      return;
-    }
-    this._isDisposed = true;
-    this._tracker.widgetAdded.disconnect(this._onAdded, this);
-    this._scheduled.disconnect(this._onScheduled, this);
-    this._channel.dispose();
-    for (const document of [...this._documents]) {
-      document.dispose();
-    }
-    this._stopGathering();
-    Signal.clearData(this);
+    tracker.widgetAdded.connect((_, panel) => this._add(panel));
   }
 
   private _onScheduled(_: unknown, { notebook, cell }: IScheduled): void {
@@ -61,15 +42,11 @@ export class OpenDocuments implements IDisposable {
     }
   }
 
-  private _onAdded(_: unknown, panel: DocumentPanel): void {
-    this._add(panel);
-  }
-
   /** Take a panel once its notebook has been read. */
   private _add(panel: DocumentPanel): void {
     const { context } = panel;
     void context.ready.then(() => {
-      if (this._isDisposed || context.isDisposed) {
+      if (context.isDisposed) {
         return;
       }
       // Other drives are not the server's, but for collaboration's.
@@ -99,9 +76,7 @@ export class OpenDocuments implements IDisposable {
 
   private _onDocumentDisposed(document: OpenDocument): void {
     this._documents.delete(document);
-    if (!this._isDisposed) {
-      this._gather();
-    }
+    this._gather();
   }
 
   private _onAsked(_: unknown, asked: Asked): void {
@@ -115,10 +90,7 @@ export class OpenDocuments implements IDisposable {
   }
 
   private _answer({ id }: Asked, answered: IAnswered): void {
-    if (this._isDisposed) {
-      return;
-    }
-    if (this._timer !== null) {
+    if (this._timer !== undefined) {
       this._announce(); // first what it has led to
     }
     this._channel.answer(id, answered);
@@ -129,24 +101,15 @@ export class OpenDocuments implements IDisposable {
   }
 
   private _announce(): void {
-    this._stopGathering();
+    clearTimeout(this._timer);
+    this._timer = undefined;
     this._channel.announce([...this._documents].map(each => each.shown()));
-  }
-
-  private _stopGathering(): void {
-    if (this._timer !== null) {
-      clearTimeout(this._timer);
-      this._timer = null;
-    }
   }
 
   private readonly _channel: Channel;
   private readonly _contents: Contents.IManager;
   private readonly _documents = new Set<OpenDocument>();
-  private readonly _scheduled: ISignal<unknown, IScheduled>;
-  private readonly _tracker: INotebookTracker;
-  private _isDisposed = false;
-  private _timer: ReturnType<typeof setTimeout> | null = null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 /** The options of the open documents. */

@@ -31,7 +31,6 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
       }
       isFirst = false;
     });
-    // They last as long as the page.
     void new OpenDocuments({
       tracker,
       contents,

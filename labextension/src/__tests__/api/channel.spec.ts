@@ -29,12 +29,7 @@ class FakeSocket {
     this.sent.push(JSON.parse(data));
   }
 
-  close(): void {
-    this.closed = true;
-  }
-
   readyState = 0;
-  closed = false;
   sent: unknown[] = [];
   onopen: (() => void) | null = null;
   onmessage: ((event: { data: string }) => void) | null = null;
@@ -68,7 +63,6 @@ describe('Channel', () => {
   });
 
   afterEach(() => {
-    channel.dispose();
     jest.useRealTimers();
     jest.restoreAllMocks();
   });
@@ -153,26 +147,5 @@ describe('Channel', () => {
     expect(FakeSocket.all).toHaveLength(attempts);
     jest.advanceTimersByTime(1);
     expect(FakeSocket.all).toHaveLength(attempts + 1);
-  });
-
-  it('closes its socket and stays away when it is disposed', () => {
-    channel.connect();
-    const socket = last();
-    channel.dispose();
-    channel.dispose();
-    expect(socket.closed).toBe(true);
-    expect(channel.isDisposed).toBe(true);
-    socket.lose();
-    channel.connect();
-    jest.runAllTimers();
-    expect(FakeSocket.all).toHaveLength(1);
-  });
-
-  it('does not come back when it is disposed meanwhile', () => {
-    channel.connect();
-    last().lose();
-    channel.dispose();
-    jest.runAllTimers();
-    expect(FakeSocket.all).toHaveLength(1);
   });
 });

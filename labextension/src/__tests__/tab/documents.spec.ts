@@ -30,12 +30,7 @@ class FakeChannel {
     this.sent.push(['answer', id, status]);
   }
 
-  dispose(): void {
-    this.isDisposed = true;
-  }
-
   isConnected = false;
-  isDisposed = false;
   sent: unknown[] = [];
   shown: IShown[] = [];
   asked = new Signal<this, Asked>(this);
@@ -45,7 +40,6 @@ class FakeChannel {
 describe('OpenDocuments', () => {
   let tracker: FakeTracker;
   let channel: FakeChannel;
-  let documents: OpenDocuments;
   let scheduled: Signal<object, ReturnType<typeof inCell>>;
 
   /** What JupyterLab tells of a cell that a person is about to run. */
@@ -71,11 +65,10 @@ describe('OpenDocuments', () => {
     tracker = new FakeTracker();
     channel = new FakeChannel();
     scheduled = new Signal({});
-    documents = newDocuments();
+    newDocuments();
   });
 
   afterEach(() => {
-    documents.dispose();
     jest.useRealTimers();
     jest.restoreAllMocks();
   });
@@ -88,10 +81,9 @@ describe('OpenDocuments', () => {
 
   it('knows notebooks that were open before it', async () => {
     tracker.panels = [new FakePanel(new FakeContext())];
-    const late = newDocuments();
+    newDocuments();
     await jest.advanceTimersByTimeAsync(50);
     expect(channel.shown.map(({ path }) => path)).toEqual(['a.ipynb']);
-    late.dispose();
   });
 
   it('announces what is opened, changed and closed', async () => {
@@ -205,34 +197,5 @@ describe('OpenDocuments', () => {
       ({ model }) => (model.toJSON() as INotebookContent).cells[0].outputs
     );
     expect(outputs).toEqual([[output], []]);
-  });
-
-  it('takes and announces nothing that was under way when it is disposed', async () => {
-    const context = new FakeContext('a.ipynb');
-    await open(new FakePanel(context));
-    channel.sent = [];
-    channel.isConnected = false;
-    context.pathChanged.emit('c.ipynb');
-    tracker.widgetAdded.emit(new FakePanel(new FakeContext('b.ipynb')));
-    documents.dispose();
-    await jest.advanceTimersByTimeAsync(50);
-    expect(channel.isConnected).toBe(false);
-    expect(channel.sent).toEqual([]);
-  });
-
-  it('lets go of everything when it is disposed', async () => {
-    const panel = new FakePanel(new FakeContext());
-    await open(panel);
-    const { id } = { id: channel.shown[0].panel };
-    channel.sent = [];
-    channel.asked.emit({ op: 'reload', id: 1, panel: id });
-    documents.dispose();
-    documents.dispose();
-    tracker.widgetAdded.emit(panel);
-    scheduled.emit(inCell(panel.context, 0));
-    await jest.advanceTimersByTimeAsync(2000);
-    expect(documents.isDisposed).toBe(true);
-    expect(channel.isDisposed).toBe(true);
-    expect(channel.sent).toEqual([]);
   });
 });
