@@ -3,7 +3,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -99,20 +99,9 @@ export const approvalsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const report = reporter(trans);
-    const onForced = (kinds: readonly string[]) => {
-      Notification.warning(
-        trans.__(
-          'The server’s configuration fixes the approval policy for %1. You cannot change it here.',
-          kinds.join(', ')
-        ),
-        { autoClose: 8000 }
-      );
-    };
     void registry
       ?.load(approvalsPlugin.id)
-      .then(settings =>
-        keepPolicy({ live, settings, onForced, onError: report })
-      )
+      .then(settings => keepPolicy({ live, settings, onError: report }))
       .catch(report);
     addCommands(app, live, trans, palette);
   }

@@ -4,7 +4,7 @@ import type { ILiveModel } from '../tokens';
 import type { IApprovalPolicy, PolicyKind } from '../wire';
 
 /** What a person has set; what they have not is as the server has it. */
-export type Wishes = Partial<Omit<IApprovalPolicy, 'forced'>>;
+type Wishes = Partial<Omit<IApprovalPolicy, 'forced'>>;
 
 /** What is used of a plugin's settings. */
 export interface IPolicySettings {
@@ -20,55 +20,38 @@ const MODES: readonly unknown[] = [
   ...['propose', 'apply']
 ];
 
-/** Whether a setting is valid, and otherwise than the server has it. */
-function differs(wish: unknown, policy: string): boolean {
-  return MODES.includes(wish) && wish !== policy;
-}
-
-/** What is wished otherwise than it is: what can be asked, and what cannot. */
-export function differences(
-  settings: IPolicySettings['user'],
+/** What is wished otherwise than it is. */
+function differences(
+  user: IPolicySettings['user'],
   policy: IApprovalPolicy
-): { open: Wishes; forced: PolicyKind[] } {
-  const keys = KINDS.filter(key => differs(settings[key], policy[key]));
-  const forced = policy.forced.filter(kind => keys.includes(kind));
-  const open = keys.filter(key => !policy.forced.includes(key));
-  return {
-    open: Object.fromEntries(open.map(key => [key, settings[key]])),
-    forced
-  };
+): Wishes {
+  const keys = KINDS.filter(
+    key => MODES.includes(user[key]) && user[key] !== policy[key]
+  );
+  return Object.fromEntries(keys.map(key => [key, user[key]]));
 }
 
 /**
  * Have the server keep what a person sets.
  *
- * The server has the last word. What is set and differs is sent once when the
- * page opens, unless that needs a passphrase, and when the person changes it. What is changed elsewhere
- * meanwhile is taken over into the settings, or the next page would undo it.
+ * The server has the last word, and says what its configuration forces. What is
+ * set and differs is sent once when the page opens, unless that needs a
+ * passphrase, and when the person changes it. What is changed elsewhere meanwhile
+ * is taken over into the settings, or the next page would undo it.
  */
-export function keepPolicy({
-  live,
-  settings,
-  onForced,
-  onError
-}: IPolicyOptions): void {
+export function keepPolicy({ live, settings, onError }: IPolicyOptions): void {
   let known: string | null = null;
   const follow = async (policy: IApprovalPolicy) => {
-    const { forced, open } = differences(settings.user, policy);
-    for (const key of KINDS) {
-      if (forced.includes(key) || open[key] !== undefined) {
-        await settings.set(key, policy[key]);
-      }
+    const differ = Object.keys(differences(settings.user, policy));
+    for (const key of differ as PolicyKind[]) {
+      await settings.set(key, policy[key]);
     }
   };
   const send = async (policy: IApprovalPolicy) => {
-    const { forced, open } = differences(settings.user, policy);
-    if (forced.length > 0) {
-      onForced(forced);
-    }
+    const wished = differences(settings.user, policy);
     try {
-      if (Object.keys(open).length > 0) {
-        await live.settle(live.api.setPolicy(open));
+      if (Object.keys(wished).length > 0) {
+        await live.settle(live.api.setPolicy(wished));
       }
     } finally {
       await follow(live.now?.policy ?? policy);
@@ -101,7 +84,5 @@ export function keepPolicy({
 export interface IPolicyOptions {
   live: ILiveModel;
   settings: IPolicySettings;
-  /** Tells a person that the configuration decides. */
-  onForced: (kinds: readonly PolicyKind[]) => void;
   onError: (error: unknown) => void;
 }

@@ -2,7 +2,6 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../../api/errors';
 import { LiveModel } from '../../live/live';
 import { keepPolicy } from '../../approvals/policy';
-import type { IApprovalPolicy } from '../../tokens';
 import { FakeServer, settle } from '../fakes';
 
 /** Settings that tell what was written into them. */
@@ -26,28 +25,18 @@ class FakeSettings {
 }
 
 /** A page with these settings; the fake server asks for `first` in notebooks. */
-async function open(
-  user: Record<string, unknown>,
-  forced: IApprovalPolicy['forced'] = [],
-  needs_passphrase = false
-) {
+async function open(user: Record<string, unknown>, needs_passphrase = false) {
   const server = new FakeServer();
-  const { policy } = server.approvals;
-  server.approvals = {
-    ...server.approvals,
-    policy: { ...policy, forced },
-    needs_passphrase
-  };
+  server.approvals = { ...server.approvals, needs_passphrase };
   const live = new LiveModel(server, server.events);
   const settings = new FakeSettings(user);
-  const onForced = jest.fn();
   const onError = jest.fn();
-  keepPolicy({ live, settings, onForced, onError });
+  keepPolicy({ live, settings, onError });
   settings.changed.emit();
   await live.refresh();
   await settle();
   const sent = () => server.calls.filter(call => call.startsWith('policy'));
-  return { server, live, settings, onForced, onError, sent };
+  return { server, live, settings, onError, sent };
 }
 
 describe('keepPolicy', () => {
@@ -61,7 +50,7 @@ describe('keepPolicy', () => {
   });
 
   it('asks nobody for a passphrase because of what settings say', async () => {
-    const { sent, settings } = await open({ notebook: 'none' }, [], true);
+    const { sent, settings } = await open({ notebook: 'none' }, true);
     expect(sent()).toEqual([]);
     expect(settings.written).toEqual(['notebook first']);
     settings.wish({ notebook: 'always' });
@@ -94,16 +83,6 @@ describe('keepPolicy', () => {
     await settle();
     expect(settings.written).toEqual(['notebook always']);
     expect(sent()).toEqual([]);
-  });
-
-  it('says what the configuration decides, and asks for the rest', async () => {
-    const { onForced, settings, sent } = await open(
-      { notebook: 'none', scratch: 'always' },
-      ['notebook']
-    );
-    expect(onForced.mock.calls).toEqual([[['notebook']]]);
-    expect(sent()).toEqual(['policy {"scratch":"always"}']);
-    expect(settings.written).toEqual(['notebook first']);
   });
 
   it('says what went wrong, and shows what holds', async () => {
