@@ -497,7 +497,7 @@ for (const [windowingMode, length] of [
 
       const first = await agent.ask('first = 1');
       const item = page.locator('.jp-AgentExecStatus');
-      await item.getByText('Needs approval').click();
+      await item.getByRole('button', { name: /: Needs approval$/ }).click();
       await expect(atEnd.node).toBeFocused();
       await expect(atEnd.button('Approve')).toBeInViewport();
       await expect(page.locator('.Toastify__toast')).toHaveCount(0);

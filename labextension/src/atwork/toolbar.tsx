@@ -57,9 +57,6 @@ export class AgentStatus extends ReactWidget {
         onClick={event => this._open(event.currentTarget)}
       >
         <Icon.react tag="span" className="jp-AgentExec-icon" />
-        <span className="jp-AgentExecStatus-text">
-          <bdi>{name}</bdi> · {doing}
-        </span>
         {this._here.some(each => this._grantOf(each)) && (
           <checkIcon.react tag="span" className="jp-AgentExec-icon" />
         )}
