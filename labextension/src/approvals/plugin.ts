@@ -10,22 +10,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, closeIcon, runIcon } from '@jupyterlab/ui-components';
 import { keepPolicy } from './policy';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
-import type { IExecution } from '../tokens';
 import { pauseIcon } from '../ui/icons';
 import { labelled, reporter, takes } from '../ui/commands';
-
-/** The execution with an id that waits for approval; an error if it does not. */
-function waiting(
-  live: ILiveModel,
-  id: unknown,
-  trans: TranslationBundle
-): IExecution {
-  const execution = live.asks(String(id));
-  if (!execution) {
-    throw new Error(trans.__('This cell does not need approval.'));
-  }
-  return execution;
-}
 
 /** Add the commands that approve, reject, withdraw and pause. */
 function addCommands(
@@ -40,29 +26,28 @@ function addCommands(
     label: trans.__('Approve'),
     icon: checkIcon,
     describedBy: takes('execution_id!', 'source_sha256!', 'source'),
-    execute: async ({ execution_id, source, source_sha256 }) => {
-      try {
-        const { id } = waiting(live, execution_id, trans);
-        const edited = typeof source === 'string' ? source : undefined;
-        // Not the source that waits now: the one that the user looked at.
-        await live.settle(api.approve(id, String(source_sha256), edited));
-      } catch (error) {
-        report(error);
-      }
-    }
+    // Not the source that waits now: the one that the user looked at.
+    execute: ({ execution_id, source, source_sha256 }) =>
+      live
+        .settle(
+          api.approve(
+            String(execution_id),
+            String(source_sha256),
+            typeof source === 'string' ? source : undefined
+          )
+        )
+        .catch(report)
   });
   commands.addCommand(CommandIDs.reject, {
     label: trans.__('Reject'),
     icon: closeIcon,
     describedBy: takes('execution_id!', 'reason'),
-    execute: async ({ execution_id, reason }) => {
-      try {
-        const { id } = waiting(live, execution_id, trans);
-        await live.settle(api.reject(id, reason ? String(reason) : null));
-      } catch (error) {
-        report(error);
-      }
-    }
+    execute: ({ execution_id, reason }) =>
+      live
+        .settle(
+          api.reject(String(execution_id), reason ? String(reason) : null)
+        )
+        .catch(report)
   });
   commands.addCommand(CommandIDs.withdrawGrant, {
     label: labelled(trans.__('Let the agent ask again')),
