@@ -5,8 +5,8 @@ import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { ApiError } from '../api/errors';
 import type { IAgentExecApi, IExecution, IInput } from '../tokens';
-import { element } from '../ui/elements';
-import { describeError, plainName } from '../ui/wording';
+import { element, styledButton } from '../ui/elements';
+import { errorText, plainName } from '../ui/wording';
 
 /**
  * Shows a field while the code asks for input; hidden else.
@@ -39,6 +39,7 @@ export class InputView extends Widget {
   private _render(asked: IInput | null): void {
     const hadFocus = this.node.contains(document.activeElement);
     this._shown = asked;
+    this.setHidden(asked === null);
     if (!asked) {
       if (hadFocus) {
         // The keyboard stays at the cell, and comes back if there it is asked on.
@@ -46,7 +47,6 @@ export class InputView extends Widget {
         this._led?.focus();
       }
       this.node.replaceChildren();
-      this.hide();
       return;
     }
     const { trans } = this._options;
@@ -56,15 +56,17 @@ export class InputView extends Widget {
     const prompt = plainPrompt(asked.prompt);
     label.append(element('bdi', '', prompt || trans.__('Input')));
     label.htmlFor = field.id;
-    const send = element('button', 'jp-mod-styled jp-mod-accept');
+    const send = styledButton(trans.__('Send'), 'accept', () => undefined);
     send.type = 'submit';
-    send.textContent = trans.__('Send');
-    const note = element('div', 'jp-AgentExecInput-note');
-    note.textContent = asked.password
-      ? trans.__(
-          'The agent’s code asks for a password. It is not recorded, but the code can read it.'
-        )
-      : trans.__('The agent’s code asks for input. Your answer is recorded.');
+    const note = element(
+      'div',
+      'jp-AgentExecInput-note',
+      asked.password
+        ? trans.__(
+            'The agent’s code asks for a password. It is not recorded, but the code can read it.'
+          )
+        : trans.__('The agent’s code asks for input. Your answer is recorded.')
+    );
     note.id = `${field.id}-note`;
     field.setAttribute('aria-describedby', note.id);
     const notice = element('div', 'jp-AgentExecInput-notice');
@@ -82,7 +84,6 @@ export class InputView extends Widget {
       }
     });
     this.node.replaceChildren(note, form, notice);
-    this.show();
     if (hadFocus || (this._led && this._led === document.activeElement)) {
       field.focus();
     }
@@ -96,7 +97,7 @@ export class InputView extends Widget {
     notice: HTMLElement
   ): Promise<void> {
     const { api, model, trans } = this._options;
-    if (send.getAttribute('aria-disabled') === 'true') {
+    if (field.readOnly) {
       return;
     }
     send.setAttribute('aria-disabled', 'true');
@@ -107,12 +108,11 @@ export class InputView extends Widget {
     } catch (error) {
       const late =
         error instanceof ApiError && error.code === 'input_not_asked';
-      const { title, hint } = describeError(error, trans);
       notice.textContent = late
         ? trans.__(
             'Somebody has already answered, or the code no longer waits for input.'
           )
-        : `${title}. ${hint}`;
+        : errorText(error, trans);
     }
     send.removeAttribute('aria-disabled');
     field.readOnly = false;
