@@ -171,7 +171,7 @@ export const atWorkPlugin: JupyterFrontEndPlugin<void> = {
       align: 'left',
       rank: RANK,
       isActive: () => item.isActive,
-      activeStateChanged: item.activeChanged
+      activeStateChanged: live.changed
     });
   }
 };

@@ -1,7 +1,5 @@
 /** The status bar's item: what waits, and how many agents are at work. */
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
 import type { Execute, ILiveModel } from '../tokens';
@@ -41,10 +39,6 @@ export class AtWorkItem extends Widget {
     return this._text.textContent !== '';
   }
 
-  get activeChanged(): ISignal<this, void> {
-    return this._activeChanged;
-  }
-
   private _onChanged(): void {
     const { agents } = this._live;
     const count = agents.length;
@@ -60,12 +54,9 @@ export class AtWorkItem extends Widget {
       const icon = waits ? statusIcons.awaiting_approval : activityIcon;
       icon.element({ container: this._icon });
       this._button.classList.toggle('jp-mod-asking', waits !== '');
-      this._activeChanged.emit();
     }
     this._button.title = atWorkTitle(agents, this._live.proposing, trans);
   }
-
-  private readonly _activeChanged = new Signal<this, void>(this);
 
   private readonly _button = element('button', 'jp-AgentExecAtWork-button');
   private readonly _icon = element('span', 'jp-AgentExec-icon');
