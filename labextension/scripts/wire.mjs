@@ -49,13 +49,23 @@ for (const name of readdirSync(folder, { recursive: true })) {
 
 /** Fields that the page does not read, though it uses their names for something else. */
 const UNUSED = {
+  AlsoApproved: ['execution_id'],
   Approval: ['preview', 'reason'],
+  ErasedSession: ['agent', 'session_id', 'title'],
   Execution: [
     ...['chain', 'duration', 'error', 'restored', 'seal'],
     ...['step', 'text', 'timeout', 'values']
   ],
+  ExecutionKernel: ['incarnation'],
+  Image: ['bytes'],
   JournalEvent: ['execution_id', 'text'],
-  Session: ['asking'],
+  NotebookTarget: ['create'],
+  RecordBreak: ['at'],
+  ScratchTarget: ['isolated'],
+  Session: ['access', 'asking'],
+  SessionKernel: ['incarnation'],
+  Text: ['offset'],
+  Unlocked: ['expires_at'],
   WaitingFor: ['execution_id', 'since']
 };
 

@@ -148,11 +148,10 @@ export function target(kind: 'scratch' | 'notebook' | 'kernel'): ITarget {
     case 'scratch':
       return {
         kind,
-        kernel_name: 'python3',
-        isolated: false
+        kernel_name: 'python3'
       };
     case 'notebook':
-      return { kind, path: 'a.ipynb', kernel_name: null, create: false };
+      return { kind, path: 'a.ipynb', kernel_name: null };
     case 'kernel':
       return { kind, kernel_id: 'k' };
   }
@@ -168,15 +167,13 @@ export function session(given: Partial<IAgentSession> = {}): IAgentSession {
     status: 'open',
     close_reason: null,
     username: 'ada',
-    access: 'full',
     token: null,
     path: null,
     record_people: 'off',
     kernel: {
       id: 'k',
       name: 'python3',
-      execution_state: 'idle',
-      incarnation: 1
+      execution_state: 'idle'
     },
     executions: 0,
     opened_at: '2026-01-02T03:04:05.000Z',

@@ -57,7 +57,6 @@ export type Status = Schemas['Execution']['status'];
 export type RecordPeople = Schemas['Session']['record_people'];
 export type Verdict = NonNullable<Schemas['Review']['verdict']>;
 export type PlacedOutputs = Schemas['Document']['outputs'];
-export type Access = Schemas['Session']['access'];
 
 /** Which kernel a session asked for; null if it is one that runs. */
 export function kernelName({ kernel, target }: IAgentSession): string | null {

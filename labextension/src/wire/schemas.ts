@@ -17,7 +17,6 @@ export type Schemas = {
   };
   /** An execution that the approval of another also lets run. */
   AlsoApproved: {
-    execution_id: string;
     source: string | null;
   };
   /** The state of an execution's approval request. */
@@ -122,9 +121,6 @@ export type Schemas = {
   };
   /** What goes from a session. */
   ErasedSession: {
-    session_id: string;
-    agent: string;
-    title: string | null;
     is_open: boolean;
     executions: number;
     payloads: number;
@@ -195,7 +191,6 @@ export type Schemas = {
   ExecutionKernel: {
     id: string;
     name: string;
-    incarnation: number;
     restarted: boolean;
     reason:
       | (
@@ -222,14 +217,12 @@ export type Schemas = {
    */
   Grant: {
     until: string | null;
-    granted_at: string;
   };
   /** An image among an execution's outputs. */
   Image: {
     mimetype: string;
     width: number | null;
     height: number | null;
-    bytes: number;
     url: string | null;
     output: number;
   };
@@ -286,7 +279,6 @@ export type Schemas = {
     kind: 'notebook';
     path: string;
     kernel_name: string | null;
-    create: boolean;
   };
   /** Output that was left out of an execution's outputs; the counts are exact. */
   Omitted: {
@@ -380,7 +372,6 @@ export type Schemas = {
   RecordBreak: {
     name: string;
     found: string[];
-    at: string;
   };
   /** Something that code in a trial tried, and that the seal refused. */
   Refusal: {
@@ -408,7 +399,6 @@ export type Schemas = {
   ScratchTarget: {
     kind: 'scratch';
     kernel_name: string | null;
-    isolated: boolean;
   };
   /** What sealed the copy of the kernel in which a trial ran. */
   Seal: {
@@ -456,7 +446,6 @@ export type Schemas = {
     status: 'closed' | 'open';
     close_reason: string | null;
     username: string;
-    access: 'full' | 'token';
     path: string | null;
     record_people: 'off' | 'outputs' | 'source';
     kernel: Schemas['SessionKernel'] | null;
@@ -476,7 +465,6 @@ export type Schemas = {
     id: string;
     name: string;
     execution_state: 'busy' | 'dead' | 'idle' | 'starting';
-    incarnation: number;
   };
   /** A list of sessions: first the open ones, then the closed ones, each newest first. */
   SessionList: {
@@ -520,7 +508,6 @@ export type Schemas = {
   /** A range of an execution's complete text. */
   Text: {
     text: string;
-    offset: number;
     next_offset: number | null;
     total_bytes: number;
     omitted_bytes: number;
@@ -533,7 +520,6 @@ export type Schemas = {
   /** A secret that allows decisions. Keep it in memory only. */
   Unlocked: {
     unlock: string;
-    expires_at: string;
   };
   /** A variable that an execution added, changed or removed. */
   VariableChange: {

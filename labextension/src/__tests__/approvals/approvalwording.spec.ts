@@ -50,7 +50,7 @@ describe('kernelText', () => {
   });
 
   it('knows the kernel by its execution or by the session’s target', () => {
-    const kernel = { id: 'k', name: 'ir', incarnation: 1 };
+    const kernel = { id: 'k', name: 'ir' };
     const ran = { ...kernel, restarted: false, reason: null };
     const given = execution({ approval: approval(), kernel: ran });
     expect(kernelText(given, session(), trans)).toBe('ir');

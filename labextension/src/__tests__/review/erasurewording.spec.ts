@@ -5,10 +5,7 @@ import { cannotErase, erasureLines } from '../../review/erasurewording';
 const trans = nullTranslator.load('jupyter_agent_exec');
 
 function erasure(is_open: boolean, ...payloads: number[]): IErasure {
-  const sessions = payloads.map((count, place) => ({
-    session_id: `s_${place}`,
-    agent: 'analyst',
-    title: null,
+  const sessions = payloads.map(count => ({
     is_open,
     executions: 1,
     payloads: count,

@@ -8,7 +8,6 @@ const trans = nullTranslator.load('');
 const KERNEL = {
   id: 'k_1',
   name: 'python3',
-  incarnation: 1,
   restarted: false,
   reason: null
 };

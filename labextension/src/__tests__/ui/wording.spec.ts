@@ -112,7 +112,6 @@ describe('executionNotes', () => {
     const kernel = {
       id: 'k',
       name: 'python3',
-      incarnation: 2,
       restarted: true,
       reason: 'died' as const
     };
@@ -144,7 +143,6 @@ describe('executionNotes', () => {
     const kernel = {
       id: 'k',
       name: 'python3',
-      incarnation: 2,
       restarted: true,
       reason
     };
