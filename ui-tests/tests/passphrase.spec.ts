@@ -23,7 +23,7 @@ const test = base.extend<{ url: string }>({
 
 /** Where the passphrase is typed. */
 function asked(page: Page): Locator {
-  return page.getByRole('dialog', { name: 'Passphrase Required' });
+  return page.getByRole('dialog').filter({ hasText: 'Passphrase Required' });
 }
 
 /** All places in which a page could keep something. */
