@@ -22,7 +22,7 @@ import {
   outcomeText
 } from './approvalwording';
 import type { Clock } from '../ui/clock';
-import { element } from '../ui/elements';
+import { element, iconElement } from '../ui/elements';
 import { statusIcons } from '../ui/icons';
 import { plainName, waitingText } from '../ui/notebookwording';
 import { PreviewView } from './preview';
@@ -440,8 +440,7 @@ export class ApprovalView extends Widget {
   private _createLayout(): void {
     this._outcome.setAttribute('role', 'status');
     this._notice.setAttribute('role', 'alert');
-    const icon = element('span', 'jp-AgentExec-icon');
-    statusIcons.awaiting_approval.element({ container: icon });
+    const icon = iconElement(statusIcons.awaiting_approval);
     const head = new Widget({
       node: element('div', 'jp-AgentExecApproval-head')
     });

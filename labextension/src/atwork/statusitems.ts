@@ -4,7 +4,7 @@ import { Widget } from '@lumino/widgets';
 import { CommandIDs } from '../tokens';
 import type { Execute, ILiveModel } from '../tokens';
 import { atWorkTitle } from './atworkwording';
-import { element } from '../ui/elements';
+import { element, iconElement } from '../ui/elements';
 import { activityIcon, statusIcons } from '../ui/icons';
 import { waitsText } from '../ui/wording';
 
@@ -28,7 +28,6 @@ export class AtWorkItem extends Widget {
           })
         : execute(CommandIDs.openPanel));
     });
-    this._button.append(this._icon, this._text);
     this.node.append(this._button);
     _live.changed.connect(this._onChanged, this);
     this._onChanged();
@@ -50,15 +49,13 @@ export class AtWorkItem extends Widget {
     const text = isAsked ? waits : [waits, works].filter(Boolean).join(' · ');
     if (text !== this._text.textContent) {
       this._text.textContent = text;
-      this._icon.replaceChildren();
       const icon = waits ? statusIcons.awaiting_approval : activityIcon;
-      icon.element({ container: this._icon });
+      this._button.replaceChildren(iconElement(icon), this._text);
       this._button.classList.toggle('jp-mod-asking', waits !== '');
     }
     this._button.title = atWorkTitle(agents, this._live.proposing, trans);
   }
 
   private readonly _button = element('button', 'jp-AgentExecAtWork-button');
-  private readonly _icon = element('span', 'jp-AgentExec-icon');
   private readonly _text = element('span', '');
 }
