@@ -33,7 +33,7 @@ from ..models import (
     WaitingFor,
     derive,
 )
-from ..records import Accepted, By, ExecutionRecord, Payload, Rejected
+from ..records import Accepted, ExecutionRecord, Payload, Rejected
 from ..tasks import settle
 from ..text.redaction import Redactor
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
@@ -207,11 +207,6 @@ class LiveExecution:
     def cannot_be_interrupted(self) -> bool:
         """Return whether it has finished, or the session has released its kernel."""
         return self.finished.done() or self.parted.done()
-
-    @property
-    def by(self) -> By:
-        """Who submitted it."""
-        return self.spec.by
 
     @property
     def asker(self) -> Requester:

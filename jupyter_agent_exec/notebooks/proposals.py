@@ -176,7 +176,9 @@ class Proposals:
             )
             if replaced:
                 path = recorded[-1].path
-                await self._write(session_id, _entry_of(recorded, path, execution.by, replaced))
+                await self._write(
+                    session_id, _entry_of(recorded, path, execution.spec.by, replaced)
+                )
 
     async def proposed(self, session_id: str, path: str, notebook: Notebook) -> Notebook:
         """Return a notebook as it would be with the open edits of a session.
