@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
 
 from ..errors import AlreadyDecided, ApprovalChanged, ApprovalRequired, InvalidRequest
-from ..models import (
-    AlsoApproved,
-    Approval,
-    Approve,
-)
+from ..models import AlsoApproved, Approval, Approve
 from ..records import (
     ApprovalAsked,
     Approved,
@@ -33,13 +30,7 @@ from ..records import (
 )
 from ..tasks import first_of, settle
 from ..text.redaction import marks_in
-from ..types import (
-    ApprovalMode,
-    EditMode,
-    ExecutionId,
-    NextApproval,
-    Status,
-)
+from ..types import ApprovalMode, EditMode, ExecutionId, NextApproval, Status
 from .execution import LiveExecution
 from .live_executions import LiveExecutions
 from .previews import Previews, shown_payload
@@ -119,11 +110,6 @@ class ApprovalGate:
         return edits and self.edit_mode == "propose"
 
     @property
-    def is_free(self) -> bool:
-        """Whether code that is submitted now runs without a user's approval."""
-        return self.mode == "none" or self.grant is not None
-
-    @property
     def next_approval(self) -> NextApproval:
         """What happens to code that is submitted now."""
         if self._rules.paused is not None:
@@ -131,7 +117,7 @@ class ApprovalGate:
         mode = self.mode
         if mode == "none":
             return "not_asked"
-        if self.is_free:
+        if self._grant_in(mode) is not None:
             return "granted"
         return "asks_first" if mode == "first" else "asks_always"
 
@@ -156,7 +142,7 @@ class ApprovalGate:
         """
         self._rules.check_not_paused(what)
         self._executions.journal.check_sinks()
-        if is_code and not self.is_free:
+        if is_code and self.mode != "none" and self.grant is None:
             raise ApprovalRequired(
                 f"{what} needs the user's approval in this session. {_HOW_TO_GET_IT[self.mode]}",
                 session_id=self._session.id,
@@ -240,30 +226,22 @@ class ApprovalGate:
         for that decision.
         """
         asking = [execution for execution in executions if self._asks_now(execution)]
-        if not asking:
-            await self._accept(executions)
-            return
-        async with self._lock:
-            await self._accept(executions, asking)
-
-    async def _accept(
-        self, executions: Sequence[LiveExecution], asking: Sequence[LiveExecution] = ()
-    ) -> None:
         entries: list[Entry] = []
         payloads: list[Payload] = []
-        for execution in executions:
-            accepted, named = execution.acceptance()
-            entries.append(accepted)
-            payloads += named
-            if execution in asking:
-                question, more = self._ask(execution)
-                entries.append(question)
-                payloads += more
-        await self._recorder.write(entries, payloads)
-        for execution in executions:
-            self._executions.accepted(execution)
-        for execution in asking:
-            self._executions.approval_changed(execution)
+        async with self._lock if asking else nullcontext():
+            for execution in executions:
+                accepted, named = execution.acceptance()
+                entries.append(accepted)
+                payloads += named
+                if execution in asking:
+                    question, more = self._ask(execution)
+                    entries.append(question)
+                    payloads += more
+            await self._recorder.write(entries, payloads)
+            for execution in executions:
+                self._executions.accepted(execution)
+            for execution in asking:
+                self._executions.approval_changed(execution)
 
     # -- decide ------------------------------------------------------------------------------------
 
