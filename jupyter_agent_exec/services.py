@@ -32,7 +32,6 @@ from .journal.retention import make_rules
 from .kernels.live_kernels import LiveKernels
 from .kernels.provisioner import Isolation
 from .kernels.scratch_kernels import ScratchKernels
-from .kernels.server_documents import ServerContents, ServerSessions
 from .kernels.server_kernels import KernelStarter, ServerKernels
 from .kernels.trials.trial import TrialSettings
 from .mcp.endpoint import Endpoint, Managers, is_installed
@@ -56,6 +55,7 @@ from .sessions.kernel_inspection import KernelInspection
 from .sessions.manager import AgentSessions
 from .sessions.notebook_kernels import NotebookKernels
 from .sessions.restores import Restores
+from .sessions.server_documents import ServerContents, ServerSessions
 from .sessions.session_history import SessionHistory
 from .tasks import Tasks, start_apart
 from .traits import AgentExecTraits

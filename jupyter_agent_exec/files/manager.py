@@ -36,10 +36,10 @@ from ..kernels.folder import (
     opened,
     parts_of,
 )
-from ..kernels.server_documents import ServerContents, ServerSessions
 from ..models import KernelTarget, SessionFile, SessionFileList
 from ..records import By, Entry, FileDeleted, FileUnchanged, FileUploaded, timestamp
 from ..sessions.manager import AgentSessions
+from ..sessions.server_documents import ServerContents, ServerSessions
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from .file import (

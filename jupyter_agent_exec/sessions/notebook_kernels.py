@@ -16,9 +16,9 @@ from ..kernels.channels import KernelDeath
 from ..kernels.folder import Folder
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.live_kernels import LiveKernels
-from ..kernels.server_documents import JupyterSession, ServerContents, ServerSessions, contents_path
 from ..kernels.server_kernels import ServerKernels, kernel_spec
 from ..models import NotebookTarget
+from .server_documents import JupyterSession, ServerContents, ServerSessions, contents_path
 
 
 def path_after_move(path: str, before: str, after: str) -> str:

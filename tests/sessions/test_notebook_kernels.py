@@ -9,12 +9,12 @@ import pytest
 
 from jupyter_agent_exec.executions.rules import Permit
 from jupyter_agent_exec.kernels.kernel import KernelDeath
-from jupyter_agent_exec.kernels.server_documents import JupyterSession
 from jupyter_agent_exec.models import NotebookTarget
 from jupyter_agent_exec.sessions.notebook_kernels import (
     AttachedNotebook,
     NotebookKernels,
 )
+from jupyter_agent_exec.sessions.server_documents import JupyterSession
 
 
 class Server:

@@ -16,10 +16,10 @@ from jupyter_server.utils import ApiPath, to_os_path
 from tornado import web
 
 from ..errors import KernelUnavailable, NotebookNotFound
+from ..kernels.folder import Folder
+from ..kernels.provisioner import folder_provisioner
+from ..kernels.server_kernels import KernelStarter, ServerKernels, kernel_spec
 from ..models import NotebookKernel
-from .folder import Folder
-from .provisioner import folder_provisioner
-from .server_kernels import KernelStarter, ServerKernels, kernel_spec
 
 RTC_DRIVE = "RTC:"
 """Prefix of the paths of notebooks that are open through jupyter-collaboration."""
