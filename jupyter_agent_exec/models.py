@@ -1380,6 +1380,40 @@ class RejectEdits(DecideEdits, frozen=True, kw_only=True):
     """What the agent reads."""
 
 
+class UndoRound(Request, frozen=True, kw_only=True):
+    """Take back what an agent's session changed in its notebook."""
+
+    since: str | None = None
+    """Only what was changed from this moment on, such as the user's own last edit; null for all."""
+
+
+class RedoRound(Request, frozen=True, kw_only=True):
+    """Make again what was taken back last."""
+
+
+class CellLeft(Answer, frozen=True, kw_only=True):
+    """A cell that stays as it is."""
+
+    cell_id: CellId
+    reason: str
+    """A sentence for the user."""
+
+
+class RoundUndone(Answer, frozen=True, kw_only=True):
+    """What became of an undo of a session's changes in its notebook, or of its redo."""
+
+    path: str
+    changes: int
+    """How many edits and runs of cells were taken back, or made again; 0 if there were none."""
+    cell_ids: list[CellId]
+    """The cells that were inserted, changed, moved or removed."""
+    without_outputs: list[CellId]
+    """Cells that were there before the agent ran them. The record lacks the outputs that they had.
+    """
+    left: list[CellLeft]
+    """Cells that the user, or another agent, has changed since, or that are in use."""
+
+
 class OpenNotebook(Answer, frozen=True, kw_only=True):
     """A notebook that has a kernel, or is open in a tab or a live document."""
 

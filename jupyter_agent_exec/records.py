@@ -826,6 +826,9 @@ class CellWritten(ExecutionEntry, frozen=True, kw_only=True, tag="cell_written")
     follows_end = True
 
     document: Document
+    before: Annotated[Digest | None, Mark.SOURCE] = None
+    """JSON: type and source that the cell had before the execution came to it, or null for a new
+    cell; the field is null if only the cell's outputs changed."""
 
     def changes_of_execution(self, record: ExecutionRecord, accepted: Accepted) -> dict[str, Any]:
         """Follow its cell; outputs that were accepted stay so."""
@@ -863,10 +866,14 @@ class NotebookEdited(JournalEntry, frozen=True, kw_only=True, tag="notebook_edit
     path: Annotated[str, Mark.EVENT_TEXT]
     via: Via
     before: Annotated[Digest, Mark.SOURCE]
-    """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source"}}}``. `cells` has
-    the cells that the edits change, before the edits; `order` has all cells of the notebook."""
+    """JSON: ``{"order": [cell id, …], "cells": {cell id: {"cell_type", "source", …}}}``. `cells`
+    has the complete cells that the edits change, before the edits, in earlier records only their
+    types and sources; `order` has all cells of the notebook."""
     after: Annotated[Digest, Mark.SOURCE]
-    """The same, after the edits."""
+    """The same, after the edits, with types and sources."""
+    moved: tuple[CellId, ...] = ()
+    cleared: tuple[CellId, ...] = ()
+    """Cells whose outputs were cleared."""
 
 
 class ProposedCell(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -946,13 +953,33 @@ class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided")
 
     @property
     def event_text(self) -> str | None:
-        """How many edits were kept, rejected, obsolete and open again."""
+        """How many edits were kept, rejected, obsolete, undone and open again."""
         counts = Counter(decision.status for decision in self.decisions)
         return ", ".join(f"{count} {status}" for status, count in counts.items())
 
     def changes(self, session: Session) -> dict[str, Any]:
         """Count the open edits."""
         return {"proposed": self.open}
+
+
+class LeftCell(Struct, frozen=True, kw_only=True):
+    """A cell that stays as it is, and why."""
+
+    cell_id: CellId
+    reason: str
+
+
+class RoundUndone(EditsDecided, frozen=True, kw_only=True, tag="round_undone"):
+    """A user took back what the agent changed in the notebook, or made it again.
+
+    `decisions` names edits, and executions by whose cells they changed it. They are `undone`, or
+    `kept` if they were made again.
+    """
+
+    since: str | None = None
+    """They are from this moment on; null for all."""
+    left: tuple[LeftCell, ...] = ()
+    """What could not be taken back."""
 
 
 class FileUploaded(JournalEntry, frozen=True, kw_only=True, tag="file_uploaded"):

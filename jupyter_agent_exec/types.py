@@ -101,9 +101,10 @@ the user."""
 PolicyKind: TypeAlias = Literal["scratch", "notebook", "kernel", "edits"]
 """What the approval policy decides about: executions by the kind of target, and edits."""
 
-EditStatus: TypeAlias = Literal["open", "kept", "rejected", "obsolete", "replaced"]
+EditStatus: TypeAlias = Literal["open", "kept", "rejected", "obsolete", "replaced", "undone"]
 """What became of a proposed edit. Open: nobody has decided. Obsolete: it does not fit the notebook
-any more. Replaced: the agent proposed another one for the same cell."""
+any more. Replaced: the agent proposed another one for the same cell. Undone: it was kept, or made
+at once, and the user has undone all that the agent changed."""
 
 Verdict: TypeAlias = Literal["approved", "flagged"]
 """A user's verdict on a finished execution."""

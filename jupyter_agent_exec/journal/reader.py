@@ -41,7 +41,7 @@ from .lines import Line, Range, lines, lines_at
 from .notebook import (
     journal_notebook,
 )
-from .proposals import RecordedProposal, SessionProposals
+from .proposals import RecordedProposal, SessionChanges, SessionProposals
 from .query import ExecutionImage
 from .signatures import Signatures
 from .tables import parse_ranges
@@ -375,6 +375,12 @@ class HistoryReader:
         path = self.journal_path(session_id)
         with _reading(session_id), self._reading_proposals:
             return self._proposals.setdefault(session_id, SessionProposals(path)).read()
+
+    def changes(self, session_id: SessionId) -> SessionChanges:
+        """Return what a session changed in its notebook; raises as `proposals`."""
+        path = self.journal_path(session_id)
+        with _reading(session_id):
+            return SessionChanges(path)
 
     def sessions_with_proposals(self) -> list[Session]:
         """Return the sessions that have open proposed edits, the oldest first."""

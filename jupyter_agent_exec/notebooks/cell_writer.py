@@ -43,6 +43,7 @@ from .changes import (
     new_cell,
 )
 from .documents import Notebooks
+from .edits import CellContent
 
 BATCH_DELAY = 1.0
 """Seconds for which writes to one file are collected, because each write saves the whole file."""
@@ -362,6 +363,16 @@ class CellWriter:
         """Done when the cell is in the notebook, or could not be written."""
         self.written: asyncio.Future[Document] = create_future()
         """Done when the cell shows the end of its execution, or never will."""
+
+    @property
+    def replaced(self) -> CellContent | None:
+        """The cell as it was before the execution; None if it is a new one."""
+        first = self.first
+        return (
+            None
+            if isinstance(first, NewCell)
+            else CellContent(cell_type="code", source=first.before)
+        )
 
     @property
     def status(self) -> Status:

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ..models import OutputChange
-from ..types import CellId, Output, Via
+from ..types import CellId, ExecutionId, Output, Via
 from .cell_names import CELL_IDS_SINCE
 
 
@@ -202,6 +202,18 @@ def id_of(cell: Cell) -> CellId:
 def find_cell(cells: Sequence[Cell], id: CellId) -> Cell | None:
     """Return the cell with an id; None if there is none."""
     return next((cell for cell in cells if id_of(cell) == id), None)
+
+
+def execution_in(cell: Cell) -> object:
+    """Return the id of the agent's execution that a cell shows, or did; None if there is none."""
+    ours = cell["metadata"].get("agent_exec")
+    return ours.get("execution_id") if isinstance(ours, dict) else None
+
+
+def shows(cell: Cell, id: ExecutionId, count: int | None) -> bool:
+    """Return whether a cell shows an execution with this count, and was not run again."""
+    is_count = cell.get("execution_count") == count
+    return cell["cell_type"] == "code" and execution_in(cell) == id and is_count
 
 
 def order_of(cells: Sequence[Cell]) -> list[CellId]:

@@ -27,6 +27,7 @@ from ..types import CellId, CellType, Digest
 from . import changes
 from .cell_names import CELL_IDS_SINCE, with_names
 from .changes import (
+    Cell,
     Change,
     Expected,
     Notebook,
@@ -46,7 +47,7 @@ MAX_TOLD_CELLS = 500
 
 
 class CellContent(TypedDict):
-    """A cell in the journal."""
+    """A cell in the journal. A complete one has all other fields of nbformat besides."""
 
     cell_type: str
     source: str
@@ -70,6 +71,19 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     after: NotebookState
     hash: Digest
     """Hash of the notebook after the changes."""
+    lost: dict[CellId, CellContent]
+    """The complete cells that are removed, cleared or get another type."""
+
+    @property
+    def moved(self) -> set[CellId]:
+        """The cells that are moved."""
+        return {each.cell_id for each in self.changes if isinstance(each, changes.MoveCell)}
+
+    @property
+    def cleared(self) -> set[CellId]:
+        """The cells whose outputs are cleared."""
+        cleared = changes.SetOutputs | changes.SetCell
+        return {each.cell_id for each in self.changes if isinstance(each, cleared)}
 
     @property
     def touched(self) -> set[CellId]:
@@ -123,6 +137,8 @@ def plan_of(
     touched = set(touched)
     made, named = _naming(notebook, made)
     now = notebook.after(made).cells
+    lossy = changes.DeleteCell | changes.SetOutputs | changes.SetCell
+    lost = {each.cell_id for each in made if isinstance(each, lossy)}
     return EditPlan(
         changes=made,
         expected=Expected(
@@ -138,6 +154,7 @@ def plan_of(
         before=state_of(notebook.cells, touched),
         after=state_of(now, touched),
         hash=notebook_hash(now),
+        lost={id: complete(base[id]) for id in lost if id in base},
     )
 
 
@@ -214,12 +231,22 @@ def content_of(cell: dict[str, Any]) -> CellContent:
     return CellContent(cell_type=cell["cell_type"], source=joined(cell["source"]))
 
 
-def state_of(cells: Sequence[dict[str, Any]], touched: Container[CellId]) -> NotebookState:
-    """Return the order of all cells, and the content of touched cells."""
+def state_of(
+    cells: Sequence[Cell],
+    touched: Container[CellId],
+    part: Callable[[Cell], CellContent] = content_of,
+) -> NotebookState:
+    """Return the order of all cells, and the content, or another part, of touched cells."""
     return {
         "order": order_of(cells),
-        "cells": {id: content_of(cell) for cell in cells if (id := id_of(cell)) in touched},
+        "cells": {id: part(cell) for cell in cells if (id := id_of(cell)) in touched},
     }
+
+
+def complete(cell: Cell) -> CellContent:
+    """Return a cell as it is, but not trusted."""
+    metadata = {key: value for key, value in cell["metadata"].items() if key != "trusted"}
+    return {**cell, **content_of(cell), "metadata": metadata}  # type: ignore[typeddict-item]
 
 
 def check_source(

@@ -25,13 +25,14 @@ from ..executions.execution import LiveExecution
 from ..executions.observer import ExecutionCells
 from ..executions.spec import Place
 from ..models import Document, Execute, Placement
-from ..records import SERVER, CellWritten, ExecutionRecord, timestamp
+from ..records import SERVER, CellWritten, ExecutionRecord, Payload, timestamp
 from ..sessions.session import LiveSession
 from ..tasks import Tasks
 from ..types import FINAL_STATUSES, CellId, ExecutionId, SessionId, Via
 from .cell_writer import BATCH_DELAY, MERGE_DELAY, CellState, CellWriter, NewCell, WriteLoop
 from .changes import Notebook
 from .documents import Notebooks
+from .edits import as_json
 from .finished_cells import show_finished
 from .placements import CellPlace, at_end, check, named
 
@@ -314,11 +315,25 @@ class SessionCells(ExecutionCells):
         self._writer.hurry(self._path())
         await self._tasks.end(timeout=CLOSE_TIMEOUT)
 
-    async def tell(self, id: ExecutionId, document: Document) -> None:
-        """Record and publish the state of a cell."""
-        entry = CellWritten(at=timestamp(), by=SERVER, execution_id=id, document=document)
+    async def tell(
+        self, id: ExecutionId, document: Document, before: Payload | None = None
+    ) -> None:
+        """Record and publish the state of a cell.
+
+        Parameters
+        ----------
+        before
+            What was there before the execution; None if that is known.
+        """
+        entry = CellWritten(
+            at=timestamp(),
+            by=SERVER,
+            execution_id=id,
+            document=document,
+            before=None if before is None else before.digest,
+        )
         try:
-            await self.owner.note(entry)
+            await self.owner.note(entry, [] if before is None else [before])
         finally:
             self._writer.settle(document.path, document.via)
             if not self.closing:
@@ -337,8 +352,9 @@ class SessionCells(ExecutionCells):
                 await asyncio.wait({writer.written})
             finally:
                 writer.break_off()
-                document = writer.document()
-                await self.tell(id, document)
+                is_named = writer.cell_id == CellId(id)  # so it is a new cell
+                before = None if is_named else Payload.of(as_json(writer.replaced))
+                await self.tell(id, writer.document(), before)
                 del self._writers[id]
 
     def _follows(self, id: ExecutionId) -> tuple[CellId, ...]:

@@ -24,6 +24,7 @@ from .changes import (
     find_cell,
     id_of,
     joined,
+    shows,
 )
 from .documents import Notebooks
 
@@ -86,21 +87,10 @@ def cell_shown(notebook: Notebook, record: ExecutionRecord) -> Cell:
             execution_id=record.id,
             cell_ids=[id_of(cell) for cell in notebook.cells],
         )
-    if not _shows_still(cell, record):
+    if not shows(cell, record.id, record.execution_count):
         raise DocumentChanged(
             "The cell was run again since; its outputs are not this execution's any more.",
             execution_id=record.id,
             cell_id=id,
         )
     return cell
-
-
-def _shows_still(cell: Cell, record: ExecutionRecord) -> bool:
-    """Return whether a cell still shows this execution and was not run again."""
-    ours = cell.get("metadata", {}).get("agent_exec")
-    return (
-        cell["cell_type"] == "code"
-        and isinstance(ours, dict)
-        and ours.get("execution_id") == record.id
-        and cell.get("execution_count") == record.execution_count
-    )

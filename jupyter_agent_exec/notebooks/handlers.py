@@ -25,8 +25,11 @@ from ..models import (
     NotebookEdited,
     OpenNotebookList,
     ProposalList,
+    RedoRound,
     RejectEdits,
     Request,
+    RoundUndone,
+    UndoRound,
 )
 from ..sessions.answers import over_http
 from ..sessions.handlers import SessionsBase
@@ -35,6 +38,7 @@ from .backends.tab import Page, TabBackend
 from .decisions import OutputDecisions
 from .manager import CellsQuery, NotebookManager
 from .proposals import Proposals
+from .rounds import redo_round, undo_round
 
 
 class NotebooksBase(AgentExecHandler):
@@ -235,6 +239,26 @@ class UndoEditsHandler(ProposalsBase):
         self.answer(await self.proposals.undo(session_id, body, self.caller))
 
 
+class UndoRoundHandler(ProposalsBase):
+    """A session's changes of its notebook, taken back."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=UndoRound, answers={200: RoundUndone})
+    async def post(self, session_id: str, body: UndoRound) -> None:
+        """Take back what a session changed in its notebook, where nobody has changed it since."""
+        self.answer(await undo_round(self.proposals, session_id, body, self.caller))
+
+
+class RedoRoundHandler(ProposalsBase):
+    """A session's changes of its notebook, made again."""
+
+    @web.authenticated
+    @requires("edit:notebook", "decide", body=RedoRound, answers={200: RoundUndone})
+    async def post(self, session_id: str, body: RedoRound) -> None:
+        """Make again what was taken back last, where nobody has changed it since."""
+        self.answer(await redo_round(self.proposals, session_id, self.caller))
+
+
 ROUTES = (
     ("/notebooks", NotebooksHandler),
     ("/notebooks/{path}/cells", CellsHandler),
@@ -243,6 +267,8 @@ ROUTES = (
     ("/sessions/{session_id}/proposals/keep", KeepEditsHandler),
     ("/sessions/{session_id}/proposals/reject", RejectEditsHandler),
     ("/sessions/{session_id}/proposals/undo", UndoEditsHandler),
+    ("/sessions/{session_id}/round/undo", UndoRoundHandler),
+    ("/sessions/{session_id}/round/redo", RedoRoundHandler),
     ("/executions/{execution_id}/accept", AcceptHandler),
     ("/sessions/{session_id}/accept", AcceptAllHandler),
 )

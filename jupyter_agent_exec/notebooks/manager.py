@@ -234,9 +234,18 @@ class NotebookManager:
                 await record()
 
             via, planned = await self._notebooks.edit(path, asked.edits, asked.hash, about_to)
-        before, after = Payload.of(as_json(planned.before)), Payload.of(as_json(planned.after))
+        cells = {**planned.before["cells"], **planned.lost}
+        before = Payload.of(as_json({**planned.before, "cells": cells}))
+        after = Payload.of(as_json(planned.after))
         entry = NotebookEditedEntry(
-            at=timestamp(), by=by, path=path, via=via, before=before.digest, after=after.digest
+            at=timestamp(),
+            by=by,
+            path=path,
+            via=via,
+            before=before.digest,
+            after=after.digest,
+            moved=tuple(planned.moved),
+            cleared=tuple(planned.cleared),
         )
         await session.note(entry, [before, after])
         self._writer.settle(path, via)

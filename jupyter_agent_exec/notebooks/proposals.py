@@ -16,7 +16,7 @@ from ..errors import CellBusy, DocumentUnwritable, InvalidRequest, NotebookNotFo
 from ..executions.execution import LiveExecution
 from ..executions.rules import Rules
 from ..journal.history import History
-from ..journal.proposals import RecordedEdit, RecordedProposal
+from ..journal.proposals import RecordedEdit, RecordedProposal, SessionChanges
 from ..models import (
     DecidedEdit,
     DecideEdits,
@@ -37,6 +37,7 @@ from ..records import (
     EditsProposed,
     NotebookMoved,
     Payload,
+    RoundUndone,
     timestamp,
 )
 from ..sessions.activity import Activity
@@ -44,16 +45,24 @@ from ..sessions.notebook_kernels import path_after_move
 from ..sessions.session import SOMEBODY, LiveSession
 from ..sessions.session_history import SessionHistory
 from ..types import CellId, ExecutionId, ProposalId, SessionId, TokenId, Via
-from .changes import Change, Notebook, order_of
+from .changes import Cell, Change, Notebook, order_of
 from .documents import EditPlanner, Notebooks, check_hash
-from .edits import EditPlan, as_json, as_told_edits, plan_of, state_of
+from .edits import (
+    CellContent,
+    EditPlan,
+    as_json,
+    as_told_edits,
+    complete,
+    content_of,
+    plan_of,
+    state_of,
+)
 from .execution_cells import NotebookWriter
 from .placements import CellPlace
 from .proposed_edits import (
     DoesNotFit,
     Step,
     cells_to_decide,
-    complete,
     edited,
     keeping,
     proposed_order,
@@ -286,11 +295,11 @@ class Proposals:
         DocumentChanged, HistoryUnavailable
             Nothing was kept.
         """
-        self._rules.check_not_paused("Keeping an agent's edits")
+        self.check_not_paused("Keeping an agent's edits")
         if request.source is not None and len(request.ids or ()) != 1:
             raise InvalidRequest("source: only with the id of one edit.", field="source")
         edited = None if request.source is None else request
-        return await _Decision(self, request, caller, "kept", edited=edited).make(session_id)
+        return await EditDecisions(self, request, caller, "kept", edited=edited).make(session_id)
 
     async def reject(self, session_id: str, request: RejectEdits, caller: Caller) -> ProposalList:
         """Reject a session's proposed edits. The notebook is not changed.
@@ -300,7 +309,7 @@ class Proposals:
         SessionNotFound, InvalidRequest, NotebookNotFound, HistoryUnavailable
             Nothing was rejected.
         """
-        decision = _Decision(self, request, caller, "rejected", reason=request.reason or None)
+        decision = EditDecisions(self, request, caller, "rejected", reason=request.reason or None)
         return await decision.make(session_id)
 
     async def undo(self, session_id: str, request: DecideEdits, caller: Caller) -> ProposalList:
@@ -315,7 +324,15 @@ class Proposals:
         DocumentChanged, HistoryUnavailable
             Nothing was undone.
         """
-        return await _Decision(self, request, caller, "open").make(session_id)
+        return await EditDecisions(self, request, caller, "open").make(session_id)
+
+    def check_not_paused(self, what: str) -> None:
+        """Raise Paused if agents are paused."""
+        self._rules.check_not_paused(what)
+
+    async def changes(self, id: SessionId) -> SessionChanges:
+        """Return what a session changed in its notebook."""
+        return await self._sessions.read(partial(self._history.changes, id))
 
     async def moved(self, before: str, path: str) -> None:
         """Follow a notebook, or a folder, that was moved after the sessions on it were closed."""
@@ -394,14 +411,18 @@ class Proposals:
             self._activity.publish("proposals", id, length=length)
 
     async def _decided(self, id: SessionId, entry: EditsDecided) -> Iterable[DecidedEdit]:
-        cells = {edit.id: edit.cell_id for each in await self._recorded(id) for edit in each.edits}
+        if isinstance(entry, RoundUndone):
+            cells = (await self.changes(id)).cells()
+        else:
+            recorded = await self._recorded(id)
+            cells = {edit.id: edit.cell_id for each in recorded for edit in each.edits}
         return [
             derive(DecidedEdit, decision, cell_id=cells[decision.id])
             for decision in entry.decisions
         ]
 
 
-class _Decision:
+class EditDecisions:
     """One request of a user about edits.
 
     Parameters
@@ -417,7 +438,7 @@ class _Decision:
         proposals: Proposals,
         request: DecideEdits,
         caller: Caller,
-        what: Literal["kept", "rejected", "open"],
+        what: Literal["kept", "rejected", "undone", "open"],
         *,
         edited: KeepEdits | None = None,
         reason: str | None = None,
@@ -429,19 +450,25 @@ class _Decision:
         self._by = caller.by()
         self._what = what
         self._decisions: list[EditDecision] = []
+        self._cells: set[CellId] = set()
         self._notebook: Notebook | None = None
         self._begun = False
         self._path = ""
 
     async def make(self, session_id: str) -> ProposalList:
         """Decide, and return the session's proposals."""
+        session = await self.decide(session_id)
+        return ProposalList(proposals=await self._proposals._told(session, decided=True))
+
+    async def decide(self, session_id: str) -> Session:
+        """Decide, and return the session."""
         own = self._proposals
         session = await own._sessions.outline(session_id)
         await own._check_is_ours(session)
         self._path = session.path or ""
         async with own._lock(session.id):
             recorded = await own._recorded(session.id)
-            wanted = self._wanted(recorded)
+            wanted = await self._wanted(session.id, recorded)
             changing = [edit for edit in wanted if self._changes_notebook(edit)]
             others = [edit for edit in wanted if not self._changes_notebook(edit)]
             via: Via | None = None
@@ -453,15 +480,17 @@ class _Decision:
                     partial(self._plan, changing),
                     partial(self._about_to, session.id),
                 )
-            self._decisions += [self._decision(edit) for edit in others]
+            self._decisions += [each for edit in others for each in self._decisions_of(edit)]
             await self._record(session.id, recorded, via, planned)
             own._writer.settle(self._path, via)
-            return ProposalList(proposals=await own._told(session, decided=True))
+        return session
 
     def _changes_notebook(self, edit: RecordedEdit) -> bool:
         return "kept" in (self._what, edit.status)
 
-    def _wanted(self, recorded: Sequence[RecordedProposal]) -> list[RecordedEdit]:
+    async def _wanted(
+        self, session_id: SessionId, recorded: Sequence[RecordedProposal]
+    ) -> list[RecordedEdit]:
         """Return the edits to decide about, in the order in which to make them."""
         edits = {edit.id: edit for each in recorded for edit in each.edits}
         wanted = edits.keys() if self._ids is None else set(self._ids)
@@ -477,8 +506,7 @@ class _Decision:
 
     async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
         """Return the plan for the edits that fit the notebook."""
-        self._decisions, self._notebook = [], notebook
-        decide = self._keep if self._what == "kept" else undoing
+        self._decisions, self._cells, self._notebook = [], set(), notebook
         busy = self._proposals._writer.busy(self._path)
         made: list[Change] = []
         touched: list[CellId] = []
@@ -486,11 +514,10 @@ class _Decision:
         now = notebook
         for edit in wanted:
             if edit.cell_id in busy:
-                if self._ids is not None and len(self._ids) == 1:
-                    raise _busy(edit.cell_id, busy[edit.cell_id])
+                self._busy(edit, busy[edit.cell_id])
                 continue
             try:
-                step = decide(replace(edit, begun=edit.begun or self._begun), now)
+                step = self._step(replace(edit, begun=edit.begun or self._begun), now)
             except DoesNotFit as error:
                 self._unfit(edit, str(error))
                 continue
@@ -498,24 +525,28 @@ class _Decision:
             now = now.after(step.changes)
             if step.changes:
                 touched.append(edit.cell_id)
-            if edit.cleared or (step.result is None and self._what == "open"):
+            if edit.cleared or step.result is None or edit.execution_id is not None:
                 counts.append(edit.cell_id)
-            self._decisions.append(self._decision(edit))
+            self._cells.add(edit.cell_id)
+            self._decisions += self._decisions_of(edit)
         there = {id for id in order_of(notebook.cells) if id in counts}
         return plan_of(notebook, made, touched, counts=there)
 
-    def _keep(self, edit: RecordedEdit, notebook: Notebook) -> Step:
+    def _step(self, edit: RecordedEdit, notebook: Notebook) -> Step:
+        if self._what != "kept":
+            return undoing(edit, notebook)
         if self._edited is not None:
             edit = edited(edit, self._edited, notebook)
         return keeping(edit, notebook)
 
-    def _decision(self, edit: RecordedEdit) -> EditDecision:
-        return EditDecision(
-            id=edit.id,
-            status=self._what,
-            reason=self._reason,
-            edited=self._edited is not None,
-        )
+    def _decisions_of(self, edit: RecordedEdit) -> list[EditDecision]:
+        is_edited = self._edited is not None
+        return [EditDecision(id=edit.id, status=self._what, reason=self._reason, edited=is_edited)]
+
+    def _busy(self, edit: RecordedEdit, execution_id: ExecutionId) -> None:
+        """Leave an edit as it is whose cell is in use; raise CellBusy if just one is asked for."""
+        if self._ids is not None and len(self._ids) == 1:
+            raise _busy(edit.cell_id, execution_id)
 
     def _unfit(self, edit: RecordedEdit, reason: str) -> None:
         if self._what == "kept":
@@ -539,23 +570,26 @@ class _Decision:
             return
         payloads: list[Payload] = []
         if planned is not None and self._notebook is not None:
-            cells = self._cells_of_decisions(recorded)
             final = self._notebook.after(planned.changes)
             payloads = [
-                Payload.of(as_json(complete(self._notebook.cells, cells))),
-                Payload.of(as_json(state_of(final.cells, cells))),
+                Payload.of(as_json(state_of(self._notebook.cells, self._cells, complete))),
+                Payload.of(as_json(state_of(final.cells, self._cells, self._part))),
             ]
         entry = replace(
-            _entry_of(recorded, self._path, self._by, self._decisions),
+            self._entry(_entry_of(recorded, self._path, self._by, self._decisions)),
             via=via if planned is not None and planned.changes else None,
             before=payloads[0].digest if payloads else None,
             after=payloads[1].digest if payloads else None,
         )
         await self._proposals._write(id, entry, payloads)
 
-    def _cells_of_decisions(self, recorded: Iterable[RecordedProposal]) -> set[CellId]:
-        made = {each.id for each in self._decisions if each.status == self._what}
-        return {edit.cell_id for each in recorded for edit in each.edits if edit.id in made}
+    def _part(self, cell: Cell) -> CellContent:
+        """Return what is recorded of a cell as it is then."""
+        return content_of(cell)
+
+    def _entry(self, entry: EditsDecided) -> EditsDecided:
+        """Return the entry to record, as it has to be for this request."""
+        return entry
 
 
 def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:

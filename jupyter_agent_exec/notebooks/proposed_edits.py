@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import InvalidRequest
-from ..journal.proposals import RecordedEdit
+from ..journal.proposals import KeptEdit, RecordedEdit
 from ..models import (
     CellPart,
     ClearOutputs,
@@ -28,6 +28,7 @@ from ..models import (
 from ..records import ProposedCell
 from ..text.inert import inert, set_outputs
 from ..text.lookalikes import lookalike_words
+from ..text.redaction import marks_in, may_be
 from ..types import CellId, ProposalId, ProposedEditId
 from . import changes
 from .changes import (
@@ -36,14 +37,15 @@ from .changes import (
     Notebook,
     Position,
     PutCell,
-    SetCell,
     SetOutputs,
     SetSource,
+    execution_in,
     find_cell,
     id_of,
     joined,
     new_cell,
     order_of,
+    shows,
 )
 from .edits import CellContent, EditPlan, check_source, content_of, plan
 
@@ -111,29 +113,33 @@ def undoing(edit: RecordedEdit, notebook: Notebook) -> Step:
     """
     kept = edit.kept
     if kept is None:
-        raise DoesNotFit("It was not kept.")
-    cell = find_cell(notebook.cells, edit.cell_id)
-    before, place = kept.before, place_in(kept.order, edit.cell_id, notebook)
-    if before is None:
-        return _take_out(kept.after, cell)
+        raise DoesNotFit("The record does not say what was there before.")
+    cell, id = find_cell(notebook.cells, edit.cell_id), edit.cell_id
+    before, place = kept.before, place_in(kept.order, id, notebook)
     if kept.after is None:
-        return Step(_put_back(before, place) if cell is None else [], content_of(before))
+        before = _recorded(before)
+        return Step(_put_back(id, before, place) if cell is None else [], content_of(before))
     if cell is None:
+        if before is None:
+            return Step([], None)
         raise DoesNotFit("The cell was deleted since.")
-    if content_of(cell) != kept.after:
+    is_same_type = kept.after["cell_type"] == cell["cell_type"]
+    if not is_same_type or not may_be(joined(cell["source"]), kept.after["source"]):
         raise DoesNotFit("The cell was edited since.")
+    _check_not_run(edit, kept, cell)
+    if before is None:
+        return Step([changes.DeleteCell(cell_id=id)], None)
+    before = _recorded(before)
     made: list[Change] = []
     if before["cell_type"] != cell["cell_type"]:
-        made = [changes.DeleteCell(cell_id=edit.cell_id), *_put_back(before, place)]
+        made = [changes.DeleteCell(cell_id=id), *_put_back(id, before, place)]
     else:
         if joined(before["source"]) != joined(cell["source"]):
-            made.append(SetSource(cell_id=edit.cell_id, source=joined(before["source"])))
+            made.append(SetSource(cell_id=id, source=joined(before["source"])))
         if edit.moved:
-            made.append(changes.MoveCell(cell_id=edit.cell_id, at=place))
-        if edit.cleared:
-            if _was_run(cell):
-                raise DoesNotFit("The cell was run since.")
-            made += _with_outputs(before)
+            made.append(changes.MoveCell(cell_id=id, at=place))
+        if edit.cleared or edit.execution_id is not None:
+            made += _with_outputs(id, before)
     return Step(made, content_of(before))
 
 
@@ -168,10 +174,8 @@ def cells_to_decide(
     final = proposed.after(planned.changes)
     touched = planned.touched
     former = [edit for edit in open_edits if edit.cell_id in touched]
-    moved = {each.cell_id for each in planned.changes if isinstance(each, changes.MoveCell)}
-    moved |= {edit.cell_id for edit in former if edit.moved}
-    cleared = {each.cell_id for each in planned.changes if isinstance(each, SetOutputs | SetCell)}
-    cleared |= {edit.cell_id for edit in former if edit.cleared}
+    moved = planned.moved | {edit.cell_id for edit in former if edit.moved}
+    cleared = planned.cleared | {edit.cell_id for edit in former if edit.cleared}
     cells: list[ProposedCell] = []
     for cell_id in _in_order(touched, final, base):
         before, after = find_cell(base.cells, cell_id), find_cell(final.cells, cell_id)
@@ -250,33 +254,45 @@ def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook:
     return Step(plan(notebook, requests, lambda: edit.cell_id).changes, result)
 
 
-def _take_out(as_kept: Cell | None, cell: Cell | None) -> Step:
-    """Undo an insertion."""
-    if cell is None:
-        return Step([], None)
-    if content_of(cell) != as_kept:
-        raise DoesNotFit("The cell was edited since.")
-    if _was_run(cell):
+def _check_not_run(edit: RecordedEdit, kept: KeptEdit, cell: Cell) -> None:
+    """Raise DoesNotFit if taking an edit back would take away outputs that are not its own."""
+    if edit.execution_id is not None:
+        is_cleared = not _was_run(cell) and execution_in(cell) is None
+        own = is_cleared or shows(cell, edit.execution_id, edit.execution_count)
+    elif kept.after is not None and "execution_count" in kept.after:
+        own = cell.get("execution_count") == kept.after["execution_count"]
+    else:
+        own = not _was_run(cell) or not (edit.cleared or kept.before is None)
+    if not own:
         raise DoesNotFit("The cell was run since.")
-    return Step([changes.DeleteCell(cell_id=CellId(cell["id"]))], None)
 
 
-def _put_back(cell: Cell, at: Position) -> list[Change]:
-    """Return the changes that insert a complete cell."""
-    bare = {**cell, "outputs": []} if cell["cell_type"] == "code" else cell
-    return [PutCell(cell=bare, at=at), *_with_outputs(cell)]
+def _recorded(cell: Cell | None) -> Cell:
+    """Return a cell that was there before; raise DoesNotFit if the record has it not as it was."""
+    if cell is None:
+        raise DoesNotFit("The record of what was there is lost.")
+    if marks_in(joined(cell["source"])):
+        raise DoesNotFit("It had a secret before, which is not recorded.")
+    return cell
 
 
-def _with_outputs(cell: Cell) -> list[Change]:
+def _put_back(id: CellId, cell: Cell, at: Position) -> list[Change]:
+    """Return the changes that insert a complete cell, or one of which only the source is known."""
+    if "metadata" not in cell:
+        cell = new_cell(id, cell["cell_type"], cell["source"])
+    if not _was_run(cell):
+        return [PutCell(cell=cell, at=at)]
+    return [PutCell(cell={**cell, "outputs": []}, at=at), *_with_outputs(id, cell)]
+
+
+def _with_outputs(id: CellId, before: Cell) -> list[Change]:
     """Return the changes that give a code cell its outputs back, as an inert copy.
 
-    So they are trusted without danger, and the trust of the notebook stays what it is.
+    So they are trusted without danger, and the trust of the notebook stays what it is. A cell of
+    which only the source is known gets none.
     """
-    if cell["cell_type"] != "code" or not _was_run(cell):
-        return []
-    id = CellId(cell["id"])
-    copy, _ = inert(cell.get("outputs", []))
-    state = replace(changes.as_it_is(id, cell), trusted=True)
+    copy, _ = inert(before.get("outputs", []))
+    state = replace(changes.as_it_is(id, {"metadata": {}, **before}), trusted=True)
     return [state, SetOutputs(cell_id=id, changes=set_outputs(copy))]
 
 
@@ -332,23 +348,6 @@ def _lines(text: str) -> list[str]:
     They have no ends: a last line is the same whether or not another follows.
     """
     return text.split("\n") if text else []
-
-
-def complete(cells: Iterable[Cell], wanted: Collection[CellId]) -> dict[str, Any]:
-    """Return the order of cells, and the wanted ones as they are, but not trusted."""
-    cells = list(cells)
-    return {
-        "order": order_of(cells),
-        "cells": {
-            id: {
-                **cell,
-                "source": joined(cell["source"]),
-                "metadata": {k: v for k, v in cell["metadata"].items() if k != "trusted"},
-            }
-            for cell in cells
-            if (id := id_of(cell)) in wanted
-        },
-    }
 
 
 def proposed_order(notebook: Notebook | None, edits: Iterable[RecordedEdit]) -> list[CellId]:

@@ -167,6 +167,7 @@ def _about(told: Comment) -> str:
 _EDIT_NOTES: Final[dict[EditStatus, str]] = {
     "kept": "The user kept your proposed edits of cells",
     "rejected": "The user rejected your proposed edits of cells",
+    "undone": "The user has undone what you changed or ran, in the notebook only, in cells",
     "open": "Your edits are not in the notebook and open again, for the user to decide, in cells",
     "obsolete": "Your proposed edits do not fit any more, and were not made, in cells",
 }

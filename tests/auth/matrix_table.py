@@ -53,6 +53,8 @@ GET    proposals                                200 200 200   200 200 200 200 20
 POST   sessions/{session_id}/proposals/keep     400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/proposals/reject   400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/proposals/undo     400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/round/undo         400 403 400   403 403 403 403 403
+POST   sessions/{session_id}/round/redo         400 403 400   403 403 403 403 403
 POST   executions/{execution_id}/accept         400 403 400   403 403 403 403 403
 POST   sessions/{session_id}/accept             400 403 400   403 403 403 403 403
 PUT    executions/{execution_id}/review         400 403 400   403 403 403 403 403

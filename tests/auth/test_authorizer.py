@@ -108,6 +108,8 @@ ASKED_FOR = {
     "POST sessions/{session_id}/proposals/keep": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/reject": DECIDE_THERE,
     "POST sessions/{session_id}/proposals/undo": DECIDE_THERE,
+    "POST sessions/{session_id}/round/undo": DECIDE_THERE,
+    "POST sessions/{session_id}/round/redo": DECIDE_THERE,
     "POST accepted-breaks": [EXECUTE],
     "POST erasures": [EXECUTE],
     "POST retention": [EXECUTE],

@@ -104,6 +104,7 @@ def test_only_decisions_and_what_becomes_of_cells_may_follow_a_sessions_end():
         "outputs_accepted",
         "edits_deciding",
         "edits_decided",
+        "round_undone",
         "erased",
         "reviewed",
         "undone",

@@ -58,6 +58,11 @@ export type Schemas = {
     source: string | null;
     grant: ('hour' | 'restart') | null;
   };
+  /** A cell that stays as it is. */
+  CellLeft: {
+    cell_id: string;
+    reason: string;
+  };
   /** The type and source of a cell. */
   CellPart: {
     cell_type: 'code' | 'markdown' | 'raw';
@@ -357,7 +362,7 @@ export type Schemas = {
     result: Schemas['CellPart'] | null;
     index: number;
     follows: string | null;
-    status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced';
+    status: 'kept' | 'obsolete' | 'open' | 'rejected' | 'replaced' | 'undone';
     fits: boolean;
     reason: string | null;
     decided_by: string | null;
@@ -394,6 +399,14 @@ export type Schemas = {
     comment: string | null;
     by: string;
     at: string;
+  };
+  /** What became of an undo of a session's changes in its notebook, or of its redo. */
+  RoundUndone: {
+    path: string;
+    changes: number;
+    cell_ids: string[];
+    without_outputs: string[];
+    left: Schemas['CellLeft'][];
   };
   /** A kernel of the session's own. */
   ScratchTarget: {
