@@ -39,6 +39,8 @@ export namespace CommandIDs {
   export const comment = 'agent-exec:comment';
   export const review = 'agent-exec:review';
   export const undo = 'agent-exec:undo';
+  export const undoRound = 'agent-exec:undo-round';
+  export const redoRound = 'agent-exec:redo-round';
   export const reviewAll = 'agent-exec:review-all';
   export const nextUnreviewed = 'agent-exec:next-unreviewed';
   export const nextFailed = 'agent-exec:next-failed';

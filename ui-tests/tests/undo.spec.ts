@@ -88,7 +88,60 @@ test('the user of a kernel that dies reads which variables are back', async ({
   expect(await kernelId()).toBe(before);
 });
 
-test('what was kept since is taken back with it, once a person ticks that', async ({
+test('all that an agent changed since a person’s last edit is undone, and made again', async ({
+  baseURL,
+  desk,
+  page,
+  request
+}) => {
+  const notebook = await desk.open([
+    codeCell('mine', 'df = 1'),
+    codeCell('typed', '')
+  ]);
+  await runAsPerson(notebook, 0);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await agent.ask('df = "before"');
+  const badges = page.locator('.jp-AgentExecBadge');
+  await expect(badges.filter({ hasText: 'Done' })).toHaveCount(1);
+  await shown(page, 1).locator('.cm-content').click();
+  await page.keyboard.type('own = 1');
+
+  await agent.ask('df = "since"');
+  await expect(badges.filter({ hasText: 'Done' })).toHaveCount(2);
+  await agent.propose({ op: 'replace', cell_id: 'mine', source: 'df = 3' });
+  const proposals = new ShownProposals(page);
+  await proposals.keep(proposals.edit('Change this cell'));
+  await expect(proposals.bar).toContainText('1 kept');
+  const sources = async () =>
+    (await notebook.cells()).map(({ source }) => source);
+  const before = ['df = 1', 'own = 1', 'df = "before"'];
+  const after = ['df = 3', 'own = 1', 'df = "before"', 'df = "since"'];
+  expect(await sources()).toEqual(after);
+
+  await shown(page, 3).getByRole('button', { name: 'More actions' }).click();
+  await page.screenshot({ path: test.info().outputPath('menu.png') });
+  await page
+    .getByRole('menuitem', { name: 'Undo the Agent’s Changes' })
+    .click();
+  const told = page.getByRole('alert').filter({ hasText: 'Undid 2 changes.' });
+  await expect(told).toBeVisible();
+  await expect.poll(sources).toEqual(before);
+  await expectAccessible(page);
+  await page.screenshot({ path: test.info().outputPath('undone.png') });
+  await told.getByRole('button', { name: 'Make again' }).click();
+  await expect.poll(sources).toEqual(after);
+
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('agent-exec:undo-round')
+  );
+  await expect.poll(sources).toEqual(before);
+  await shown(page, 1).locator('.cm-content').click();
+  await page.keyboard.press('Control+Z');
+  await expect.poll(sources).toEqual(['df = 1', '', 'df = "before"']);
+  await agent.close();
+});
+
+test('what was changed in the notebook since is undone with it, once a person ticks that', async ({
   baseURL,
   desk,
   page,
@@ -109,12 +162,10 @@ test('what was kept since is taken back with it, once a person ticks that', asyn
   const proposals = new ShownProposals(page);
   await proposals.keep(proposals.edit('Change this cell'));
   await expect(proposals.bar).toContainText('1 kept');
-  await agent.propose({ op: 'insert', cell_type: 'code', source: 'undecided' });
-  await expect(proposals.edit('New code cell')).toBeVisible();
 
   const dialog = await askToUndo(page, cell);
   const tick = dialog.getByRole('checkbox', {
-    name: /Also take back the 1 proposal kept in this round/
+    name: 'Also undo what the agent has changed in the notebook since'
   });
   await expect(tick).not.toBeChecked();
   await tick.check();
@@ -123,9 +174,9 @@ test('what was kept since is taken back with it, once a person ticks that', asyn
   await dialog.getByRole('button', { name: 'Undo' }).click();
   await expect
     .poll(async () => (await notebook.cells()).map(({ source }) => source))
-    .toEqual(['df = 1', 'df', 'df = 2']);
+    .toEqual(['df = 1', 'df']);
   await expect
     .poll(async () => Object.values(await agent.statuses()))
-    .toEqual(['rejected', 'rejected']);
+    .toEqual(['undone']);
   await agent.close();
 });

@@ -24,6 +24,7 @@ import type {
   IKernelRunList,
   IProposal,
   IProposalList,
+  IRoundUndone,
   IProposedEdit,
   IReview,
   ISearchHit,
@@ -278,6 +279,14 @@ export class FakeServer implements IAgentExecApi {
   /** What trials of code that asks show. */
   preview: IPreview = preview({ status: 'none' });
   proposals: IProposal[] = [];
+  /** What becomes of changes that are undone, or made again. */
+  round: IRoundUndone = {
+    path: 'a.ipynb',
+    changes: 0,
+    cell_ids: [],
+    without_outputs: [],
+    left: []
+  };
   /** The decisions about edits: what, and which. */
   decided: [string, readonly string[], IDecisionDetails?][] = [];
   failure: Error | null = null;
@@ -315,6 +324,15 @@ export class FakeServer implements IAgentExecApi {
       )
     }));
     return { proposals: this.proposals };
+  }
+
+  async changeRound(
+    what: 'undo' | 'redo',
+    sessionId: string,
+    since: string | null = null
+  ): Promise<IRoundUndone> {
+    this.calls.push(`${what} round of ${sessionId} since ${since}`);
+    return this.round;
   }
 
   /** Emit an activity event. */

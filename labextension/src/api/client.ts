@@ -21,6 +21,7 @@ import type {
   IProposalList,
   IRejectEdits,
   IReview,
+  IRoundUndone,
   ISearchResults,
   ISessionList,
   ITextRange,
@@ -251,6 +252,20 @@ export class AgentExecApi {
   /** Make the kernel as it was before an execution. */
   undo(id: string): Promise<unknown> {
     return this._request('POST', ['executions', id, 'undo'], {});
+  }
+
+  /**
+   * Take back what a session changed in its notebook, or make it again.
+   *
+   * @param since - From this moment on; null for all.
+   */
+  changeRound(
+    what: 'undo' | 'redo',
+    sessionId: string,
+    since: string | null = null
+  ): Promise<IRoundUndone> {
+    const body = since === null ? {} : { since };
+    return this._request('POST', ['sessions', sessionId, 'round', what], body);
   }
 
   /** Let a session's agent ask again before it runs code in that kernel. */

@@ -71,7 +71,11 @@ export class BadgeActions extends Widget {
           ]
         : []),
       ...(isFinal(status)
-        ? [null, ...reviewItems(execution_id, reviews.get(execution_id), trans)]
+        ? [
+            { command: CommandIDs.undoRound, args },
+            null,
+            ...reviewItems(execution_id, reviews.get(execution_id), trans)
+          ]
         : [{ command: CommandIDs.interrupt, args }])
     ];
   }

@@ -11,6 +11,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { addNext } from '../review/next';
 import { tellRescues } from '../review/rescue';
 import { Reviews } from '../review/reviews';
+import { addRound } from '../review/round';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { addAcceptOutputs } from '../badges/acceptance';
 import { addShowDifference } from '../badges/difference';
@@ -97,6 +98,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     };
     addAcceptOutputs(commands, live.api, options.trans);
     addNext(app, notebooks, options.reviews, palette, options.trans);
+    addRound(app, notebooks, live, palette, options.trans);
     tellRescues(notebooks, live.api, options.trans);
     const show = (panel: NotebookPanel) => {
       if (sessionIn(panel.context.path) !== null) {

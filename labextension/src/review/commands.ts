@@ -107,7 +107,12 @@ export function addReviewCommands(
     icon: undoIcon,
     describedBy: takes('execution_id!'),
     execute: ({ execution_id }) =>
-      undo(live.api, String(execution_id), trans).catch(report)
+      undo(
+        live.api,
+        String(execution_id),
+        commands.execute.bind(commands),
+        trans
+      ).catch(report)
   });
   addErase(app, live, trans);
 }

@@ -1,10 +1,10 @@
 /** Lets a person undo what an agent ran: the kernel is as it was before. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IAgentExecApi } from '../api/client';
-import type { IExecution, IProposedEdit } from '../wire';
+import { CommandIDs } from '../tokens';
+import type { Execute } from '../tokens';
 import { confirm } from './confirm';
 import { element } from '../ui/elements';
-import { inOneLine } from '../ui/wording';
 
 /** A sentence, and what does not come back. */
 function told(text: string, items: readonly string[]): HTMLElement[] {
@@ -13,56 +13,15 @@ function told(text: string, items: readonly string[]): HTMLElement[] {
   return [element('p', '', text), list];
 }
 
-/** The edits that a session has proposed since an execution began. */
-async function round(
-  api: IAgentExecApi,
-  { session_id, started_at }: IExecution
-): Promise<readonly IProposedEdit[]> {
-  const begun = Date.parse(started_at ?? '');
-  const { proposals } = await api.listProposals(null, session_id);
-  return proposals
-    .filter(({ proposed_at }) => Date.parse(proposed_at) >= begun)
-    .flatMap(({ edits }) => edits);
-}
-
-/**
- * Take the kept edits of a round out of the notebook, and reject the open ones.
- *
- * @returns Why some stay: a person has changed their cells since.
- */
-async function takeBack(
-  api: IAgentExecApi,
-  sessionId: string,
-  edits: readonly IProposedEdit[]
-): Promise<string[]> {
-  const ids = edits
-    .filter(({ status }) => status === 'kept')
-    .map(({ id }) => id);
-  const { proposals } = await api.decideEdits('undo', sessionId, ids);
-  const now = proposals
-    .flatMap(proposal => proposal.edits)
-    .filter(({ id }) => edits.some(each => each.id === id));
-  const open = now.filter(({ status }) => status === 'open');
-  if (open.length > 0) {
-    await api.decideEdits(
-      'reject',
-      sessionId,
-      open.map(({ id }) => id)
-    );
-  }
-  return now
-    .filter(({ status }) => status === 'kept')
-    .map(({ reason }) => inOneLine(reason ?? ''));
-}
-
 /** Undo an execution, or say why not; where it is off, offer to turn it on. */
 export async function undo(
   api: IAgentExecApi,
   id: string,
+  execute: Execute,
   trans: TranslationBundle
 ): Promise<void> {
-  const execution = await api.getExecution(id);
-  const { kernel, session_id } = execution;
+  const { document, kernel, session_id, started_at } =
+    await api.getExecution(id);
   if (kernel === null) {
     return;
   }
@@ -75,30 +34,18 @@ export async function undo(
     const text = trans.__(
       'All variables will be as they were before this code ran. This does not come back:'
     );
-    const edits = await round(api, execution);
-    const kept = edits.filter(({ status }) => status === 'kept').length;
     const tick = element('input', '');
     tick.type = 'checkbox';
     const label = element('label', '');
     label.append(
       tick,
-      trans._n(
-        'Also take back the %1 proposal kept in this round, and reject those not decided yet',
-        'Also take back the %1 proposals kept in this round, and reject those not decided yet',
-        kept
-      )
+      trans.__('Also undo what the agent has changed in the notebook since')
     );
-    const content = [...told(text, not_undone), ...(kept > 0 ? [label] : [])];
+    const content = [...told(text, not_undone), ...(document ? [label] : [])];
     if (await confirm(title, content, trans.__('Undo'), trans)) {
       await api.undo(id);
-      const left = tick.checked ? await takeBack(api, session_id, edits) : [];
-      if (left.length > 0) {
-        const text = trans._n(
-          '%1 proposal stays in the notebook:',
-          '%1 proposals stay in the notebook:',
-          left.length
-        );
-        await confirm(title, told(text, left), null, trans);
+      if (tick.checked) {
+        await execute(CommandIDs.undoRound, { session_id, since: started_at });
       }
     }
   } else if (enabled || reason !== null) {

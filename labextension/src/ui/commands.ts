@@ -50,6 +50,7 @@ const ARGUMENTS = {
   reason: 'Reason that the agent can read',
   session_id:
     'ID of an agent session. Default: the one whose document is in front.',
+  since: 'Moment from which on changes are undone. Default: your last edit.',
   source: 'Source to run, or to compare with, instead',
   source_sha256: 'SHA-256 hash of the source that the user has seen',
   verdict: {

@@ -52,6 +52,7 @@ export type IApprovalList = Schemas['Approvals'];
 export type IErase = Schemas['Erase'];
 export type IErasure = Schemas['Erasure'];
 export type ITokenRef = Schemas['TokenRef'];
+export type IRoundUndone = Schemas['RoundUndone'];
 export type IUnlocked = Schemas['Unlocked'];
 export type Status = Schemas['Execution']['status'];
 export type RecordPeople = Schemas['Session']['record_people'];

@@ -1,8 +1,8 @@
 import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { undo } from '../../review/undo';
-import type { IProposedEdit } from '../../wire';
-import { execution, FakeServer, proposal, proposedEdit } from '../fakes';
+import { CommandIDs } from '../../tokens';
+import { execution, FakeServer } from '../fakes';
 
 const trans = nullTranslator.load('');
 const KERNEL = {
@@ -10,6 +10,17 @@ const KERNEL = {
   name: 'python3',
   restarted: false,
   reason: null
+};
+
+const DOCUMENT = {
+  path: 'a.ipynb',
+  cell_id: 'x_1',
+  via: 'tab' as const,
+  status: 'written' as const,
+  outputs: 'inert' as const,
+  reason: null,
+  placement: null,
+  follows: []
 };
 
 /** Accept a dialog; return its text. */
@@ -35,56 +46,35 @@ async function undone(
   const server = new FakeServer();
   server.put(execution({ kernel: KERNEL }));
   server.checkpoints = { ...server.checkpoints, ...given };
-  const over = undo(server, 'x_1', trans);
+  const over = undo(server, 'x_1', async () => undefined, trans);
   const text = await accepted();
   await over;
   return [text, server.calls.filter(each => /undo|keep/.test(each))];
 }
 
-/** A server on which an execution can be undone, after which edits were proposed. */
-function withRound(): FakeServer {
+/** Undo an execution in a notebook, whose changes are undone too if that is ticked. */
+async function undoneIn(isTicked: boolean): Promise<unknown[]> {
   const server = new FakeServer();
-  server.put(execution({ kernel: KERNEL }));
+  server.put(execution({ kernel: KERNEL, document: DOCUMENT }));
   const one = { execution_id: 'x_1', at: '', bytes: 1, undoable: true };
   const checkpoints = [one];
   server.checkpoints = { ...server.checkpoints, enabled: true, checkpoints };
-  const edit = (id: string, given: Partial<IProposedEdit>) =>
-    proposedEdit({ id, kind: 'change', ...given });
-  server.proposals = [
-    {
-      ...proposal([edit('before', { status: 'kept' })]),
-      proposed_at: '2026-01-02T03:04:04.999Z'
-    },
-    proposal([
-      edit('kept', { status: 'kept' }),
-      edit('changed', { status: 'kept', fits: false, reason: 'Edited since.' }),
-      edit('rejected', { status: 'rejected' }),
-      edit('open', {})
-    ])
-  ];
-  return server;
+  const executed: unknown[] = [];
+  const execute = async (...given: unknown[]) => executed.push(given);
+  const over = undo(server, 'x_1', execute, trans);
+  expect(await accepted(isTicked)).toContain('in the notebook since');
+  await over;
+  expect(server.calls).toContain('undo x_1');
+  return executed;
 }
 
 describe('undo', () => {
-  it('takes back what was kept since, if that is ticked', async () => {
-    const server = withRound();
-    const over = undo(server, 'x_1', trans);
-    expect(await accepted(true)).toContain('the 2 proposals kept');
-    expect(await accepted()).toContain('Edited since.');
-    await over;
-    expect(server.decided).toEqual([
-      ['undo', ['kept', 'changed']],
-      ['reject', ['kept', 'open']]
+  it('undoes what was changed in the notebook since, if that is ticked', async () => {
+    const since = '2026-01-02T03:04:05.000Z';
+    expect(await undoneIn(true)).toEqual([
+      [CommandIDs.undoRound, { session_id: 's_1', since }]
     ]);
-  });
-
-  it('leaves proposals alone unless that is ticked', async () => {
-    const server = withRound();
-    const over = undo(server, 'x_1', trans);
-    await accepted();
-    await over;
-    expect(server.calls).toContain('undo x_1');
-    expect(server.decided).toEqual([]);
+    expect(await undoneIn(false)).toEqual([]);
   });
 
   it('says what does not come back before it undoes', async () => {
