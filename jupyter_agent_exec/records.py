@@ -29,6 +29,7 @@ from .models import (
     AlsoApproved,
     Approval,
     Caps,
+    CellLeft,
     Chain,
     Claim,
     Document,
@@ -962,13 +963,6 @@ class EditsDecided(JournalEntry, frozen=True, kw_only=True, tag="edits_decided")
         return {"proposed": self.open}
 
 
-class LeftCell(Struct, frozen=True, kw_only=True):
-    """A cell that stays as it is, and why."""
-
-    cell_id: CellId
-    reason: str
-
-
 class RoundUndone(EditsDecided, frozen=True, kw_only=True, tag="round_undone"):
     """A user took back what the agent changed in the notebook, or made it again.
 
@@ -978,7 +972,7 @@ class RoundUndone(EditsDecided, frozen=True, kw_only=True, tag="round_undone"):
 
     since: str | None = None
     """They are from this moment on; null for all."""
-    left: tuple[LeftCell, ...] = ()
+    left: tuple[CellLeft, ...] = ()
     """What could not be taken back."""
 
 

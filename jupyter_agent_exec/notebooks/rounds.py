@@ -13,7 +13,7 @@ from ..auth.scopes import Caller
 from ..journal.proposals import RecordedEdit, RecordedProposal
 from ..journal.query import moment
 from ..models import CellLeft, DecideEdits, RoundUndone, UndoRound, derive
-from ..records import EditDecision, EditsDecided, LeftCell
+from ..records import EditDecision, EditsDecided
 from ..records import RoundUndone as RoundUndoneEntry
 from ..types import CellId, ExecutionId, ProposedEditId, SessionId
 from .changes import Cell, Notebook
@@ -74,7 +74,7 @@ class _Round(EditDecisions):
             changes=len(self._decisions),
             cell_ids=list(self._cells),
             without_outputs=list(self._without_outputs),
-            left=[CellLeft(cell_id=id, reason=reason) for id, reason in self._left.items()],
+            left=self._cells_left(),
         )
 
     async def _wanted(
@@ -116,5 +116,8 @@ class _Round(EditDecisions):
         return {**content_of(cell), **count}  # type: ignore[typeddict-item]
 
     def _entry(self, entry: EditsDecided) -> RoundUndoneEntry:
-        left = tuple(LeftCell(cell_id=id, reason=reason) for id, reason in self._left.items())
+        left = tuple(self._cells_left())
         return derive(RoundUndoneEntry, entry, since=self._since or None, left=left)
+
+    def _cells_left(self) -> list[CellLeft]:
+        return [CellLeft(cell_id=id, reason=reason) for id, reason in self._left.items()]
