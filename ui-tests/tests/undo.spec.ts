@@ -125,9 +125,8 @@ test('all that an agent changed since a person’s last edit is undone, and made
     .click();
   const told = page.getByRole('alert').filter({ hasText: 'Undid 2 changes.' });
   await expect(told).toBeVisible();
-  await expect.poll(sources).toEqual(before);
-  await expectAccessible(page);
   await page.screenshot({ path: test.info().outputPath('undone.png') });
+  await expect.poll(sources).toEqual(before);
   await told.getByRole('button', { name: 'Make again' }).click();
   await expect.poll(sources).toEqual(after);
 
@@ -138,6 +137,7 @@ test('all that an agent changed since a person’s last edit is undone, and made
   await shown(page, 1).locator('.cm-content').click();
   await page.keyboard.press('Control+Z');
   await expect.poll(sources).toEqual(['df = 1', '', 'df = "before"']);
+  await expectAccessible(page);
   await agent.close();
 });
 

@@ -72,8 +72,8 @@ export class BadgeActions extends Widget {
         : []),
       ...(isFinal(status)
         ? [
-            { command: CommandIDs.undoRound, args },
             null,
+            { command: CommandIDs.undoRound, args },
             ...reviewItems(execution_id, reviews.get(execution_id), trans)
           ]
         : [{ command: CommandIDs.interrupt, args }])

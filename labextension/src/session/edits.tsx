@@ -66,7 +66,8 @@ function statusText(
     kept: trans.__('Kept'),
     rejected: trans.__('Rejected'),
     obsolete: trans.__('No longer fits'),
-    replaced: trans.__('Replaced')
+    replaced: trans.__('Replaced'),
+    undone: trans.__('Undone')
   }[status];
 }
 
