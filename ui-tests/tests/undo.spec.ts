@@ -125,8 +125,9 @@ test('all that an agent changed since a person’s last edit is undone, and made
     .click();
   const told = page.getByRole('alert').filter({ hasText: 'Undid 2 changes.' });
   await expect(told).toBeVisible();
-  await page.screenshot({ path: test.info().outputPath('undone.png') });
   await expect.poll(sources).toEqual(before);
+  await told.hover();
+  await page.screenshot({ path: test.info().outputPath('undone.png') });
   await told.getByRole('button', { name: 'Make again' }).click();
   await expect.poll(sources).toEqual(after);
 
