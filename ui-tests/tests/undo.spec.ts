@@ -152,7 +152,9 @@ test('what was changed in the notebook since is undone with it, once a person ti
   await runAsPerson(notebook, 0);
   const agent = await ProposingAgent.open(request, baseURL!, desk.path);
   await agent.ask('df');
-  const off = await askToUndo(page, shown(page, 1));
+  const first = shown(page, 1);
+  await expect(first.locator('.jp-AgentExecBadge')).toContainText('Done');
+  const off = await askToUndo(page, first);
   await off.getByRole('button', { name: 'Turn on' }).click();
   await expect(off).toBeHidden();
 
