@@ -220,6 +220,8 @@ async def ask_about_a_notebook(ask: Callable[..., Awaitable[Answered]]) -> None:
     assert (await ask("POST", f"{at}/accept")).status == 200
     for decision in ("keep", "reject", "undo"):
         assert (await ask("POST", f"{at}/proposals/{decision}")).status == 200
+    for what in ("undo", "redo"):
+        assert (await ask("POST", f"{at}/round/{what}")).status == 200
 
 
 async def ask_about_files(ask: Callable[..., Awaitable[Answered]], at: str) -> None:
