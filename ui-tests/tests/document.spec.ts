@@ -54,3 +54,42 @@ test('a session opens from the list as a notebook that follows the agent', async
   );
   await expect(panel.document).toHaveCount(0);
 });
+
+test('a long session opens with its first cells, and gets the rest', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const count = 60;
+  const agent = await newAgent('Long');
+  for (let seq = 1; seq <= count; seq++) {
+    await agent.run(`print("row", ${seq})`);
+  }
+  let release = () => {};
+  const rest = new Promise<void>(resolve => (release = resolve));
+  await page.route(/executions\?after=50&/, async route => {
+    await rest;
+    await route.continue();
+  });
+  await panel.open();
+  await panel.show('Long');
+  await expect(panel.cell(1)).toContainText('row 1');
+  await expect(panel.document).toContainText('Loading cells: 50 of 60');
+  // Who else reads the file gets all of it, and waits for that.
+  const read = page.evaluate(async path => {
+    const { contents } = window.jupyterapp.serviceManager;
+    return (await contents.get(path)).content.cells.length as number;
+  }, `AgentSession:${agent.sessionId}/Long.ipynb`);
+  release();
+  expect(await read).toBe(count);
+  await expect
+    .poll(() =>
+      page.evaluate(
+        () =>
+          (window.jupyterapp.shell.currentWidget as NotebookPanel).content
+            .widgets.length
+      )
+    )
+    .toBe(count);
+  await expect(panel.document).not.toContainText('Loading cells');
+});

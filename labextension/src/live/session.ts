@@ -23,6 +23,9 @@ import { SessionEvents } from './sessionevents';
 /** Milliseconds between two looks at the server while much happens. */
 const REST = 150;
 
+/** Executions read first: more than a window shows. */
+export const FIRST_PAGE = 50;
+
 /** The types of entries about proposed edits. */
 const EDITS = /^edits_/;
 
@@ -69,22 +72,6 @@ export class SessionModel extends Observable {
   /** An execution that was pending has finished. */
   get finished(): ISignal<this, IExecution> {
     return this._finished;
-  }
-
-  /** Whether somebody looks; nothing is fetched while nobody does. */
-  get isActive(): boolean {
-    return this._isActive;
-  }
-  set isActive(value: boolean) {
-    if (value === this._isActive) {
-      return;
-    }
-    this._isActive = value;
-    if (value) {
-      this.requestSync(true);
-    } else {
-      this._follower.stop();
-    }
   }
 
   override dispose(): void {
@@ -142,8 +129,22 @@ export class SessionModel extends Observable {
    */
   requestSync(all = false): void {
     this._syncAll = this._syncAll || all;
-    if (this._isActive) {
+    if (this._isFollowed) {
       void this._syncing.request();
+    }
+  }
+
+  /** Keep it in step from now on: somebody looks. */
+  follow(): void {
+    this._isFollowed = true;
+    this.requestSync();
+  }
+
+  /** Read the first executions, unless some are known. */
+  async readFirst(): Promise<void> {
+    if (this.last === 0) {
+      const list = await this._list({ after: 0, limit: FIRST_PAGE });
+      this._take(list.executions);
     }
   }
 
@@ -190,7 +191,7 @@ export class SessionModel extends Observable {
   }
 
   private _follow(): void {
-    if (this._isActive && !this.isDisposed) {
+    if (!this.isDisposed) {
       this._follower.choose(this.executions);
     }
   }
@@ -273,7 +274,7 @@ export class SessionModel extends Observable {
   private _executions: readonly ExecutionModel[] = [];
   private readonly _follower: Follower;
   private _hasNewEdits = false;
-  private _isActive = false;
+  private _isFollowed = false;
   private _session: IAgentSession | null;
   private _state: LoadState = { phase: 'loading' };
   private _syncAll = false;

@@ -67,9 +67,9 @@ export class SessionDrive implements Contents.IDrive {
   readonly deleteCheckpoint = () => this._refuse();
 
   private async _read(id: string, kernel: string | null): Promise<object> {
-    const { languageOf, open, trans } = this._options;
+    const { isOpening, languageOf, open, trans } = this._options;
     const session = open(id);
-    await session.readAll();
+    await (isOpening(id) ? session.readFirst() : session.readAll());
     const cells = session.executions.map(cellOf);
     const name = await languageOf(kernel);
     return {
@@ -101,6 +101,8 @@ export namespace SessionDrive {
   /** What it is made of. */
   export interface IOptions {
     api: IAgentExecApi;
+    /** Whether a document of a session is being opened, which adds what is not read yet. */
+    isOpening: (id: string) => boolean;
     /** The language of a kernel, of the default one for null; '' if not known. */
     languageOf: (kernelName: string | null) => Promise<string>;
     /** The model of a session, of which there is one. */

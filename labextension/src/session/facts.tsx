@@ -107,13 +107,17 @@ function Description(props: IProps): JSX.Element | null {
   );
 }
 
+/** That cells are still to come, or why they do not. */
 function State({ model, trans }: IStateProps): JSX.Element | null {
-  const { state } = model;
+  const { last, session, state } = model;
+  const count = session?.executions ?? 0;
   return state.phase === 'error' ? (
     <ErrorMessage
       advice={describeError(state.error, trans)}
       retry={trans.__('Try again')}
       onRetry={() => model.requestSync(true)}
     />
+  ) : state.phase === 'loading' && last < count ? (
+    <div>{trans.__('Loading cells: %1 of %2', last, count)}</div>
   ) : null;
 }

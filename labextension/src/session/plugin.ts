@@ -87,6 +87,10 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     contents.addDrive(
       new SessionDrive({
         api,
+        isOpening: id =>
+          !!notebooks.find(
+            ({ context }) => !context.isReady && sessionIn(context.path) === id
+          ),
         languageOf,
         open: modelOf,
         serverSettings,
@@ -131,7 +135,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
       if (!context.isDisposed && !documents.has(context)) {
         const session = modelOf(id);
         const document = new SessionDocument(context.model, session);
-        session.isActive = true;
+        session.follow();
         documents.add(context);
         choose();
         context.disposed.connect(() => {

@@ -1,6 +1,6 @@
 import { LiveModel } from '../../live/live';
 import { PAGE } from '../../api/client';
-import { SessionModel } from '../../live/session';
+import { FIRST_PAGE, SessionModel } from '../../live/session';
 import { EVENTS_PAGE } from '../../live/sessionevents';
 import type { IExecution, IJournalEvent } from '../../tokens';
 import {
@@ -50,7 +50,9 @@ async function open(executions: IExecution[], active = true) {
   const model = new SessionModel('s_1', live);
   const finished: number[] = [];
   model.finished.connect((_, { seq }) => finished.push(seq));
-  model.isActive = active;
+  if (active) {
+    model.follow();
+  }
   await settle();
   const seqs = () => model.executions.map(({ execution: { seq } }) => seq);
   return { emit, finished, live, model, seqs, server };
@@ -118,6 +120,18 @@ describe('SessionModel', () => {
     await model.readAll();
     expect(server.calls).toEqual(['s_1 after 3']);
     expect(seqs()).toEqual([1, 2, 3, 4]);
+  });
+
+  it('reads what a window shows first, and the rest once', async () => {
+    const { server, model } = await open(numbered(FIRST_PAGE + 9), false);
+    await model.readFirst();
+    await model.readFirst();
+    expect(model.last).toBe(FIRST_PAGE);
+    model.follow();
+    expect(model.state.phase).toBe('loading');
+    await settle();
+    expect(model.last).toBe(FIRST_PAGE + 9);
+    expect(asked(server)).toEqual(['s_1 after 0', `s_1 after ${FIRST_PAGE}`]);
   });
 
   it('knows the entries between cells', async () => {
@@ -303,20 +317,6 @@ describe('SessionModel', () => {
     emit();
     await settle();
     expect([...server.streams.keys()]).toEqual(['x_1', 'x_2']);
-  });
-
-  it('stops following when nobody looks, and begins again', async () => {
-    const { server, model } = await open([
-      execution({ seq: 1, status: 'running' })
-    ]);
-    const first = server.streams.get('x_1');
-    model.isActive = false;
-    await settle();
-    expect(first?.readyState).toBe(2);
-    model.isActive = true;
-    model.isActive = true;
-    await settle();
-    expect(server.streams.get('x_1')).not.toBe(first);
   });
 
   it('does without the stream when a step does not fit', async () => {

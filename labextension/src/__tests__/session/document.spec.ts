@@ -5,7 +5,7 @@ import type { INotebookContent } from '@jupyterlab/nbformat';
 import { nullTranslator } from '@jupyterlab/translation';
 import { LiveModel } from '../../live/live';
 import { PAGE } from '../../api/client';
-import { SessionModel } from '../../live/session';
+import { FIRST_PAGE, SessionModel } from '../../live/session';
 import { SessionDocument } from '../../session/document';
 import { SessionDrive } from '../../session/drive';
 import type { IExecution } from '../../tokens';
@@ -13,7 +13,7 @@ import { pathOf, sessionIn } from '../../ui/sessionpaths';
 import { execution, FakeServer, session, settle, stdout } from '../fakes';
 
 /** A drive of a server with a session of these executions. */
-function driveOf(executions: IExecution[] = []) {
+function driveOf(executions: IExecution[] = [], isOpening = false) {
   const server = new FakeServer();
   server.sessions = [session()];
   server.executions = executions;
@@ -21,6 +21,7 @@ function driveOf(executions: IExecution[] = []) {
   const shown = new SessionModel('s_1', live);
   const drive = new SessionDrive({
     api: server,
+    isOpening: () => isOpening,
     languageOf: async name => `the language of ${name}`,
     open: () => shown,
     serverSettings: {} as ServerConnection.ISettings,
@@ -31,13 +32,13 @@ function driveOf(executions: IExecution[] = []) {
 
 /** The notebook of a session with these executions. */
 async function open(executions: IExecution[] = []) {
-  const { drive, server, shown } = driveOf(executions);
+  const { drive, server, shown } = driveOf(executions, true);
   const { content } = await drive.get('s_1/Sales.ipynb');
   const model = new NotebookModel();
   model.fromJSON(content as INotebookContent);
   model.sharedModel.clearUndoHistory(); // as the context does
   const document = new SessionDocument(model, shown);
-  shown.isActive = true;
+  shown.follow();
   await settle();
   const cells = () => Array.from(model.cells) as ICodeCellModel[];
   const ids = () => cells().map(({ id }) => id);
@@ -122,6 +123,17 @@ describe('SessionDocument', () => {
   afterEach(() => {
     jest.useRealTimers();
     jest.restoreAllMocks();
+  });
+
+  it('begins with the first executions, and gets the rest at once', async () => {
+    const all = Array.from({ length: FIRST_PAGE + 3 }, (_, index) =>
+      execution({ seq: index + 1 })
+    );
+    const { drive } = driveOf(all, true);
+    const { content } = await drive.get('s_1/Sales.ipynb');
+    expect((content as INotebookContent).cells).toHaveLength(FIRST_PAGE);
+    const { ids } = await open(all);
+    expect(ids()).toEqual(all.map(({ id }) => id));
   });
 
   it('gets a cell for each execution, in order, as they come', async () => {
