@@ -53,6 +53,7 @@ demo: .make/demo ## run an example agent that analyses a data set; export and ve
 lab: .make/demo .make/lab ## start JupyterLab with the demo's history
 	test -d demo-output/.history || python -m examples.demo
 	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
+		--LabApp.default_url="/lab/tree/AgentSession:$$(ls demo-output/.history/sessions | head -1)/Penguins.ipynb" \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The frameworks that `make test` includes. `make test-frameworks` includes all.

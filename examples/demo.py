@@ -89,6 +89,8 @@ def main() -> int:
     altered += agent_exec(["verify", str(notebook), "--history", history])
     print("\n── Summary")
     summarise(results, session, notebook)
+    if output == OUTPUT:
+        print("\n`make lab` opens the session in JupyterLab.")
     failed = [result for result in results if result.status not in ("ok", "error")]
     mistakes = sum(result.status == "error" for result in results)
     return 0 if not altered and not failed and mistakes == 1 else 1
