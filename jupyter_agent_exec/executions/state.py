@@ -38,7 +38,7 @@ CELL_BEFORE_FAILED: Final = (
 
 MAY_HANG: Final = (
     "A copy of a kernel has one of its threads, so code that waits for another hangs in a trial: "
-    "run such code itself, with trial=false."
+    "run such code itself, not as a trial."
 )
 
 

@@ -108,7 +108,7 @@ async def test_a_trial_that_hangs_ends_by_its_time(
     asked = await asks(agent, session, HANGS)
     told = await previewed(agent, asked)
     assert (told["status"], told["outputs"][0]["text"]) == ("timed_out", "begun\n")
-    assert "trial=false" in told["reason"]
+    assert "not as a trial" in told["reason"]
     await reject(agent, asked)
 
 

@@ -101,9 +101,9 @@ async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
     assert "y = 42" in loaded["text"]
     refused = await attempt(agent, session, "open('mark', 'w')")
     assert refused["error"]["ename"] == "PermissionError"
-    assert "trial=false" in refused["text"]
+    assert "not as a trial" in refused["text"]
     program = await attempt(agent, session, "!ls")
-    assert "trial=false" in program["text"]
+    assert "not as a trial" in program["text"]
     asks = await attempt(agent, session, "input()")
     assert asks["error"]["ename"] == "StdinNotImplementedError"
 
@@ -126,7 +126,7 @@ async def test_a_trial_that_crashes_or_ends_itself_leaves_the_kernel(agent: Agen
     assert (left["status"], left["outputs_complete"]) == ("error", False)
     hangs = await attempt(agent, session, "print('begun')\nwhile True: pass", timeout=1)
     assert (hangs["status"], hangs["text"].startswith("begun")) == ("timed_out", True)
-    assert "trial=false" in hangs["reason"]
+    assert "not as a trial" in hangs["reason"]
     assert (await agent.run(session, "x"))["text"] == "1"
 
 
@@ -417,7 +417,7 @@ async def test_an_operator_can_switch_trials_off(agent: Agent) -> None:
     asked = {"source": "1", "trial": True}
     refused = await agent.ask("POST", f"sessions/{session['id']}/executions", asked)
     assert (refused.status, refused.json["code"]) == (501, "trial_unavailable")
-    assert "trial=false" in refused.json["message"]
+    assert "not as a trial" in refused.json["message"]
 
 
 async def test_a_copy_that_cannot_be_sealed_runs_nothing(agent: Agent, jp_root_dir: Path) -> None:

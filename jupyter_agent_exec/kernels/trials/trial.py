@@ -48,7 +48,7 @@ from ..variables import (
 )
 
 NO_TRIAL = "A trial is not possible here"
-INSTEAD = "Nothing was run. Run the code itself, with trial=false: then it can change something."
+INSTEAD = "Nothing was run. Run the code itself, not as a trial: then it can change something."
 
 
 def machine_fault() -> str | None:
@@ -145,7 +145,7 @@ TOLD: Final = frozenset(
 
 REFUSED: Final = (
     "The seal of the trial refused something: a trial cannot write, delete, connect, signal, or "
-    "start programs. To do that, run the code itself, with trial=false."
+    "start programs. To do that, run the code itself, not as a trial."
 )
 
 
