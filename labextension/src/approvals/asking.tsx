@@ -1,5 +1,4 @@
 /** At the head of the panel: what waits for the user, and whether agents are paused. */
-import { PathExt } from '@jupyterlab/coreutils';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -12,7 +11,12 @@ import { GUARD } from './approvalactions';
 import { brokenText, pausedText, sinkText } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
 import { Words } from '../ui/message';
-import { firstLine, plainName, shortText } from '../ui/notebookwording';
+import {
+  fileName,
+  firstLine,
+  plainName,
+  shortText
+} from '../ui/notebookwording';
 import { showAsking, showProposed } from './showasking';
 import {
   credentialWord,
@@ -273,11 +277,6 @@ function whereOf(
     : session
       ? targetText(session, trans)
       : '';
-}
-
-/** The name of a file, as it can stand in a sentence. */
-function fileName(path: string): string {
-  return plainName(PathExt.basename(path));
 }
 
 /**

@@ -7,7 +7,7 @@ import type {
   IExecution,
   IStopped
 } from '../tokens';
-import { firstLine, plainName, shortText } from '../ui/notebookwording';
+import { fileName, firstLine, shortText } from '../ui/notebookwording';
 import { cellName, credentialWord, proposedText, quoted } from '../ui/wording';
 
 /** An agent's name as it can stand in a sentence: its own words. */
@@ -99,7 +99,7 @@ export function askedText(
     : trans.__(
         'Cell %1 of %2 (%3) needs approval: %4',
         ...about,
-        document ? shortText(plainName(document.path)) : firstLine(source)
+        document ? fileName(document.path) : firstLine(source)
       );
 }
 
@@ -113,6 +113,6 @@ export function proposingText(
     nameOf(session.agent),
     shortText(credentialWord(session.token, trans)),
     proposedText(session, trans),
-    shortText(plainName(session.path ?? ''))
+    fileName(session.path ?? '')
   );
 }

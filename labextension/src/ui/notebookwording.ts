@@ -1,4 +1,5 @@
 /** How what agents do in notebooks is said to a person. */
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { isFinal } from '../tokens';
 import type {
@@ -20,6 +21,11 @@ import {
 } from './wording';
 
 export { personName, plainName, shortText };
+
+/** The name of a file, as it can stand in a sentence. */
+export function fileName(path: string): string {
+  return shortText(plainName(PathExt.basename(path)));
+}
 
 /** The first line of a source that says something. */
 export function firstLine(source: string): string {

@@ -100,7 +100,7 @@ describe('what is notified', () => {
   it('says who proposes changes of which notebook', () => {
     const proposing = session({ path: 'a/b\u202e.ipynb', proposed: 1 });
     expect(proposingText(proposing, trans)).toBe(
-      '“analyst” (Full access): 1 proposed change of a/b\ufffd.ipynb'
+      '“analyst” (Full access): 1 proposed change of b\ufffd.ipynb'
     );
   });
 
