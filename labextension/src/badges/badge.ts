@@ -1,19 +1,17 @@
 /** Whose a notebook's cell is, and how its execution went: one quiet line. */
 import type { CodeCell } from '@jupyterlab/cells';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, editIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import type { ISignal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import { isEdited, isRunAgain } from '../api/cellrecord';
 import { Coalescer } from '../live/coalescer';
-import { isFinal } from '../tokens';
-import type { Execute, ICellRecord, IExecution, IReview } from '../tokens';
+import { isFinal, isRunning } from '../tokens';
+import type { ICellRecord, IExecution, IReview } from '../tokens';
 import { BadgeActions } from './badgeactions';
 import type { Clock } from '../ui/clock';
 import { element, iconElement } from '../ui/elements';
 import { commentIcon, flagIcon, statusIcons, unknownIcon } from '../ui/icons';
-import type { OpenMenu } from '../ui/menu';
 import {
   cellDuration,
   changedText,
@@ -72,9 +70,7 @@ export class Badge extends Widget {
       });
     }
     const { id, sharedModel } = _cell.model;
-    this._actions =
-      _options.createActions?.(id) ??
-      new BadgeActions({ ..._options, cellId: id, sharedModel });
+    this._actions = new BadgeActions({ ..._options, cellId: id, sharedModel });
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(this._createLine());
     layout.addWidget(this._actions);
@@ -133,10 +129,11 @@ export class Badge extends Widget {
   tick(): void {
     const { trans, clock, live } = this._options;
     const { execution_id, status } = this._record;
-    if (this._isUnknown() !== (this.node.dataset.status === 'unknown')) {
-      this._renderStatus();
-    }
     const unknown = this._isUnknown();
+    if (unknown !== (this.node.dataset.status === 'unknown')) {
+      this._renderStatus();
+      this._look();
+    }
     const pending = !isFinal(status) && !unknown;
     clock.set(this, pending && this.isAttached);
     const waiting =
@@ -194,7 +191,8 @@ export class Badge extends Widget {
           : '';
     this._held.hidden = runAgain || text === '';
     this._held.title = this._held.textContent = text;
-    this._actions.render(this._record, runAgain);
+    const runs = isRunning(this._record.status) && !this._isUnknown();
+    this._actions.render(this._record, runAgain, runs);
   }
 
   /** Show what people think of the execution. */
@@ -304,7 +302,7 @@ export class Badge extends Widget {
     return line;
   }
 
-  private readonly _actions: IBadgeActions;
+  private readonly _actions: BadgeActions;
   private readonly _agent = createPart('span', 'agent');
   private readonly _duration = createPart('span', 'duration');
   private readonly _edited = createPart('span', 'edited');
@@ -342,14 +340,6 @@ function createPart<K extends keyof HTMLElementTagNameMap>(
   return element(tag, `jp-AgentExecBadge-${part}`);
 }
 
-/** The buttons of a badge. */
-export interface IBadgeActions extends Widget {
-  /** Whether the Tab key stops at those that are not always seen. */
-  tabStop: boolean;
-  /** Offer what makes sense for a record. */
-  render(record: ICellRecord, runAgain: boolean): void;
-}
-
 /** What waits or runs. */
 export interface IKnownExecutions {
   readonly changed: ISignal<unknown, void>;
@@ -372,14 +362,11 @@ export interface ICellReviews {
 /** The options of a badge. */
 export namespace Badge {
   /** What all badges share. */
-  export interface IOptions {
+  export interface IOptions extends Omit<
+    BadgeActions.IOptions,
+    'cellId' | 'sharedModel'
+  > {
     clock: Clock;
     live: IKnownExecutions;
-    trans: TranslationBundle;
-    execute: Execute;
-    openMenu: OpenMenu;
-    reviews: ICellReviews;
-    /** Makes the buttons of a cell's badge, if they are not the usual ones. */
-    createActions?: (cellId: string) => IBadgeActions;
   }
 }

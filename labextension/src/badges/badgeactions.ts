@@ -1,11 +1,13 @@
 /** What a person can do about an agent's cell in a notebook. */
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { stopIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { isEdited } from '../api/cellrecord';
+import { stopText } from '../atwork/atworkwording';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ICellRecord } from '../tokens';
 import type { ICellReviews } from './badge';
-import { iconButton, linkButton } from '../ui/elements';
+import { iconButton, labelledButton, linkButton } from '../ui/elements';
 import { activityIcon } from '../ui/icons';
 import { menuButton } from '../ui/menu';
 import type { MenuItem, OpenMenu } from '../ui/menu';
@@ -16,21 +18,31 @@ export class BadgeActions extends Widget {
   constructor(private readonly _options: BadgeActions.IOptions) {
     super();
     this.addClass('jp-AgentExecBadge-actions');
-    const { openMenu, trans } = _options;
+    const { menuItems, openMenu, trans } = _options;
+    this._stop = labelledButton(stopIcon, trans.__('Stop'), () =>
+      this._run(CommandIDs.interrupt)
+    );
     this._accept = linkButton(trans.__('Accept outputs'), () =>
       this._run(CommandIDs.acceptOutputs)
     );
     this._accept.title = trans.__(
       'Show the original outputs, which may run scripts, and trust this cell'
     );
-    this._buttons = [
-      this._accept,
-      iconButton(activityIcon, trans.__('Open Agent Session'), () =>
-        this._run(CommandIDs.openSession)
-      ),
-      menuButton(trans.__('More actions'), () => this._menuItems(), openMenu)
-    ];
-    this.node.append(...this._buttons);
+    const more = menuButton(
+      trans.__('More actions'),
+      () => menuItems?.(_options.cellId) ?? this._menuItems(),
+      openMenu
+    );
+    this._buttons = menuItems
+      ? [more]
+      : [
+          this._accept,
+          iconButton(activityIcon, trans.__('Open Agent Session'), () =>
+            this._run(CommandIDs.openSession)
+          ),
+          more
+        ];
+    this.node.append(this._stop, ...this._buttons);
     this.tabStop = false;
   }
 
@@ -41,16 +53,27 @@ export class BadgeActions extends Widget {
     }
   }
 
-  /** Offer what makes sense for a record; nothing for a person's outputs. */
-  render(record: ICellRecord, runAgain: boolean): void {
+  /**
+   * Offer what makes sense for a record; nothing for a person's outputs.
+   *
+   * @param runs - Whether the server knows that it runs now.
+   */
+  render(record: ICellRecord, runAgain: boolean, runs: boolean): void {
     this._record = record;
-    const { outputs, status } = record;
+    const { agent, outputs, seq, status } = record;
+    this._stop.title = stopText(agent, seq, this._options.trans);
+    this._stop.setAttribute('aria-label', this._stop.title);
+    this._show(this._stop, runs);
     const isHeld = outputs === 'held' && isFinal(status) && !runAgain;
-    if (!isHeld && this._accept === document.activeElement) {
+    this._show(this._accept, isHeld);
+  }
+
+  private _show(button: HTMLButtonElement, isShown: boolean): void {
+    if (!isShown && button === document.activeElement) {
       // The keyboard stays at the cell.
       this.node.closest<HTMLElement>('.jp-Cell')?.focus();
     }
-    this._accept.hidden = !isHeld;
+    button.hidden = !isShown;
   }
 
   /** What is not needed at the cell is in its session's document. */
@@ -76,7 +99,7 @@ export class BadgeActions extends Widget {
             { command: CommandIDs.undoRound, args },
             ...reviewItems(execution_id, reviews.get(execution_id), trans)
           ]
-        : [{ command: CommandIDs.interrupt, args }])
+        : [])
     ];
   }
 
@@ -95,6 +118,7 @@ export class BadgeActions extends Widget {
 
   private readonly _accept: HTMLButtonElement;
   private readonly _buttons: readonly HTMLButtonElement[];
+  private readonly _stop: HTMLButtonElement;
   private _record: ICellRecord | null = null;
 }
 
@@ -109,5 +133,7 @@ export namespace BadgeActions {
     execute: Execute;
     openMenu: OpenMenu;
     reviews: ICellReviews;
+    /** What the menu of a cell has, of a session's document. */
+    menuItems?: (cellId: string) => readonly MenuItem[];
   }
 }

@@ -2,12 +2,14 @@
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 import type { Cell, CodeCell, ICellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { createGrant } from '../access/grant';
 import { NotebookBadges } from '../badges/badges';
+import { reviewItems } from '../review/reviewwording';
 import { CommandIDs, isProposed } from '../tokens';
 import type { IExecution } from '../tokens';
 import type { Clock } from '../ui/clock';
@@ -15,9 +17,9 @@ import { Details } from '../ui/details';
 import { element } from '../ui/elements';
 import { nameImages } from '../ui/imagenames';
 import { menuButton } from '../ui/menu';
+import type { MenuItem } from '../ui/menu';
 import { bringIntoView } from '../ui/view';
 import { cellName } from '../ui/wording';
-import { CellActions } from './cellactions';
 import { addDetails } from './celldetails';
 import type { ICellOptions } from './celloptions';
 import { createEdits } from './edits';
@@ -60,7 +62,7 @@ export class SessionView implements IDisposable {
   }
 
   private _createBadges(): NotebookBadges {
-    const { session } = this._options;
+    const { session, trans } = this._options;
     const find = (id: string) => session.find(id)?.execution ?? null;
     return new NotebookBadges(this._panel.content, {
       ...this._options,
@@ -71,7 +73,7 @@ export class SessionView implements IDisposable {
         undoneBy: id => find(id)?.undone_by ?? null,
         look: () => undefined
       },
-      createActions: id => new CellActions(session.find(id)!, this._options)
+      menuItems: id => menuItems(session.find(id)!.execution, trans)
     });
   }
 
@@ -180,6 +182,21 @@ export class SessionView implements IDisposable {
   private readonly _finished = element('div', '');
   private readonly _naming: MutationObserver;
   private readonly _sizing: ResizeObserver;
+}
+
+/** What can be done about an execution in its session. */
+function menuItems(
+  { id, review, trial }: IExecution,
+  trans: TranslationBundle
+): MenuItem[] {
+  const args = { execution_id: id };
+  return [
+    { command: CommandIDs.copySource, args },
+    ...(trial ? [{ command: CommandIDs.insertAndRun, args }] : []),
+    { command: CommandIDs.insertCells, args },
+    null,
+    ...reviewItems(id, review, trans)
+  ];
 }
 
 /** The options of a view. */
