@@ -13,8 +13,12 @@ import type { Reviews } from './reviews';
 /** How long a notification stays that there is no such cell. */
 const STAY = 5000;
 
-/** What went wrong; what a person stopped or rejected did not. */
 const FAILED: readonly Status[] = ['error', 'timed_out', 'kernel_died', 'lost'];
+
+/** Whether it went wrong; what a person stopped or rejected did not. */
+export function hasFailed(status: Status): boolean {
+  return FAILED.includes(status);
+}
 
 /** One of the agents' cells, after its execution has ended. */
 interface IAgentCell {
@@ -89,6 +93,6 @@ export function addNext(
     CommandIDs.nextFailed,
     trans.__('Next Failed Agent Cell'),
     trans.__('No cell that an agent ran here has failed.'),
-    ({ record, runAgain }) => !runAgain && FAILED.includes(record.status)
+    ({ record, runAgain }) => !runAgain && hasFailed(record.status)
   );
 }

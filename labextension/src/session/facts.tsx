@@ -3,7 +3,8 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
-import { CommandIDs } from '../tokens';
+import { hasFailed } from '../review/next';
+import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage } from '../ui/message';
 import { plainName, recordPeopleText } from '../ui/notebookwording';
@@ -82,6 +83,37 @@ function Place({ model, trans, execute }: IProps): JSX.Element | null {
   );
 }
 
+/** How many cells want something of a person; a click leads to the next. */
+function Counts({ execute, model, trans }: IProps): JSX.Element | null {
+  const ended = model.executions
+    .map(({ execution }) => execution)
+    .filter(({ status }) => isFinal(status));
+  const failed = ended.filter(({ status }) => hasFailed(status)).length;
+  const unreviewed = ended.filter(({ review }) => !review).length;
+  const { nextFailed, nextUnreviewed } = CommandIDs;
+  const counts: [number, string, string][] = [
+    [failed, trans.__('%1 failed', failed), nextFailed],
+    [unreviewed, trans.__('%1 unreviewed', unreviewed), nextUnreviewed]
+  ];
+  const shown = counts.filter(([count]) => count > 0);
+  return shown.length > 0 ? (
+    <div>
+      {shown.map(([, text, command], place) => (
+        <React.Fragment key={command}>
+          {place > 0 && ' · '}
+          <button
+            type="button"
+            className="jp-AgentExec-link"
+            onClick={() => void execute(command)}
+          >
+            {text}
+          </button>
+        </React.Fragment>
+      ))}
+    </div>
+  ) : null;
+}
+
 function Description(props: IProps): JSX.Element | null {
   const { model, trans } = props;
   const { last, session } = model;
@@ -103,6 +135,7 @@ function Description(props: IProps): JSX.Element | null {
         <div>{closedText(session, closed, trans)}</div>
       )}
       <Place {...props} />
+      <Counts {...props} />
     </div>
   );
 }
