@@ -8,6 +8,7 @@ import { IEditorServices } from '@jupyterlab/codeeditor';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { tellAway } from './away';
 import { addNext } from '../review/next';
 import { tellRescues } from '../review/rescue';
 import { Reviews } from '../review/reviews';
@@ -99,6 +100,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
     addAcceptOutputs(commands, live.api, options.trans);
     addNext(app, notebooks, options.reviews, palette, options.trans);
     addRound(app, notebooks, live, palette, options.trans);
+    tellAway(app, live, options.trans);
     tellRescues(notebooks, live.api, options.trans);
     const show = (panel: NotebookPanel) => {
       if (sessionIn(panel.context.path) !== null) {
