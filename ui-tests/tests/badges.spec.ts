@@ -481,9 +481,9 @@ it('several agents in a notebook are named in a menu', async ({
   const toolbar = page.locator('.jp-NotebookPanel-toolbar:visible');
   await toolbar.getByRole('button', { name: /2 agents/ }).click();
   await expect(
-    page.getByRole('menuitem', { name: 'Show what “first” does' })
+    page.getByRole('menuitem', { name: 'Show What “first” Does' })
   ).toBeVisible();
-  await page.getByRole('menuitem', { name: 'Show what “second” does' }).click();
+  await page.getByRole('menuitem', { name: 'Show What “second” Does' }).click();
   const { about } = new Panel(page);
   await expect(about).toContainText('second');
   await expect(about.getByRole('button', { name: path })).toBeVisible();

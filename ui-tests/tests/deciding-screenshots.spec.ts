@@ -65,7 +65,7 @@ test('a session is reviewed', async ({ page, panel, server, newAsking }) => {
   await page.sidebar.close('left');
   await page.sidebar.setWidth(300, 'right');
   await panel.show(title);
-  await panel.choose(1, 'Mark reviewed');
+  await panel.choose(1, 'Mark Reviewed');
   await expect(panel.cell(1)).toContainText(/Reviewed by/);
   await expect(panel.cell(2).getByRole('img').last()).toBeVisible();
   await keepInThemes(page, 'review');

@@ -66,7 +66,7 @@ panelTest(
     await page.bringToFront();
     const theirs = new Panel(other).cell(1);
 
-    await panel.choose(1, 'Mark reviewed');
+    await panel.choose(1, 'Mark Reviewed');
     await expect(review).toContainText('Reviewed by');
     await expect(panel.session('Looked through')).toContainText('1 unreviewed');
     await expect(theirs).toContainText('Reviewed by');
@@ -87,7 +87,7 @@ panelTest(
     await expect(theirs).toContainText('<b>As</b> I');
 
     await panel.tool('More actions').click();
-    await page.getByRole('menuitem', { name: 'Mark all reviewed' }).click();
+    await page.getByRole('menuitem', { name: 'Mark All Reviewed' }).click();
     await expect(panel.cell(2)).toContainText('Reviewed by');
     await expect(panel.session('Looked through')).not.toContainText(
       'unreviewed'
@@ -117,7 +117,7 @@ notebookTest(
       await desk.run(agent, source);
     }
     const cell = shown(page, 1);
-    await choose(page, cell, 'Mark reviewed');
+    await choose(page, cell, 'Mark Reviewed');
     await expect(cell).toContainText('Reviewed by');
     await shown(page, 0).locator('.jp-InputArea-prompt').click();
     for (const next of [2, 3, 2]) {
@@ -128,7 +128,7 @@ notebookTest(
     await page.keyboard.press('Control+Alt+Shift+E');
     await active(2);
     for (const index of [2, 3]) {
-      await choose(page, shown(page, index), 'Mark reviewed');
+      await choose(page, shown(page, index), 'Mark Reviewed');
       await expect(shown(page, index)).toContainText('Reviewed by');
     }
     await unreviewed();
@@ -146,7 +146,7 @@ notebookTest(
     const agent = await desk.attach();
     await desk.run(agent, 'print(1)');
     const cell = shown(page, 1);
-    await choose(page, cell, 'Mark reviewed');
+    await choose(page, cell, 'Mark Reviewed');
     await expect(cell).toContainText('Reviewed by');
     await choose(page, cell, 'Reviewed');
     await expect(cell).not.toContainText('Reviewed by');
@@ -161,7 +161,7 @@ notebookTest(
     await page.keyboard.press('End');
     await page.keyboard.type('  # mine');
     await expect(cell).toContainText('Differs from what ran');
-    await choose(page, cell, 'Compare with what ran');
+    await choose(page, cell, 'Compare With What Ran');
     const dialog = page.getByRole('dialog');
     await expect(dialog.locator('.cm-deletedChunk')).toContainText('print(1)');
     await expect(dialog.locator('.cm-changedLine')).toContainText('# mine');

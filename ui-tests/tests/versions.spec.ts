@@ -109,7 +109,7 @@ test('a person decides in the notebook, to which the panel leads', async ({
   await expect(Question.in(person.cell(1)).node).toBeHidden();
 
   await panel.show('Asks in any version');
-  await panel.choose(2, 'Mark reviewed');
+  await panel.choose(2, 'Mark Reviewed');
   await expect(panel.cell(2)).toContainText('Reviewed by');
   await OpenNotebook.open(page, path);
   await expect(person.badge(2)).toContainText('Reviewed by');

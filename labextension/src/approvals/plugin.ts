@@ -50,7 +50,7 @@ function addCommands(
         .catch(report)
   });
   commands.addCommand(CommandIDs.withdrawGrant, {
-    label: labelled(trans.__('Let the agent ask again')),
+    label: labelled(trans.__('Let the Agent Ask Again')),
     describedBy: takes('session_id!', 'label'),
     execute: ({ session_id }) =>
       live.settle(api.withdrawGrant(String(session_id))).catch(report)
@@ -59,7 +59,7 @@ function addCommands(
   const command = CommandIDs.pause;
   commands.addCommand(command, {
     label: () =>
-      isPaused() ? trans.__('Resume agents') : trans.__('Pause agents'),
+      isPaused() ? trans.__('Resume Agents') : trans.__('Pause Agents'),
     icon: () => (isPaused() ? runIcon : pauseIcon),
     describedBy: takes(),
     execute: () => live.settle(api.setPaused(!isPaused())).catch(report)

@@ -140,7 +140,7 @@ export class AgentStatus extends ReactWidget {
       }
     });
     return [
-      item(CommandIDs.openPanel, trans.__('Show what %1 does', name)),
+      item(CommandIDs.openPanel, trans.__('Show What %1 Does', name)),
       ...(current
         ? [
             item(
@@ -150,7 +150,7 @@ export class AgentStatus extends ReactWidget {
           ]
         : []),
       ...(this._grantOf(each)
-        ? [item(CommandIDs.withdrawGrant, trans.__('Let %1 ask again', name))]
+        ? [item(CommandIDs.withdrawGrant, trans.__('Let %1 Ask Again', name))]
         : [])
     ];
   }

@@ -17,7 +17,7 @@ export function addShowDifference(
   trans: TranslationBundle
 ): void {
   commands.addCommand(CommandIDs.showDifference, {
-    label: trans.__('Compare with what ran'),
+    label: trans.__('Compare With What Ran'),
     describedBy: takes('execution_id!', 'source!'),
     execute: async ({ execution_id, source }) => {
       try {

@@ -87,14 +87,14 @@ export function addReviewCommands(
   const { commands } = app;
   const report = reporter(trans);
   commands.addCommand(CommandIDs.review, {
-    label: labelled(trans.__('Mark reviewed')),
+    label: labelled(trans.__('Mark Reviewed')),
     isToggled: ({ isGiven }) => isGiven === true,
     describedBy: takes('execution_id!', 'verdict', 'comment', 'label'),
     execute: args => review(live, args).catch(report)
   });
   commands.addCommand(CommandIDs.reviewAll, {
     ...sessionCommand(live, trans, id => reviewAll(live, id)),
-    label: trans.__('Mark all reviewed')
+    label: trans.__('Mark All Reviewed')
   });
   commands.addCommand(CommandIDs.comment, {
     label: trans.__('Comment…'),

@@ -46,7 +46,7 @@ export function reviewItems(
   };
   return [
     { command: CommandIDs.undo, args: { execution_id } },
-    item('approved', trans.__('Mark reviewed'), trans.__('Reviewed')),
+    item('approved', trans.__('Mark Reviewed'), trans.__('Reviewed')),
     item('flagged', trans.__('Flag'), trans.__('Flagged')),
     { command: CommandIDs.comment, args: { execution_id } }
   ];

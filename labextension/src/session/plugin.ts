@@ -32,7 +32,7 @@ function addTextCommand(
   trans: TranslationBundle
 ): void {
   commands.addCommand(CommandIDs.openText, {
-    label: trans.__('Open full output'),
+    label: trans.__('Open Full Output'),
     describedBy: takes('execution_id!'),
     execute: async args => {
       const executionId = String(args.execution_id);

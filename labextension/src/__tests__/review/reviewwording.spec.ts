@@ -67,9 +67,9 @@ describe('reviewItems', () => {
   it('names what it does, and not what is so', () => {
     const labels = (review: IReview | null) =>
       args(review).flatMap(each => each?.label ?? []);
-    expect(labels(null)).toEqual(['Mark reviewed', 'Flag']);
+    expect(labels(null)).toEqual(['Mark Reviewed', 'Flag']);
     expect(labels({ ...APPROVED, verdict: 'flagged' })).toEqual([
-      'Mark reviewed',
+      'Mark Reviewed',
       'Flagged'
     ]);
   });
