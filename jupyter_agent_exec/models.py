@@ -1832,8 +1832,8 @@ class SearchQuery(Request, frozen=True, kw_only=True):
     """Which executions to find. A missing condition matches all."""
 
     q: Annotated[str, Meta(max_length=1000)] | None = None
-    """Words that must all occur in source, output or error. The last may be the start of a word.
-    Quotes hold a phrase together."""
+    """Words that must all occur in source, output, error or purpose. The last may be the start of a
+    word. Quotes hold a phrase together."""
     agent: str | None = None
     target: TargetKind | None = None
     status: Status | None = None

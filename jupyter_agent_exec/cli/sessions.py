@@ -197,7 +197,7 @@ def _search_options(parser: ArgumentParser) -> None:
     limit(parser, 20)
 
 
-@command("search", "search sources, outputs and errors, newest first", _search_options)
+@command("search", "search sources, outputs, errors and purposes, newest first", _search_options)
 def search(arguments: Namespace, console: Console) -> None:
     """Search the history."""
     with connected(arguments, console) as client:

@@ -500,7 +500,7 @@ class AsyncAgentExecClient:
     async def search(
         self, q: str = "", *, limit: int | None = None, **filters: Unpack[SearchFilters]
     ) -> AsyncGenerator[models.SearchHit, None]:
-        """Search sources, text outputs and errors, newest first.
+        """Search sources, text outputs, errors and purposes, newest first.
 
         Parameters
         ----------

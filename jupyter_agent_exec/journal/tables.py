@@ -24,7 +24,7 @@ from .fold import event_of, execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of, read_outputs
 
-SCHEMA_VERSION: Final = 10
+SCHEMA_VERSION: Final = 11
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -66,7 +66,7 @@ CREATE TABLE events (
 CREATE TABLE blobs (
     digest TEXT, session_id TEXT, mimetype TEXT NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY (digest, session_id)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE texts USING fts5 (source, output);
+CREATE VIRTUAL TABLE texts USING fts5 (source, output, purpose);
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -275,8 +275,13 @@ def _put_execution(
         ),
     )  # fmt: skip
     connection.execute(
-        "INSERT INTO texts (rowid, source, output) VALUES (?, ?, ?)",
-        (number, _plain(record.source[:_TEXT_CHARACTERS]), _output_text(record)),
+        "INSERT INTO texts (rowid, source, output, purpose) VALUES (?, ?, ?, ?)",
+        (
+            number,
+            _plain(record.source[:_TEXT_CHARACTERS]),
+            _output_text(record),
+            _plain((record.claim and record.claim.purpose) or ""),
+        ),
     )
     if record.blobs:
         _put_images(connection, number, record, store)

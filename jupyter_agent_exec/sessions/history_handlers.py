@@ -94,7 +94,7 @@ class SearchHandler(SessionsBase):
         agents="executions of the sessions that it may read",
     )
     async def get(self, query: SearchQuery) -> None:
-        """Search sources, text outputs and errors of all executions."""
+        """Search sources, text outputs, errors and purposes of all executions."""
         only = self.access.only(self.caller)
         search = self.history.recorded.search
         self.answer(await self.history.read(search, query, token=only))

@@ -9,7 +9,7 @@ import pytest
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
 from jupyter_agent_exec.journal.index import Index
-from jupyter_agent_exec.models import ExecutionsQuery, SearchQuery, SessionsQuery
+from jupyter_agent_exec.models import Claim, ExecutionsQuery, SearchQuery, SessionsQuery
 from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
 
 
@@ -138,6 +138,12 @@ def test_results_come_newest_first_page_by_page(history, session):
         after = page.next_after
     assert found == [7, 6, 5, 4, 3, 2, 1]
     assert after is None
+
+
+def test_a_cell_is_found_by_its_purpose(history, session):
+    run(session, 1, "x", [], claim=Claim(purpose="Count the quokkas"))
+    (hit,) = search(history, "quokkas").hits
+    assert hit.snippet == "Count the \u2068quokkas\u2069"
 
 
 def test_a_hit_shows_where_it_matches(history, session):

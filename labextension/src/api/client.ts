@@ -181,7 +181,7 @@ export class AgentExecApi {
     });
   }
 
-  /** The newest cells with words in source, output or error. */
+  /** The newest cells with words in source, output, error or purpose. */
   search(q: string, limit: number): Promise<ISearchResults> {
     return this._request('GET', ['search'], { q, limit });
   }

@@ -24,7 +24,7 @@ export class SearchModel extends Observable {
     this._typing = new Debouncer(() => void this.refresh(), TYPING);
   }
 
-  /** Words in source, output or error. */
+  /** Words in source, output, error or purpose. */
   get q(): string {
     return this._q;
   }
