@@ -21,7 +21,7 @@ import {
   titleText
 } from '../ui/wording';
 import { statusIcons, unknownIcon } from '../ui/icons';
-import { optionFor } from './listkeys';
+import { OptionList } from './list';
 import { ErrorMessage, Message } from '../ui/message';
 
 /** Leads to a session, and to one of its executions. */
@@ -147,72 +147,43 @@ export function SearchResults(props: IResultsProps): JSX.Element {
 }
 
 function Hits({ onLeave, onShow, search, trans }: IResultsProps): JSX.Element {
-  const { hits } = search;
-  const [at, setAt] = React.useState<string | null>(null);
   const [shown, setShown] = React.useState<string | null>(null);
-  const known = hits.some(each => each.execution_id === at);
-  const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
-    const next = optionFor(event.key, event.target as HTMLElement);
-    if (next) {
-      event.preventDefault();
-      if (event.key === 'Enter' || event.key === ' ') {
-        next.click();
-      } else {
-        next.focus();
-      }
-    } else if (event.key === 'Escape') {
-      event.preventDefault();
-      search.clear();
-      onLeave();
-    }
-  };
+  const { hits, state } = search;
   return (
-    <ul
-      role="listbox"
-      aria-label={trans.__('Search results')}
-      aria-busy={search.state.phase === 'loading'}
-      className="jp-AgentExecSessions-list"
-      onKeyDown={onKeyDown}
-    >
-      {hits.map((each, index) => (
-        <Hit
-          key={each.execution_id}
-          hit={each}
-          trans={trans}
-          selected={each.execution_id === shown}
-          tabStop={known ? each.execution_id === at : index === 0}
-          onFocus={() => setAt(each.execution_id)}
-          onShow={() => {
-            setShown(each.execution_id);
-            onShow(each.session_id, each.execution_id);
-          }}
-        />
-      ))}
-    </ul>
+    <OptionList
+      label={trans.__('Search results')}
+      isBusy={state.phase === 'loading'}
+      options={hits.map(hit => ({
+        id: hit.execution_id,
+        className: 'jp-AgentExecHit',
+        state: hit.status,
+        children: <Hit hit={hit} trans={trans} />
+      }))}
+      selected={shown}
+      onEscape={() => {
+        search.clear();
+        onLeave();
+      }}
+      onShow={id => {
+        setShown(id);
+        const hit = hits.find(each => each.execution_id === id)!;
+        onShow(hit.session_id, id);
+      }}
+    />
   );
 }
 
-function Hit(props: {
+function Hit({
+  hit,
+  trans
+}: {
   hit: ISearchHit;
   trans: TranslationBundle;
-  selected: boolean;
-  tabStop: boolean;
-  onFocus: () => void;
-  onShow: () => void;
 }): JSX.Element {
-  const { hit, trans } = props;
   const Icon = statusIcons[hit.status] ?? unknownIcon;
   const parts = snippetParts(hit.snippet);
   return (
-    <li
-      role="option"
-      aria-selected={props.selected}
-      tabIndex={props.tabStop ? 0 : -1}
-      className="jp-AgentExecHit"
-      data-status={hit.status}
-      onFocus={props.onFocus}
-      onClick={props.onShow}
-    >
+    <>
       <span className="jp-AgentExecHit-title">
         {titleText(hit)}
         {' · '}
@@ -243,6 +214,6 @@ function Hit(props: {
           {momentText(hit.accepted_at, Date.now())}
         </time>
       </span>
-    </li>
+    </>
   );
 }

@@ -26,7 +26,7 @@ import {
 } from '../ui/wording';
 import { doingText } from '../ui/notebookwording';
 import { sessionIcons, statusIcons } from '../ui/icons';
-import { optionFor } from './listkeys';
+import { OptionList } from './list';
 import { ErrorMessage, Message, Words } from '../ui/message';
 
 /** What a person types to see the panel at work. */
@@ -159,38 +159,28 @@ function SessionItems({
   label: string;
   sessions: readonly IAgentSession[];
 }): JSX.Element {
-  const { selected } = live;
-  const listed = sessions.some(({ id }) => id === selected);
-  const onKeyDown = (event: React.KeyboardEvent<HTMLUListElement>) => {
-    const next = optionFor(event.key, event.target as HTMLElement);
-    if (next) {
-      event.preventDefault();
-      if (event.key === 'Enter' || event.key === ' ') {
-        next.click();
-      } else {
-        next.focus();
-      }
-    }
-  };
   return (
-    <ul
-      role="listbox"
-      aria-label={label}
-      className="jp-AgentExecSessions-list"
-      onKeyDown={onKeyDown}
-    >
-      {sessions.map((session, index) => (
-        <SessionItem
-          key={session.id}
-          session={session}
-          atWork={live.get(session.id)}
-          trans={trans}
-          selected={session.id === selected}
-          tabStop={listed ? session.id === selected : index === 0}
-          onSelect={() => onShow(session.id)}
-        />
-      ))}
-    </ul>
+    <OptionList
+      label={label}
+      options={sessions.map(session => {
+        const atWork = live.get(session.id);
+        return {
+          id: session.id,
+          className: 'jp-AgentExecSession',
+          state: atWork?.pending[0]?.status ?? session.status,
+          title: [
+            titleText(session),
+            whoText(session, trans),
+            targetText(session, trans)
+          ].join('\n'),
+          children: (
+            <SessionItem session={session} atWork={atWork} trans={trans} />
+          )
+        };
+      })}
+      selected={live.selected}
+      onShow={onShow}
+    />
   );
 }
 
@@ -203,34 +193,23 @@ function iconFor({ close_reason, status }: IAgentSession, does?: IExecution) {
   return does ? statusIcons[does.status] : sessionIcons.idle;
 }
 
-function SessionItem(props: {
+function SessionItem({
+  atWork,
+  session,
+  trans
+}: {
   session: IAgentSession;
   /** What of it runs and waits; null if it is closed, or nobody knows. */
   atWork: IAgentAtWork | null;
   trans: TranslationBundle;
-  selected: boolean;
-  tabStop: boolean;
-  onSelect: () => void;
 }): JSX.Element {
-  const { atWork, session, trans, selected } = props;
   const { executions, last_activity_at, proposed, status, unreviewed } =
     session;
   const does = atWork?.pending[0];
   const Icon = iconFor(session, does);
-  const title = titleText(session);
-  const target = targetText(session, trans);
   return (
-    <li
-      role="option"
-      aria-selected={selected}
-      tabIndex={props.tabStop ? 0 : -1}
-      className="jp-AgentExecSession"
-      data-id={session.id}
-      data-state={does?.status ?? status}
-      title={[title, whoText(session, trans), target].join('\n')}
-      onClick={props.onSelect}
-    >
-      <span className="jp-AgentExecSession-title">{title}</span>
+    <>
+      <span className="jp-AgentExecSession-title">{titleText(session)}</span>
       <span className="jp-AgentExecSession-state">
         <Icon.react tag="span" className="jp-AgentExec-icon" />
         {status === 'closed'
@@ -240,7 +219,7 @@ function SessionItem(props: {
             : atWork && doingText({ current: does ?? null }, trans)}
       </span>
       <span className="jp-AgentExecSession-agent">
-        <Words words={[besideTitle(session), target]} />
+        <Words words={[besideTitle(session), targetText(session, trans)]} />
       </span>
       <time dateTime={last_activity_at}>
         {momentText(last_activity_at, Date.now())}
@@ -258,6 +237,6 @@ function SessionItem(props: {
           ]}
         />
       </span>
-    </li>
+    </>
   );
 }

@@ -8,7 +8,7 @@ import {
   targetText,
   titleText
 } from '../../ui/wording';
-import { optionFor } from '../../panel/listkeys';
+import { optionFor } from '../../panel/list';
 import { hit, session, target } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
