@@ -104,7 +104,10 @@ test('sessions, cells, reviews, a search, and images', async ({
   await expectAccessible(page);
   await page.setViewportSize(size);
   await panel.show('All kinds: seen');
-  await panel.cell(4).getByRole('button', { name: /^Stop “analyst”/ }).waitFor();
+  await panel
+    .cell(4)
+    .getByRole('button', { name: /^Stop “analyst”/ })
+    .waitFor();
   await expectAccessible(page);
 
   const cell = panel.cell(1);
@@ -190,7 +193,10 @@ test('all of it is done with keys alone, and the keyboard is never lost', async 
   await expect(panel.region).toBeVisible();
   await tabTo(page, panel.session('By keys'));
   await keyboard.press('Enter');
-  await panel.cell(3).getByRole('button', { name: /^Stop “analyst”/ }).waitFor();
+  await panel
+    .cell(3)
+    .getByRole('button', { name: /^Stop “analyst”/ })
+    .waitFor();
   await keyboard.press('ArrowDown');
   await keyboard.press('ArrowDown');
   await expect(panel.cell(3)).toBeFocused();
@@ -290,7 +296,10 @@ test('nothing is cut or stands out where one reads from the right', async ({
   await panel.open();
   await page.sidebar.setWidth(280, 'right');
   await panel.show('From the right');
-  await panel.cell(2).getByRole('button', { name: /^Stop “analyst”/ }).waitFor();
+  await panel
+    .cell(2)
+    .getByRole('button', { name: /^Stop “analyst”/ })
+    .waitFor();
   const outsideOf = (place: Locator) =>
     place.evaluate(region => {
       const { left, right } = region.getBoundingClientRect();
@@ -328,7 +337,10 @@ test('nothing moves for those who asked for that', async ({
   const running = await agent.ask(ENDLESS);
   await panel.open();
   await panel.show('At rest');
-  await panel.cell(1).getByRole('button', { name: /^Stop “analyst”/ }).waitFor();
+  await panel
+    .cell(1)
+    .getByRole('button', { name: /^Stop “analyst”/ })
+    .waitFor();
   const moving = await page.evaluate(() =>
     document
       .getAnimations()

@@ -93,3 +93,23 @@ test('a long session opens with its first cells, and gets the rest', async ({
     .toBe(count);
   await expect(panel.document).not.toContainText('Loading cells');
 });
+
+test('what failed out of sight is told in one line, and the head leads to it', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Away');
+  await agent.run('print(1)');
+  await agent.run('1 / 0');
+  await agent.run('print(3)');
+  const told = page.getByText('“analyst” ran 3 cells · 1 failed');
+  await told.waitFor();
+  await page.getByRole('button', { name: 'Show Failed' }).click();
+  await expect(panel.cell(2)).toBeFocused();
+  await expect(told).toHaveCount(0);
+  await panel.about.getByRole('button', { name: '3 unreviewed' }).click();
+  await expect(panel.cell(3)).toBeFocused();
+  await panel.about.getByRole('button', { name: '1 failed' }).click();
+  await expect(panel.cell(2)).toBeFocused();
+});

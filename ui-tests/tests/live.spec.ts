@@ -208,6 +208,27 @@ test('an agent goes with a notebook that the person renames', async ({
   await expect(person.dialog).toHaveCount(0);
 });
 
+test('a person stops an agent, and the agent is told', async ({
+  live,
+  page
+}) => {
+  await live.open([codeCell('mine', 'x = 1')]);
+  const agent = await live.attach();
+  const { id } = await agent.begin('import time\ntime.sleep(600)');
+  const waiting = await agent.begin('print("not run")');
+  await page
+    .locator('.jp-AgentExecBadge')
+    .getByRole('button', { name: 'Stop “analyst”: cell 1' })
+    .click();
+  const [stopped, taken] = await Promise.all(
+    [id, waiting.id].map(each => agent.execution(each, 60))
+  );
+  expect(stopped.status).toBe('interrupted');
+  expect(stopped.reason).toMatch(/^Interrupted by .+\.$/);
+  expect(taken.status).toBe('cancelled');
+  expect(taken.reason).toMatch(/^Interrupted by .+\. It was not run\.$/);
+});
+
 test('two views of a notebook in one page show one cell', async ({
   live,
   page

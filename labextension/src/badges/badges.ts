@@ -16,7 +16,7 @@ export type ActiveNotebook = StaticNotebook & {
 };
 
 /** What is used of a change of a list of cells. */
-interface ICellsChange {
+export interface ICellsChange {
   type: string;
   newIndex: number;
   newValues: readonly ICellModel[];

@@ -1,6 +1,6 @@
 /** What a notebook of a session shows besides its cells. */
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
-import type { Cell, CodeCell, ICellModel } from '@jupyterlab/cells';
+import type { Cell, CodeCell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
@@ -9,6 +9,7 @@ import { Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import { createGrant } from '../access/grant';
 import { NotebookBadges } from '../badges/badges';
+import type { ICellsChange } from '../badges/badges';
 import { reviewItems } from '../review/reviewwording';
 import { CommandIDs, isProposed } from '../tokens';
 import type { IExecution } from '../tokens';
@@ -24,13 +25,6 @@ import { addDetails } from './celldetails';
 import type { ICellOptions } from './celloptions';
 import { createEdits } from './edits';
 import { createFacts } from './facts';
-
-/** What is used of a change of a list of cells. */
-interface ICellsChange {
-  type: string;
-  newIndex: number;
-  newValues: readonly ICellModel[];
-}
 
 /** One view of a session's notebook: its facts, its badges, and what asks. */
 export class SessionView implements IDisposable {
