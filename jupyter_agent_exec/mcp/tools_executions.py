@@ -289,7 +289,7 @@ class SearchArguments(models.Request, frozen=True, kw_only=True):
 
     query: Annotated[
         Annotated[str, Meta(max_length=1000)] | None,
-        Meta(description="Words in source, output, error or purpose."),
+        Meta(description="Words in source, output, purpose."),
     ] = None
     session_id: SessionId | None = None
     status: Status | None = None
