@@ -363,7 +363,9 @@ export class AgentExecApi {
     query: Query,
     init: RequestInit
   ): Promise<Response> {
-    const given = Object.entries(query).filter(([, value]) => value != null);
+    const given = Object.entries(query).filter(
+      ([, value]) => value !== null && value !== undefined
+    );
     const search = new URLSearchParams(
       given.map(([name, value]) => [name, String(value)])
     ).toString();
