@@ -56,9 +56,10 @@ test('in Jupyter Notebook an agent’s cell comes through the page, with badge a
     await expect(badge).toContainText('Done');
     await expect(page.getByText('42', { exact: true })).toBeVisible();
     await expect(page.getByText('x = 100  # not saved')).toBeVisible();
+    const item = '.jp-Toolbar-item[data-jp-item-name="agent-exec:status"]';
     await expect(
-      page.locator('.jp-Toolbar-item[data-jp-item-name="agent-exec:status"]')
-    ).toContainText('analyst');
+      page.locator(item).getByRole('button', { name: /analyst/ })
+    ).toBeVisible();
     await page.keyboard.press('Control+s');
     await expect
       .poll(() => files.cells(path))
