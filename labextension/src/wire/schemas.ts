@@ -343,7 +343,6 @@ export type Schemas = {
     agent: Schemas['Agent'];
     username: string;
     purpose: string | null;
-    proposed_at: string;
     edits: Schemas['ProposedEdit'][];
   };
   /** Proposals, the oldest first. */
@@ -404,7 +403,6 @@ export type Schemas = {
   RoundUndone: {
     path: string;
     changes: number;
-    cell_ids: string[];
     without_outputs: string[];
     left: Schemas['CellLeft'][];
   };
