@@ -100,7 +100,6 @@ export function proposal(edits: IProposedEdit[]): IProposal {
     agent: { name: 'analyst', version: null, model: null },
     username: 'ada',
     purpose: 'To load the new file.',
-    proposed_at: '2026-01-02T03:04:05.000Z',
     edits
   };
 }
@@ -283,7 +282,6 @@ export class FakeServer implements IAgentExecApi {
   round: IRoundUndone = {
     path: 'a.ipynb',
     changes: 0,
-    cell_ids: [],
     without_outputs: [],
     left: []
   };

@@ -1,5 +1,5 @@
 import { ServerConnection } from '@jupyterlab/services';
-import { AgentExecApi } from '../../api/client';
+import { AgentExecApi, allExecutions } from '../../api/client';
 import { ApiError } from '../../api/errors';
 
 interface IAnswer {
@@ -162,6 +162,8 @@ describe('AgentExecApi', () => {
     await api.setPolicy({ notebook: 'always' });
     await api.setPaused(true);
     await api.giveInput('x_1', 'Ada', 'then');
+    await api.changeRound('undo', 's_1', 'then');
+    await api.changeRound('redo', 's_1');
     const said = await Promise.all(
       asked.map(async ({ url, init }) => [
         `${init.method} ${url}`,
@@ -178,7 +180,9 @@ describe('AgentExecApi', () => {
       ['POST executions/x_1/approve', { source_sha256: 'abc', grant: 'hour' }],
       ['PUT approvals/policy', { notebook: 'always' }],
       ['PUT approvals/pause', { paused: true }],
-      ['POST executions/x_1/input', { value: 'Ada', asked_at: 'then' }]
+      ['POST executions/x_1/input', { value: 'Ada', asked_at: 'then' }],
+      ['POST sessions/s_1/round/undo', { since: 'then' }],
+      ['POST sessions/s_1/round/redo', {}]
     ]);
   });
 
@@ -188,6 +192,18 @@ describe('AgentExecApi', () => {
     expect(asked.map(({ url, init }) => `${init.method} ${url}`)).toEqual([
       'DELETE sessions/s_1/grant'
     ]);
+  });
+
+  it('reads all of a session, page by page', async () => {
+    const { api, asked } = server(
+      { body: { executions: [{ seq: 1 }], next_after: 1 } },
+      { body: { executions: [{ seq: 2 }], next_after: null } }
+    );
+    const all = await allExecutions(api, 's_1');
+    expect(all.map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(
+      asked.map(({ url }) => new URLSearchParams(url).get('limit'))
+    ).toEqual(asked.map(() => '200'));
   });
 
   it('puts ids safely into addresses', async () => {
