@@ -37,7 +37,9 @@ OF_A_REQUEST: Final = {
         ),
     },
     "client/requests.py": {
-        "    claim: Claim | None\n": "    claim: Claim | None\n    mood: str | None\n",
+        "    claim: models.Claim | None\n": (
+            "    claim: models.Claim | None\n    mood: str | None\n"
+        ),
     },
 }
 """What is replaced in which file for a field that an agent's program sends with the code."""

@@ -43,7 +43,7 @@ async def test_the_kernel_waits_for_a_slow_disk_and_nobody_else_does() -> None:
         connection.start(agent.run)
         try:
             assert await asyncio.to_thread(disk.is_at_it.wait, SOON)
-            reading = asyncio.to_thread(connection.outputs, agent.run)
+            reading = asyncio.to_thread(connection.requests.outputs, agent.run)
             outputs = await asyncio.wait_for(reading, SOON)
             assert outputs[0]["text"].startswith("a line of text\n")
             seen = asyncio.get_running_loop().create_future()

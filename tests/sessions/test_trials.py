@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,7 @@ async def test_temporary_files_are_bounded_and_leave_nothing(agent: Agent) -> No
 
 THREADS = """
 import threading
+from collections.abc import Iterator
 threading.stack_size(32768)
 ends = threading.Event()
 while True:
@@ -294,24 +296,27 @@ LEFT = (
 )
 
 
-def trial_folders() -> set[str]:
-    return {each for each in os.listdir(tempfile.gettempdir()) if "agent-exec-trial-" in each}
+@pytest.fixture
+def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return a folder for temporary files that no other process of the tests uses."""
+    with tempfile.TemporaryDirectory(prefix="own-") as own:
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        yield own
 
 
 @pytest.mark.timeout(180 + TRIALS)
-async def test_trials_leave_nothing(agent: Agent) -> None:
+async def test_trials_leave_nothing(agent: Agent, temporary_folder: str) -> None:
     session = await agent.open()
     await agent.run(session, "import numpy\ntable = numpy.ones(1000)")
     await attempt(agent, session, "table.sum()")
     await agent.settle(session)
-    folders = trial_folders()
     before, ours = (await agent.run(session, LEFT))["text"], len(os.listdir("/proc/self/fd"))
     for _ in range(TRIALS):
         assert (await attempt(agent, session, "table.sum()"))["status"] == "ok"
     assert (await agent.run(session, LEFT))["text"] == before
     assert len(os.listdir("/proc/self/fd")) <= ours + 2
     assert not [each for each in threading.enumerate() if "agent-exec-trial" in each.name]
-    assert trial_folders() <= folders
+    assert not [each for each in os.listdir(temporary_folder) if "agent-exec-trial" in each]
 
 
 async def test_a_lock_that_a_thread_holds_ends_the_trial_only(agent: Agent) -> None:
