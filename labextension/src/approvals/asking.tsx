@@ -250,18 +250,20 @@ function Line(
           />
         </span>
       </button>
-      {props.answers.map(([label, act]) => (
-        <button
-          key={label}
-          type="button"
-          className="jp-AgentExec-link"
-          aria-describedby={id}
-          aria-disabled={isGuarded}
-          onClick={() => isGuarded || act()}
-        >
-          {label}
-        </button>
-      ))}
+      <span className="jp-AgentExecAsking-answers">
+        {props.answers.map(([label, act]) => (
+          <button
+            key={label}
+            type="button"
+            className="jp-AgentExec-link"
+            aria-describedby={id}
+            aria-disabled={isGuarded}
+            onClick={() => isGuarded || act()}
+          >
+            {label}
+          </button>
+        ))}
+      </span>
     </li>
   );
 }
