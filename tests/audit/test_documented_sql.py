@@ -40,15 +40,15 @@ def cluster() -> Iterator[PostgreSQL]:
         yield cluster
 
 
-@pytest.fixture
-def filled(cluster: PostgreSQL, tmp_path: Path) -> PostgreSQL:
-    """A database with the tables of the sink, a short real record, and many entries."""
-    fresh(cluster)
-    send(cluster, tmp_path / "one", "2026-11-20")
-    for command in blocks("Keep it for a time")[0]:
-        cluster.do(command)
-    cluster.do(FILL)
-    return cluster
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    """The tables of the sink in a cluster of its own, with a short real record and many entries."""
+    with postgresql() as cluster:
+        send(cluster, tmp_path_factory.mktemp("filled") / "one", "2026-11-20")
+        for command in blocks("Keep it for a time")[0]:
+            cluster.do(command)
+        cluster.do(FILL)
+        yield cluster
 
 
 def fresh(cluster: PostgreSQL) -> None:
