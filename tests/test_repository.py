@@ -147,3 +147,17 @@ def test_a_place_that_make_mutate_changes_is_there_and_has_its_tests(place: Plac
     for test in place.tests:
         path, *_, name = test.split("::")
         assert f"def {name}(" in (ROOT / path).read_text()
+
+
+def test_each_file_that_starts_a_server_says_why() -> None:
+    tests = ROOT / "tests"
+    starts = re.compile(r"(?<!def )\b(real_server|server_process)\(")
+    found = {
+        path.relative_to(tests).as_posix()
+        for place in ("*.py", "*/*.py", "frameworks/*/*.py", "kernels/trials/*.py")
+        for path in tests.glob(place)
+        if starts.search(path.read_text("utf-8"))
+    }
+    named = set(re.findall(r"`([\w/]+\.py)`", (tests / "README.md").read_text("utf-8")))
+    assert found - named == set(), "name them in tests/README.md, with the reason"
+    assert [name for name in named if not (tests / name).is_file()] == []
