@@ -67,7 +67,7 @@ class Round:
 
     async def run(self, source: str | None, **asked: Any) -> dict[str, Any]:
         agent = self.work.agent
-        run = await agent.run({"id": self.work.session}, source, **asked)
+        run = await agent.run({"id": self.work.session}, source, wait=0, **asked)
         if run["status"] == "awaiting_approval":
             await approve(self.work.person, run)
         run = await finished(agent, run)
