@@ -53,25 +53,6 @@ test('a command leads to a cell however far back it is', async ({
   await expect(panel.cell(1)).toBeInViewport();
 });
 
-test('a large output is opened on demand', async ({
-  page,
-  panel,
-  newAgent
-}) => {
-  const agent = await newAgent('Opened on demand');
-  await agent.run('for n in range(2000):\n    print("row", n, "of many")');
-  await agent.run('"the last"');
-  await panel.open();
-  await panel.show('Opened on demand');
-  const cell = panel.cell(1);
-  await expect(cell).toContainText(/Show Text \(\d+ kB\)/);
-  await expect(cell).not.toContainText('row 1000 of many');
-  await cell.getByRole('button', { name: /Show Text/ }).focus();
-  await page.keyboard.press('Enter');
-  await expect(cell).toContainText('row 1000 of many');
-  await expect(cell).toBeFocused();
-});
-
 test('images have their place before they come, and an SVG is only an image', async ({
   page,
   panel,
