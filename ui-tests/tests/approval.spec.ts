@@ -327,7 +327,7 @@ test('an agent runs more without asking, until a person ends that', async ({
   await page.locator('.jp-AgentExecStatus-main').click();
   await page
     .locator('.jp-AgentExecMenu')
-    .getByText(/ask again$/)
+    .getByText(/Ask Again$/)
     .click();
   await panel.show('granted');
   await expect(granted).toBeHidden();

@@ -323,7 +323,7 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   await page.keyboard.press('Enter');
   await expect(
     page.locator('.jp-AgentExecMenu [data-type="command"]')
-  ).toHaveCount(5);
+  ).toHaveCount(6);
   await menuOpened(page);
   await page.keyboard.press('Escape');
   await expect(more).toBeFocused();
