@@ -90,8 +90,11 @@ async function showCell(
     content.activeCellIndex = at;
     content.mode = 'command';
     const { bringIntoView } = await import('../ui/view');
-    await bringIntoView(content, content.widgets[at]);
-    content.widgets[at].node.focus({ preventScroll: true });
+    const cell = content.widgets[at];
+    await bringIntoView(content, cell);
+    if (content.activeCell === cell) {
+      cell.node.focus({ preventScroll: true }); // which makes it the active one
+    }
   }
 }
 
