@@ -40,7 +40,7 @@ from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..text.model_text import model_text, output_size, transcript, without_library_frames
-from ..types import ExecutionId, Output, SessionId, Via
+from ..types import ExecutionId, Output, ProposalId, SessionId, Via
 from .backends.collaboration import CollaborationBackend
 from .backends.tab import OpenTabs, TabBackend
 from .changes import Notebook, id_of
@@ -224,8 +224,33 @@ class NotebookManager:
         await self._writer.flush(path)
         proposes = session.gate.edit_mode == "propose"
         check = partial(self._check, session, path, caller, proposes)
+        proposal_id: ProposalId | None = None
         if proposes:
-            return await self._proposals.propose(session, path, asked, caller, check)
+            via, planned, proposal_id = await self._proposals.propose(
+                session, path, asked, caller, check
+            )
+        else:
+            via, planned = await self._make(session, path, asked, caller, check)
+        return NotebookEdited(
+            path=path,
+            hash=planned.hash,
+            via=via,
+            cell_ids=planned.cell_ids,
+            source_sha256=planned.source_sha256,
+            chain=session.record().chain,
+            proposal_id=proposal_id,
+            decided_edits=session.take_decided_edits(),
+        )
+
+    async def _make(
+        self,
+        session: LiveSession,
+        path: str,
+        asked: EditNotebook,
+        caller: Caller,
+        check: Callable[[EditPlan], None],
+    ) -> tuple[Via, EditPlan]:
+        """Make edits at once, and record them."""
         by = caller.by()
         async with _recorded(session, path, asked, by) as record:
 
@@ -249,15 +274,7 @@ class NotebookManager:
         )
         await session.note(entry, [before, after])
         self._writer.settle(path, via)
-        return NotebookEdited(
-            path=path,
-            hash=planned.hash,
-            via=via,
-            cell_ids=planned.cell_ids,
-            source_sha256=planned.source_sha256,
-            chain=session.record().chain,
-            decided_edits=session.take_decided_edits(),
-        )
+        return via, planned
 
     def _check(
         self, session: LiveSession, path: str, caller: Caller, proposes: bool, planned: EditPlan

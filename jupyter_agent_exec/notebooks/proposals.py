@@ -22,7 +22,6 @@ from ..models import (
     DecideEdits,
     EditNotebook,
     KeepEdits,
-    NotebookEdited,
     Proposal,
     ProposalList,
     RejectEdits,
@@ -110,8 +109,8 @@ class Proposals:
         request: EditNotebook,
         caller: Caller,
         check: Callable[[EditPlan], None],
-    ) -> NotebookEdited:
-        """Propose edits of a session's notebook.
+    ) -> tuple[Via, EditPlan, ProposalId]:
+        """Propose edits of a session's notebook, and return how it was read and what is planned.
 
         They are planned as if the user had kept the session's open edits.
 
@@ -158,16 +157,7 @@ class Proposals:
                 open=len(open_edits) - len(replaced) + len(cells),
             )
             await self._write(session.id, entry, payloads)
-        return NotebookEdited(
-            path=path,
-            hash=planned.hash,
-            via=handle.via,
-            cell_ids=planned.cell_ids,
-            source_sha256=planned.source_sha256,
-            chain=session.record().chain,
-            proposal_id=id,
-            decided_edits=session.take_decided_edits(),
-        )
+        return handle.via, planned, id
 
     async def replace(self, execution: LiveExecution) -> None:
         """Replace a session's open edit by an execution that proposes another source of the cell.
