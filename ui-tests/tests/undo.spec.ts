@@ -126,10 +126,15 @@ test('all that an agent changed since a person’s last edit is undone, and made
   const told = page.getByRole('alert').filter({ hasText: 'Undid 2 changes.' });
   await expect(told).toBeVisible();
   await expect.poll(sources).toEqual(before);
+  await expect(proposals.bar).toContainText('1 undone');
+  const again = proposals.bar.getByRole('button', { name: 'Undo' });
+  await expect(again).toBeHidden();
   await told.hover();
   await page.screenshot({ path: test.info().outputPath('undone.png') });
   await told.getByRole('button', { name: 'Make again' }).click();
   await expect.poll(sources).toEqual(after);
+  await expect(proposals.bar).toContainText('1 kept');
+  await expect(again).toBeVisible();
 
   await page.evaluate(() =>
     window.jupyterapp.commands.execute('agent-exec:undo-round')

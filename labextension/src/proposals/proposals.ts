@@ -8,6 +8,7 @@ import type {
   IActivityEvent,
   IAgent,
   IProposal,
+  IProposalList,
   IProposedEdit
 } from '../wire';
 import { Coalescer } from '../live/coalescer';
@@ -68,7 +69,7 @@ export class NotebookProposals extends Observable {
     }
   }
 
-  /** A user has decided in this page: what became of the edits. */
+  /** What became of edits that a user decided about in this page, or becomes later. */
   get decided(): ISignal<this, IDecided> {
     return this._decided;
   }
@@ -84,16 +85,18 @@ export class NotebookProposals extends Observable {
     try {
       const { api } = this._live;
       const told = await api.decideEdits(what, sessionId, ids, more);
-      const edits = told.proposals.flatMap(proposal => proposal.edits);
-      this._decided.emit({
-        what,
-        sessionId,
-        edits: edits.filter(({ id }) => ids.includes(id))
-      });
+      const edits = chosen(told, ids);
+      this._followed.set(sessionId, what === 'undo' ? [] : edits);
+      this._decided.emit({ what, sessionId, edits });
     } finally {
       this._deciding--;
       void this._reading.request();
     }
+  }
+
+  /** Follow no longer what becomes of a session's decided edits. */
+  forget(sessionId: string): void {
+    this._followed.delete(sessionId);
   }
 
   private _onHeard(_: unknown, { action }: IActivityEvent): void {
@@ -104,9 +107,13 @@ export class NotebookProposals extends Observable {
 
   private async _read(): Promise<void> {
     try {
-      const { proposals } = await this._live.api.listProposals(this._path());
+      const { api } = this._live;
+      const { proposals } = await api.listProposals(this._path());
       this._rounds = rounds(proposals);
       this.emitChanged();
+      for (const [sessionId, edits] of this._followed) {
+        await this._follow(sessionId, edits);
+      }
     } catch (error) {
       if (!(error instanceof ApiError)) {
         throw error;
@@ -115,10 +122,48 @@ export class NotebookProposals extends Observable {
     }
   }
 
+  /** Tell what became of decided edits, if it is something else now. */
+  private async _follow(
+    sessionId: string,
+    told: readonly IProposedEdit[]
+  ): Promise<void> {
+    const decided = told.filter(({ status }) => status !== 'open');
+    if (decided.length === 0) {
+      return;
+    }
+    const list = await this._live.api.listProposals(null, sessionId);
+    const now = chosen(
+      list,
+      decided.map(({ id }) => id)
+    );
+    const isSame = (each: IProposedEdit) =>
+      decided.some(
+        ({ id, status }) => id === each.id && status === each.status
+      );
+    if (this._followed.get(sessionId) !== told || now.every(isSame)) {
+      return;
+    }
+    // What is proposed again is shown as such.
+    const edits = now.filter(({ status }) => status !== 'open');
+    this._followed.set(sessionId, edits);
+    this._decided.emit({ what: 'keep', sessionId, edits });
+  }
+
   private readonly _decided = new Signal<this, IDecided>(this);
   private _deciding = 0;
+  /** What was told of, by session: an undo of all its changes takes it back too. */
+  private readonly _followed = new Map<string, readonly IProposedEdit[]>();
   private readonly _reading = new Coalescer(() => this._read(), REST);
   private _rounds: readonly IRound[] = [];
+}
+
+/** The edits with some ids. */
+function chosen(
+  { proposals }: IProposalList,
+  ids: readonly string[]
+): IProposedEdit[] {
+  const edits = proposals.flatMap(proposal => proposal.edits);
+  return edits.filter(({ id }) => ids.includes(id));
 }
 
 /** Put the proposals of each session together. */

@@ -159,6 +159,7 @@ export class ProposedEdits implements IDisposable {
     const bar = new RoundBar({
       trans: this._options.trans,
       decide: (what, ids) => this._proposals.decide(what, sessionId, ids),
+      forget: () => this._proposals.forget(sessionId),
       heldBack: id => this._views.get(id)?.heldBack ?? '',
       reveal: id => {
         const view = this._views.get(id);

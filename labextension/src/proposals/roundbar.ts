@@ -58,10 +58,14 @@ export class RoundBar extends Widget {
   /** Say what became of edits, and offer to undo what was decided. */
   tell(what: EditDecision, edits: readonly IProposedEdit[]): void {
     const { trans } = this._options;
+    if (edits.length === 0) {
+      this._dismiss();
+      return;
+    }
     const of = (status: IProposedEdit['status']) =>
       edits.filter(edit => edit.status === status);
     const [kept, rejected, open] = [of('kept'), of('rejected'), of('open')];
-    const obsolete = of('obsolete');
+    const [obsolete, undone] = [of('obsolete'), of('undone')];
     const isUndo = what === 'undo';
     const parts: [number, string][] = [
       [
@@ -71,6 +75,7 @@ export class RoundBar extends Widget {
           : trans.__('%1 kept', kept.length)
       ],
       [rejected.length, trans.__('%1 rejected', rejected.length)],
+      [undone.length, trans.__('%1 undone', undone.length)],
       [
         obsolete.length,
         trans.__('%1 no longer fits: %2', obsolete.length, obsolete[0]?.reason)
@@ -151,6 +156,7 @@ export class RoundBar extends Widget {
   }
 
   private _dismiss(): void {
+    this._options.forget();
     this._after.hidden = true;
     this._fitRow();
     if (this._edits.length === 0) {
@@ -176,6 +182,8 @@ export namespace RoundBar {
   export interface IOptions {
     trans: TranslationBundle;
     decide(what: EditDecision, ids: readonly string[]): Promise<void>;
+    /** Nothing more is to be told of what was decided. */
+    forget(): void;
     /** Why an edit is not kept with all others; empty if it can be. */
     heldBack(id: string): string;
     /** Bring an edit into view. */

@@ -226,6 +226,29 @@ describe('ProposedEdits', () => {
     expect(server.decided[2]).toEqual(['undo', ['b']]);
   });
 
+  it('says what became of kept edits that are undone by other means', async () => {
+    await propose(proposedEdit({ id: 'a', kind: 'delete' }));
+    await click(edits()[0], 'Keep');
+    await settle(300);
+    const become = async (status: IProposedEdit['status']) => {
+      const edit = proposedEdit({ id: 'a', kind: 'delete', status });
+      server.proposals = [proposal([edit])];
+      server.emit(1, { action: 'proposals' });
+      await settle(300);
+    };
+    const status = header.node.querySelector('[role=status]')!;
+    const buttons = Array.from(header.node.querySelectorAll('button'));
+    const undo = buttons.find(({ textContent }) => textContent === 'Undo')!;
+    expect([status.textContent, undo.hidden]).toEqual(['1 kept', false]);
+    await become('undone');
+    expect([status.textContent, undo.hidden]).toEqual(['1 undone', true]);
+    await become('kept');
+    expect([status.textContent, undo.hidden]).toEqual(['1 kept', false]);
+    await click(header.node, 'Dismiss');
+    await become('undone');
+    expect(header.widgets).toEqual([]);
+  });
+
   it('keeps what a person has made of it, or says why it is rejected', async () => {
     await propose(
       proposedEdit({
