@@ -36,7 +36,8 @@ NOT_UNDONE: Final = [
     "Files and databases on disk: what the code wrote, changed or removed.",
     "What it sent over the network or to other programs, and the programs that it started.",
     "How far files that were open before have been read or written, and shared memory.",
-    "The outputs that it showed; they stay in the notebook and in the record.",
+    "The outputs that it showed; they stay in the record, and in the notebook unless its changes "
+    "are undone too.",
 ]
 """What a user reads beside the button."""
 NOT_HERE: Final = "Undo is not available here: "
