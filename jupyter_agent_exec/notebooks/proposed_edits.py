@@ -291,8 +291,12 @@ def _with_outputs(id: CellId, before: Cell) -> list[Change]:
     So they are trusted without danger, and the trust of the notebook stays what it is. A cell of
     which only the source is known gets none.
     """
-    copy, _ = inert(before.get("outputs", []))
+    copy, held = inert(before.get("outputs", []))
     state = replace(changes.as_it_is(id, {"metadata": {}, **before}), trusted=True)
+    ours = state.agent_exec
+    if isinstance(ours, dict) and ours.get("outputs") == "accepted":
+        shown = {"outputs": "held", "held": sorted(held)} if held else {"outputs": "inert"}
+        state = replace(state, agent_exec={**ours, **shown})
     return [state, SetOutputs(cell_id=id, changes=set_outputs(copy))]
 
 
