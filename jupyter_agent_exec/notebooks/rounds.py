@@ -16,7 +16,7 @@ from ..models import CellLeft, DecideEdits, RoundUndone, UndoRound, derive
 from ..records import EditDecision, EditsDecided
 from ..records import RoundUndone as RoundUndoneEntry
 from ..types import CellId, ExecutionId, ProposedEditId, SessionId
-from .changes import Cell, Notebook
+from .changes import Cell, Notebook, find_cell
 from .edits import CellContent, EditPlan, content_of
 from .proposals import EditDecisions, Proposals
 from .proposed_edits import DoesNotFit, Step, undoing
@@ -63,6 +63,8 @@ class _Round(EditDecisions):
         self._since = since
         self._ids_in: dict[CellId, list[ProposedEditId]] = {}
         """What was taken back in each cell, to be made again at once."""
+        self._begun_with: dict[CellId, RecordedEdit] = {}
+        """The first change in each cell that a request has begun to take back."""
         self._left: dict[CellId, str] = {}
         self._without_outputs: set[CellId] = set()
 
@@ -84,8 +86,12 @@ class _Round(EditDecisions):
         if self._what == "kept":
             undone = changes.undone()
             self._ids_in = {edit.cell_id: ids for edit, ids in undone}
-            return [edit for edit, _ in undone]
-        return [edit for edit in reversed(changes.made()) if (edit.decided_at or "") >= self._since]
+            wanted = [edit for edit, _ in undone]
+        else:
+            made = reversed(changes.made())
+            wanted = [edit for edit in made if (edit.decided_at or "") >= self._since]
+        self._begun_with = {edit.cell_id: edit for edit in wanted if edit.begun}
+        return wanted
 
     async def _plan(self, wanted: Sequence[RecordedEdit], notebook: Notebook) -> EditPlan:
         self._left, self._without_outputs = {}, set()
@@ -94,12 +100,29 @@ class _Round(EditDecisions):
     def _step(self, edit: RecordedEdit, notebook: Notebook) -> Step:
         if edit.cell_id in self._left:
             raise DoesNotFit(self._left[edit.cell_id])
-        step = undoing(edit, notebook)
+        try:
+            step = undoing(edit, notebook)
+        except DoesNotFit:
+            if not self._is_done(edit, notebook):
+                raise
+            step = Step([], None)
+        if self._what == "kept" and not step.changes and not edit.begun:
+            raise DoesNotFit("The record of what was there is lost.")
         if step.result is None:
             self._without_outputs.discard(edit.cell_id)
         elif edit.execution_id is not None:
             self._without_outputs.add(edit.cell_id)
         return step
+
+    def _is_done(self, edit: RecordedEdit, notebook: Notebook) -> bool:
+        """Return whether all was taken back in a cell before the server died."""
+        first = self._begun_with.get(edit.cell_id)
+        if first is None or first.kept is None or not edit.begun:
+            return False
+        cell, before = find_cell(notebook.cells, edit.cell_id), first.kept.before
+        if cell is None or before is None:
+            return cell is before
+        return content_of(cell) == content_of(before)
 
     def _decisions_of(self, edit: RecordedEdit) -> list[EditDecision]:
         ids = self._ids_in.get(edit.cell_id, [edit.id])

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from jupyter_agent_exec.journal.verify import verify_history
@@ -274,3 +275,76 @@ def test_a_round_is_taken_back_after_the_server_was_started_again(tmp_path: Path
     with server_process(tmp_path) as server:
         assert server.ask("POST", f"sessions/{session}/round/redo", {}).json()["changes"] == 2
         assert len(json.loads(file.text)["cells"]) == 3
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("what", ["undo", "redo"])
+def test_a_round_that_a_server_began_to_take_back_is_taken_back_by_the_next(
+    tmp_path: Path, when: str, what: str
+) -> None:
+    (tmp_path / "root" / "work").mkdir(parents=True)
+    file = File(tmp_path / "root" / PATH)
+    file.text = as_written(
+        persons_notebook(
+            markdown("title", "# Sales"), code("load", "df = 1"), code("gone", "old", [STREAM])
+        )
+    )
+    cells = [json.loads(file.text)["cells"]]
+    killing = "--ServerApp.contents_manager_class=killing_contents.KillingContents"
+    kills = f"--KillingContents.{when}={'df = 1' if what == 'undo' else 'df = 3'}"
+    with server_process(tmp_path, approval=PROPOSES) as server:
+        token = {"label": "a", "scopes": list(SCOPES), "edits": "apply"}
+        headers = {
+            "Authorization": f"Bearer {server.ask('POST', 'tokens', token).json()['secret']}"
+        }
+        request = {"agent": {"name": "agent"}, "target": {"kind": "notebook", "path": PATH}}
+        session = server.ask("POST", "sessions", request, headers=headers).json()["id"]
+        for edits in (EDITS[:2], ({**EDITS[1], "source": "df = 3"}, EDITS[4])):
+            body = {"session_id": session, "edits": edits}
+            server.ask("PATCH", f"notebooks/{PATH}/cells", body, headers=headers)
+        cells.append(json.loads(file.text)["cells"])
+        if what == "undo":
+            cells.reverse()
+        else:
+            server.ask("POST", f"sessions/{session}/round/undo", {})
+    with server_process(tmp_path, killing, kills) as server:
+        with pytest.raises(httpx2.TransportError):
+            server.ask("POST", f"sessions/{session}/round/{what}", {})
+        server.gone()
+    assert json.loads(file.text)["cells"] == cells[when == "after"]
+    with server_process(tmp_path) as server:
+        told = server.ask("POST", f"sessions/{session}/round/{what}", {}).json()
+        assert (told["changes"], told["left"]) == (4, [])
+        assert json.loads(file.text)["cells"] == cells[1]
+        back = "redo" if what == "undo" else "undo"
+        told = server.ask("POST", f"sessions/{session}/round/{back}", {}).json()
+        is_lost = (what, when) == ("undo", "after")
+        assert (told["changes"], len(told["left"])) == ((0, 3) if is_lost else (4, 0))
+        assert json.loads(file.text)["cells"] == cells[is_lost]
+
+
+async def test_outputs_that_were_accepted_are_inert_again_and_can_be_accepted_again(
+    agent: Agent, ask: Send, jp_root_dir: Path, jp_serverapp: Any
+) -> None:
+    round = await begun(agent, ask, jp_root_dir, jp_serverapp)
+    active = await round.run("from IPython.display import Javascript\nJavascript('1')")
+    plain = await round.run("1")
+
+    async def accept(*runs: dict[str, Any]) -> None:
+        for run in runs:
+            accepted = await round.work.person.ask("POST", f"executions/{run['id']}/accept")
+            assert accepted.status == 200, accepted.body
+
+    def shown(run: dict[str, Any]) -> Any:
+        ours = round.cells[run["id"]]["metadata"]["agent_exec"]
+        return ours["outputs"], ours.get("held")
+
+    await accept(active, plain)
+    before = round.cells[active["id"]]
+    assert (shown(active), shown(plain)) == (("accepted", None), ("accepted", None))
+    await round.undo()
+    await round.redo()
+    assert shown(active) == ("held", ["application/javascript"])
+    assert shown(plain) == ("inert", None)
+    await accept(active)
+    assert round.cells[active["id"]] == before
