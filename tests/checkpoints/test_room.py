@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.notebooks.backends.rooms import YDOC
 from tests.asking import Agent
 from tests.checkpoints.asking import turned_on, undone
-from tests.notebooks.collaborating import opened
+from tests.notebooks.collaborating import opened, with_rooms
 from tests.sessions.living_notebook import NOTEBOOK, Desk
 
 pytestmark = [
@@ -26,18 +25,7 @@ pytestmark = [
 def jp_server_config(
     jp_server_config: dict[str, Any], jp_root_dir: Path, tmp_path: Path
 ) -> dict[str, Any]:
-    loaded = jp_server_config["ServerApp"]["jpserver_extensions"]
-    more = {YDOC: True, "jupyter_server_fileid": True}
-    return {
-        **jp_server_config,
-        "ServerApp": {**jp_server_config["ServerApp"], "jpserver_extensions": {**loaded, **more}},
-        "SQLiteYStore": {"db_path": str(tmp_path / "updates.db")},
-        "BaseFileIdManager": {
-            "root_dir": str(jp_root_dir),
-            "db_path": str(tmp_path / "file_ids.db"),
-        },
-        "YDocExtension": {"session_store_path": str(tmp_path / "sessions.json")},
-    }
+    return with_rooms(jp_server_config, jp_root_dir, tmp_path)
 
 
 async def test_the_document_and_its_outputs_stay(

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from jupyter_ydoc import YNotebook
@@ -13,7 +14,25 @@ from pycrdt import Provider
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from jupyter_agent_exec.notebooks.backends.rooms import YDOC
+
 PATIENCE = 20
+
+
+def with_rooms(config: dict[str, Any], root: Path, folder: Path) -> dict[str, Any]:
+    """Return a server's configuration with collaboration, which keeps its files in a folder."""
+    loaded = config["ServerApp"]["jpserver_extensions"]
+    more = {YDOC: True, "jupyter_server_fileid": True}
+    return {
+        **config,
+        "ServerApp": {**config["ServerApp"], "jpserver_extensions": {**loaded, **more}},
+        "SQLiteYStore": {"db_path": str(folder / "updates.db")},
+        "BaseFileIdManager": {
+            "root_dir": str(root),
+            "db_path": str(folder / "file_ids.db"),
+        },
+        "YDocExtension": {"session_store_path": str(folder / "sessions.json")},
+    }
 
 
 class Page:
