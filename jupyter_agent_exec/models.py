@@ -918,6 +918,9 @@ class Approve(Request, frozen=True, kw_only=True):
     grant: GrantSpan | None = None
     """Let the agent run more code in this kernel without asking: until the kernel restarts, or for
     an hour at most. With null, the agent's other code asks as the approval mode says."""
+    once: bool = False
+    """Approve only this execution, also where the mode `first` would let the agent go on. Cannot be
+    combined with `grant`."""
 
 
 class Reject(Request, frozen=True, kw_only=True):

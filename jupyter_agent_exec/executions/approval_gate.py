@@ -264,6 +264,8 @@ class ApprovalGate:
         """
         async with self._lock:
             _check_awaits_approval(execution)
+            if decision.once and decision.grant is not None:
+                raise InvalidRequest("once: not together with a grant.", field="once")
             shown, redacted = execution.shown_source
             sha256 = digest_of(shown.encode())
             if decision.source_sha256 != sha256:
@@ -303,10 +305,13 @@ class ApprovalGate:
         return grant is not None
 
     def _grant_for(self, execution: LiveExecution, decision: Approve, by: By) -> Grant | None:
-        """Return the leave that comes with an approval; in mode `first` each gives one."""
+        """Return the leave that comes with an approval; in mode `first` each gives one.
+
+        Not one for this execution only.
+        """
         if decision.grant is not None:
             return Grant.of(decision.grant, by)
-        if execution.mode != "first" or self._grant_in("first") is not None:
+        if decision.once or execution.mode != "first" or self._grant_in("first") is not None:
             return None
         return Grant.of("restart", by, of_first=True)
 

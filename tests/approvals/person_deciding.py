@@ -55,3 +55,10 @@ async def asking_ids(agent: Agent) -> list[str]:
 
 async def look(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
     return dict((await agent.get(f"executions/{execution['id']}")).json)
+
+
+async def until(agent: Agent, execution: dict[str, Any], status: str) -> dict[str, Any]:
+    """Look until an execution has a status; the test's timeout is the bound."""
+    while (looked := await look(agent, execution))["status"] != status:
+        pass
+    return looked

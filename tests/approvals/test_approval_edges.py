@@ -15,6 +15,7 @@ from tests.approvals.person_deciding import (
     look,
     reject,
     set_paused,
+    until,
     withdraw,
 )
 from tests.asking import Agent
@@ -25,13 +26,6 @@ from tests.sessions.living_notebook import Desk, entries, finished
 @pytest.fixture
 def agent_exec_config() -> dict[str, Any]:
     return {"approval": {"scratch": "always", "kernel": "always"}}
-
-
-async def until(agent: Agent, execution: dict[str, Any], status: str) -> dict[str, Any]:
-    """Look until an execution has a status; the test's timeout is the bound."""
-    while (looked := await look(agent, execution))["status"] != status:
-        pass
-    return looked
 
 
 async def test_what_was_accepted_under_a_grant_asks_if_that_ended_before_its_turn(

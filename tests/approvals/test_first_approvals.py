@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.person_deciding import approvals, approve, asks, set_paused
+from tests.approvals.person_deciding import approvals, approve, asks, set_paused, until
 from tests.asking import Agent, Send
 from tests.auth.minting import TokenAgent, mint
 from tests.sessions.living_notebook import NOTEBOOK, Desk, finished, notebook_target
@@ -105,3 +105,19 @@ async def test_one_click_answers_what_several_sessions_of_an_agent_ask_at_once(
     assert [each["status"] for each in done] == ["ok"] * 3
     assert {each["approval"]["status"] for each in done} == {"approved"}
     assert [each["id"] for each in (await approvals(agent))["executions"]] == [left["id"]]
+
+
+async def test_approved_only_once_the_next_execution_asks_again(agent: Agent, desk: Desk) -> None:
+    desk.writes(NOTEBOOK)
+    session = await agent.open(target=notebook_target())
+    one = await asks(agent, session, "1")
+    two = await agent.run(session, "2", wait=0)
+    both = await approve(agent, one, once=True, grant="hour")
+    assert (both.status, both.json["detail"]["field"]) == (400, "once")
+    assert (await approve(agent, one, once=True)).status == 200
+    assert (await finished(agent, one))["status"] == "ok"
+    await until(agent, two, "awaiting_approval")
+    assert (await agent.get(f"sessions/{session['id']}")).json["grant"] is None
+    assert (await approve(agent, two)).status == 200
+    assert (await finished(agent, two))["status"] == "ok"
+    assert (await agent.run(session, "3"))["approval"] is None

@@ -462,10 +462,10 @@ export class FakeServer implements IAgentExecApi {
     id: string,
     sha256: string,
     source?: string,
-    grant?: GrantSpan
+    span?: GrantSpan | 'once'
   ): Promise<IExecution> {
     const edited = source === undefined ? '' : ` as ${source}`;
-    const granted = grant === undefined ? '' : ` until ${grant}`;
+    const granted = span === undefined ? '' : ` until ${span}`;
     this._asked(`approve ${id} ${sha256}${edited}${granted}`);
     return this._executionNamed(id);
   }

@@ -195,14 +195,18 @@ export class AgentExecApi {
     return this._request('GET', ['executions', id, 'preview']);
   }
 
-  /** Let it run; `grant` lets its agent run more, `source` runs instead. */
+  /** Let it run; `span` says what else its agent may, `source` runs instead. */
   approve(
     id: string,
     sha256: string,
     source?: string,
-    grant?: GrantSpan
+    span?: GrantSpan | 'once'
   ): Promise<IExecution> {
-    const body = { source_sha256: sha256, source, grant };
+    const body = {
+      source_sha256: sha256,
+      source,
+      ...(span === 'once' ? { once: true } : { grant: span })
+    };
     return this._request('POST', ['executions', id, 'approve'], body);
   }
 

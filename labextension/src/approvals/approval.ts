@@ -19,7 +19,8 @@ import {
   askerText,
   expiryText,
   kernelText,
-  outcomeText
+  outcomeText,
+  untilRestartText
 } from './approvalwording';
 import type { Clock } from '../ui/clock';
 import { element, iconElement } from '../ui/elements';
@@ -53,10 +54,10 @@ export class ApprovalView extends Widget {
     // Keys are for its buttons and fields, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
     const { live, trans } = _options;
-    const approve = (grant?: GrantSpan) => {
+    const approve = (span?: GrantSpan | 'once') => {
       const { id, source_sha256: seen } = this._shown;
       const edited = this._source?.edited;
-      return this._decide(live.api.approve(id, seen, edited, grant));
+      return this._decide(live.api.approve(id, seen, edited, span));
     };
     this._actions = new ApprovalActions({
       trans,
@@ -65,6 +66,7 @@ export class ApprovalView extends Widget {
         this._session?.grant === null &&
         (this._session.approval === 'always' ||
           (this._session.approval === 'first' && !this._coversMore)),
+      coversMore: () => this._coversMore,
       unseen: () => this._sources.find(({ isSeen }) => !isSeen),
       isEditing: () => this._source?.isEditing ?? false,
       edit: () => this._source?.edit(),
@@ -72,6 +74,7 @@ export class ApprovalView extends Widget {
       reject: reason =>
         this._decide(live.api.reject(this._shown.id, reason || null)),
       grant: approve,
+      once: () => approve('once'),
       agentName: () => quoted(shortText(this._shown.agent.name))
     });
     this._createLayout();
@@ -333,9 +336,7 @@ export class ApprovalView extends Widget {
       ...(this._coversMore
         ? fact(
             trans.__('If approved'),
-            trans.__(
-              'the agent runs code in this kernel without asking, until the kernel restarts'
-            )
+            untilRestartText(trans)
           )
         : []),
       ...(purpose ? fact(trans.__('Says why'), quoted(purpose)) : [])

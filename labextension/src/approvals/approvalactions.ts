@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
+import { untilRestartText } from './approvalwording';
 import { createReason } from '../ui/reason';
 import type { IReason } from '../ui/reason';
 import type { SourceEditor } from '../ui/sourceeditor';
@@ -42,8 +43,9 @@ export class ApprovalActions extends Widget {
   /** Offer what can be granted and approved now, unless a form is open. */
   protected override onUpdateRequest(): void {
     this._renderButtons();
+    const { asks, coversMore } = this._options;
     const isOffered = this._choices.length > 3;
-    if (this._opener === null && isOffered !== this._options.asks()) {
+    if (this._opener === null && isOffered !== (asks() || coversMore())) {
       const at = this._choices.findIndex(
         each => each === document.activeElement
       );
@@ -82,7 +84,8 @@ export class ApprovalActions extends Widget {
   }
 
   private _showChoice(): void {
-    const { approve, asks, edit, isEditing, restore, trans } = this._options;
+    const { approve, asks, coversMore, edit, isEditing, once, restore, trans } =
+      this._options;
     this._opener = null;
     const open = (label: string, show: (opener: number) => void, at: number) =>
       styledButton(label, 'reject', () => this._answer(() => show(at)));
@@ -113,8 +116,13 @@ export class ApprovalActions extends Widget {
               3
             )
           ]
-        : [])
+        : coversMore()
+          ? [this._createApproving(trans.__('Only this once'), 'reject', once)]
+          : [])
     ];
+    if (coversMore()) {
+      this._choices[0].title = untilRestartText(trans);
+    }
     this._show(...this._choices);
   }
 
@@ -230,6 +238,10 @@ export namespace ApprovalActions {
     approve: () => unknown;
     /** Whether an approval is about just this, so that more can be granted. */
     asks: () => boolean;
+    /** Whether an approval lets the agent run more, unless it is for once. */
+    coversMore: () => boolean;
+    /** Approve what is shown, and nothing else. */
+    once: () => Promise<void>;
     /** What the agent calls itself. */
     agentName: () => string;
     /** Code that would run and was not seen to its end. */

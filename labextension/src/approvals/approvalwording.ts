@@ -51,6 +51,13 @@ export function kernelText(
       );
 }
 
+/** What else an approval lets run where an agent needs one for each kernel. */
+export function untilRestartText(trans: TranslationBundle): string {
+  return trans.__(
+    'the agent runs code in this kernel without asking, until the kernel restarts'
+  );
+}
+
 /** How long it may still be decided about. */
 export function expiryText(
   expiresAt: string,

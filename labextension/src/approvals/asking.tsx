@@ -8,7 +8,12 @@ import type { Lookalikes } from '../ui/sourcetext';
 import { CommandIDs } from '../tokens';
 import type { Execute, IExecution, ILiveModel } from '../tokens';
 import { GUARD } from './approvalactions';
-import { brokenText, pausedText, sinkText } from './approvalwording';
+import {
+  brokenText,
+  pausedText,
+  sinkText,
+  untilRestartText
+} from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
 import { Words } from '../ui/message';
 import {
@@ -173,17 +178,19 @@ interface ILine {
   title: string;
   where: string;
   show: () => void;
-  answers: [string, () => void][];
+  /** The label of each, what it does, and perhaps what else that means. */
+  answers: [string, () => void, string?][];
 }
 
 /** Code that asks, and the two answers that need no more. */
 function lineOfCode(execution: IExecution, props: IProps): ILine {
   const { execute, live, trans } = props;
-  const { id, source_sha256 } = execution;
+  const { id, session_id, source_sha256 } = execution;
   const draft = live.draftOf(execution);
   const source = draft ?? execution.source;
   const { also = [], edits_cell = false } = execution.approval ?? {};
   const isAlone = also.length === 0 && !edits_cell;
+  const approval = live.get(session_id)?.session.approval;
   const whole = isAlone ? wholeLine(source, execution.lookalikes) : null;
   const show = () => showAsking(execution, execute);
   const args = { execution_id: id, source_sha256, source: draft };
@@ -201,7 +208,11 @@ function lineOfCode(execution: IExecution, props: IProps): ILine {
     answers: [
       whole === null
         ? [trans.__('View code'), show]
-        : [trans.__('Approve'), () => void execute(CommandIDs.approve, args)],
+        : [
+            trans.__('Approve'),
+            () => void execute(CommandIDs.approve, args),
+            approval === 'first' ? untilRestartText(trans) : undefined
+          ],
       [
         trans.__('Reject'),
         () => void execute(CommandIDs.reject, { execution_id: id })
@@ -251,11 +262,12 @@ function Line(
         </span>
       </button>
       <span className="jp-AgentExecAsking-answers">
-        {props.answers.map(([label, act]) => (
+        {props.answers.map(([label, act, title]) => (
           <button
             key={label}
             type="button"
             className="jp-AgentExec-link"
+            title={title}
             aria-describedby={id}
             aria-disabled={isGuarded}
             onClick={() => isGuarded || act()}

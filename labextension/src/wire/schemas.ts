@@ -57,6 +57,7 @@ export type Schemas = {
     source_sha256: string;
     source: string | null;
     grant: ('hour' | 'restart') | null;
+    once: boolean;
   };
   /** A cell that stays as it is. */
   CellLeft: {

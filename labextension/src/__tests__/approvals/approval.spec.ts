@@ -471,13 +471,16 @@ describe('ApprovalSlot', () => {
     expect(page.decisions).toEqual(['approve x_1 sha-1 until hour']);
   });
 
-  it('says what an approval covers where it covers all, and offers no more', async () => {
+  it('says what an approval covers where it covers all, and offers less', async () => {
     const page = await open();
     page.server.sessions = [session({ approval: 'first' })];
     page.ask(asking());
     await settle(GUARD);
     expect(page.text).toContain('without asking, until the kernel restarts');
+    expect(page.button('Approve').title).toContain('until the kernel restarts');
     expect(() => page.button('Approve and let it run…')).toThrow();
+    page.button('Only this once').click();
+    expect(page.decisions).toEqual(['approve x_1 sha-1 until once']);
   });
 
   it('does not say that an approval of an edit covers more', async () => {
@@ -487,6 +490,7 @@ describe('ApprovalSlot', () => {
     page.ask(asking({ approval }));
     await settle(GUARD);
     expect(page.text).not.toContain('If approved');
+    expect(page.button('Approve').title).toBe('');
     expect(page.button('Approve and let it run…')).toBeTruthy();
   });
 
