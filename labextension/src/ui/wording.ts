@@ -181,9 +181,6 @@ export function executionNotes(
   trans: TranslationBundle
 ): string[] {
   const notes: string[] = [];
-  if (execution.claim?.purpose) {
-    notes.push(purposeText(execution.claim.purpose, trans));
-  }
   if (execution.init) {
     notes.push(trans.__('Setup code of the session.'));
   }

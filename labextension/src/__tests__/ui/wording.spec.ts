@@ -13,6 +13,7 @@ import {
   describeError,
   durationText,
   executionNotes,
+  purposeText,
   momentText,
   afterText,
   titleText,
@@ -103,6 +104,14 @@ describe('afterText', () => {
   });
 });
 
+describe('purposeText', () => {
+  it('is in one line, in the agent’s own words', () => {
+    expect(purposeText('To\nsee.\u202e', trans)).toBe(
+      'Says why: “To see.\ufffd”'
+    );
+  });
+});
+
 describe('executionNotes', () => {
   it('has nothing to say of an ordinary execution', () => {
     expect(executionNotes(execution(), trans)).toEqual([]);
@@ -121,14 +130,13 @@ describe('executionNotes', () => {
         kernel,
         reason: 'It took too long.',
         interrupt_ignored: true,
-        claim: { purpose: 'To\nsee.\u202e' }
+        claim: { purpose: 'To see.' }
       }),
       trans
     );
-    expect(notes).toHaveLength(5);
-    expect(notes[0]).toBe('Says why: “To see.\ufffd”');
-    expect(notes[2]).toMatch(/died/);
-    expect(notes[3]).toBe('It took too long.');
+    expect(notes).toHaveLength(4);
+    expect(notes[1]).toMatch(/died/);
+    expect(notes[2]).toBe('It took too long.');
   });
 
   it.each<[NonNullable<IExecution['kernel']>['reason'], RegExp]>([
