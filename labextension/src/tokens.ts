@@ -50,6 +50,7 @@ export namespace CommandIDs {
   export const openPanel = 'agent-exec:open-panel';
   export const refresh = 'agent-exec:refresh';
   export const interrupt = 'agent-exec:interrupt';
+  export const stopAll = 'agent-exec:stop-all';
   export const newToken = 'agent-exec:new-token';
   export const tokens = 'agent-exec:tokens';
   export const openNotebook = 'agent-exec:open-notebook';

@@ -246,6 +246,16 @@ test('the stop key is for the notebook in front, and else asks which', async ({
   await key();
   await expect(item(page)).toHaveCount(0);
   expect(await status(...first)).toBe('interrupted');
+
+  // All of them are stopped without a question.
+  const asked = await Promise.all(runs.map(([agent]) => agent.ask(ENDLESS)));
+  await Promise.all(runs.map(([agent], n) => begun(agent, asked[n])));
+  await expect(item(page)).toHaveText('3 agents at work');
+  await page.menu.clickMenuItem('Kernel>Agents>Stop All Agents');
+  await expect(item(page)).toHaveCount(0);
+  for (const [n, [agent]] of runs.entries()) {
+    expect(await status(agent, asked[n])).toBe('interrupted');
+  }
 });
 
 test('the menu and the keyboard open the panel, and stop', async ({

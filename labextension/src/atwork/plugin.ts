@@ -103,8 +103,8 @@ async function stop(
   }
 }
 
-/** Add the command that interrupts a session's kernel. */
-function addStopCommand(
+/** Add the commands that interrupt sessions' kernels: one's, or all. */
+function addStopCommands(
   commands: CommandRegistry,
   live: ILiveModel,
   front: () => NotebookPanel | null,
@@ -127,12 +127,26 @@ function addStopCommand(
     describedBy: takes('session_id', 'label'),
     isEnabled: args => targets(args).length > 0,
     execute: async args => {
+      await live.refresh(); // others may be at work now
       const found = targets(args);
       const wanted = found.length > 1 ? await askWhich(found, trans) : found;
       await Promise.all(wanted.map(each => stop(each, live, trans)));
     }
   });
-  live.changed.connect(() => commands.notifyCommandChanged(command));
+  commands.addCommand(CommandIDs.stopAll, {
+    label: trans.__('Stop All Agents'),
+    icon: stopIcon,
+    describedBy: takes(),
+    isEnabled: () => live.agents.length > 0,
+    execute: async () => {
+      await live.refresh();
+      await Promise.all(live.agents.map(each => stop(each, live, trans)));
+    }
+  });
+  live.changed.connect(() => {
+    commands.notifyCommandChanged(command);
+    commands.notifyCommandChanged(CommandIDs.stopAll);
+  });
 }
 
 /** The agents at work in the status bar, and the command that stops one. */
@@ -160,9 +174,10 @@ export const atWorkPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { commands } = app;
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    addStopCommand(commands, live, notebookInFront(app, notebooks), trans);
+    addStopCommands(commands, live, notebookInFront(app, notebooks), trans);
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.interrupt, category });
+    palette?.addItem({ command: CommandIDs.stopAll, category });
     const execute = commands.execute.bind(commands);
     running?.add(createRunning(live, execute, trans));
     const item = new AtWorkItem(live, trans, execute);
