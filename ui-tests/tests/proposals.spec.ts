@@ -264,3 +264,45 @@ test('a person keeps a part of a change, edits the rest, and says why not', asyn
   await expect.poll(sources).toContain('g = 10');
   await agent.close();
 });
+
+test('next leads through 60 cells, to each card with its buttons and its cell', async ({
+  page,
+  desk,
+  request,
+  baseURL
+}) => {
+  const cells = Array.from({ length: 60 }, (_, n) =>
+    codeCell(`c${n}`, `first = ${n}\n\n\nlast = ${n}`)
+  );
+  const notebook = await desk.open(cells);
+  const agent = await ProposingAgent.open(request, baseURL!, desk.path);
+  await notebook.save();
+  await agent.propose(
+    ...[5, 30, 58].map(n => ({
+      op: 'replace',
+      cell_id: `c${n}`,
+      source: `first = ${n}\n\nlast = "${n}"`
+    })),
+    { op: 'insert', cell_type: 'code', source: 'new = 1', after: 'c40' }
+  );
+  const shown = new ShownProposals(page);
+  for (const [n, text] of [
+    [5, '"5"'],
+    [30, '"30"'],
+    [40, 'new = 1'],
+    [58, '"58"'],
+    [5, '"5"']
+  ] as const) {
+    await shown.all('Next');
+    const card = shown.edits.filter({ hasText: text });
+    await expect(card).toBeFocused();
+    await expect(card).toBeInViewport({ ratio: 0.99 });
+    await expect(
+      card.getByRole('button', { name: 'Keep', exact: true })
+    ).toBeInViewport({ ratio: 0.99 });
+    await expect(
+      new Person(page).cell(n).locator('.jp-Cell-inputWrapper')
+    ).toBeInViewport({ ratio: 0.99 });
+  }
+  await page.screenshot({ path: 'test-results/proposals-next.png' });
+});
