@@ -334,10 +334,7 @@ export class ApprovalView extends Widget {
           )
         : []),
       ...(this._coversMore
-        ? fact(
-            trans.__('If approved'),
-            untilRestartText(trans)
-          )
+        ? fact(trans.__('If approved'), untilRestartText(trans))
         : []),
       ...(purpose ? fact(trans.__('Says why'), quoted(purpose)) : [])
     );

@@ -10,7 +10,10 @@ function twoAgents(): { commands: CommandRegistry; server: FakeServer } {
   const server = new FakeServer();
   const live = new LiveModel(server, server.events);
   const commands = new CommandRegistry();
-  void atWorkPlugin.activate({ commands, shell: { currentWidget: null } } as JupyterFrontEnd, live);
+  void atWorkPlugin.activate(
+    { commands, shell: { currentWidget: null } } as JupyterFrontEnd,
+    live
+  );
   server.sessions = [session({ id: 's_1' }), session({ id: 's_2' })];
   server.executions = ['s_1', 's_2'].map(id =>
     execution({ id: `x_${id}`, session_id: id, status: 'running' })
