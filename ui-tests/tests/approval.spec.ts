@@ -546,3 +546,32 @@ test.describe('with a setting of the person', () => {
     expect(await scratch()).toBe('first');
   });
 });
+
+test.describe('where an agent is approved once for each kernel', () => {
+  test.use({ policy: { notebook: 'first' } });
+
+  test('one execution is approved, and the next asks again', async ({
+    page,
+    newAsking,
+    desk
+  }) => {
+    await desk.open([codeCell('mine', 'x = 1')]);
+    const agent = await newAsking('once', desk.path);
+    const first = await agent.ask('1');
+    const question = Question.in(new Person(page).cell(0));
+    await question.tried();
+    await expect(question.button('Approve')).toHaveAttribute(
+      'title',
+      /until the kernel restarts/
+    );
+    await page.screenshot({ path: 'test-results/once-light.png' });
+    await page.theme.setDarkTheme();
+    await page.screenshot({ path: 'test-results/once-dark.png' });
+    await page.theme.setLightTheme();
+    await question.answer('Only this once');
+    expect((await agent.read(first, 30)).status).toBe('ok');
+    expect((await agent.ask('2')).status).toBe('awaiting_approval');
+    await Question.in(new Person(page).cell(1)).answer('Approve');
+    expect((await agent.ask('3')).status).not.toBe('awaiting_approval');
+  });
+});
