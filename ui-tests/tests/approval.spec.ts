@@ -564,10 +564,6 @@ test.describe('where an agent is approved once for each kernel', () => {
       'title',
       /until the kernel restarts/
     );
-    await page.screenshot({ path: 'test-results/once-light.png' });
-    await page.theme.setDarkTheme();
-    await page.screenshot({ path: 'test-results/once-dark.png' });
-    await page.theme.setLightTheme();
     await question.answer('Only this once');
     expect((await agent.read(first, 30)).status).toBe('ok');
     expect((await agent.ask('2')).status).toBe('awaiting_approval');
