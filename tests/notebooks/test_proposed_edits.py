@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jupyter_agent_exec.notebooks.proposed_edits import merged
+from tests.fuzzing import examples
 
 NO = None
 
@@ -64,6 +65,7 @@ def _lines(text: str) -> Counter[str]:
     return Counter(text.split("\n") if text else [])
 
 
+@examples(100)
 @example("a\nb", "a", "b")  # both together remove all lines
 @given(TEXTS, TEXTS, TEXTS)
 def test_a_merge_invents_no_line_and_loses_none_that_both_have(
@@ -102,6 +104,7 @@ def disjoint(draw: st.DrawFn) -> tuple[str, str, str, str]:
     return "\n".join(base), one, other, both
 
 
+@examples(100)
 @given(disjoint())
 def test_edits_of_different_lines_always_merge_and_both_survive(
     texts: tuple[str, str, str, str],

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from traitlets import TraitError
 
@@ -30,6 +30,7 @@ from jupyter_agent_exec.text.redaction import (
 from jupyter_agent_exec.text.redaction_traits import CREDENTIALS, RedactionTraits
 from jupyter_agent_exec.text.terminal import clean
 from jupyter_agent_exec.types import ExecutionId
+from tests.fuzzing import examples
 
 TOKEN = f"jaex_t_{'01J0AB' * 4}0Z_{'0123456789abcdef' * 4}"
 REFRESH = TOKEN.replace("jaex", "jaer")
@@ -94,7 +95,7 @@ def hidden(draw: st.DrawFn) -> tuple[str, list[str]]:
     return text, [text[i:j] for i, j in zip([0, *cuts], [*cuts, None], strict=True)]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(hidden())
 def test_a_secret_that_only_a_terminal_shows_is_replaced_also_in_pieces(
     redactor: Redactor, found: tuple[str, list[str]]
