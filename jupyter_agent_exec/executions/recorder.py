@@ -138,14 +138,15 @@ class Recorder:
         assert execution.kernel is not None
         assert execution.run is not None
         at = timestamp(execution.run.started_at)
-        dispatched = Dispatched(
-            at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel
-        )
-        accepted, payloads = execution.acceptance()
+        entries: list[Entry] = [
+            Dispatched(at=at, by=SERVER, execution_id=execution.id, kernel=execution.kernel)
+        ]
+        payloads: list[Payload] = []
+        if accepts:
+            accepted, payloads = execution.acceptance()
+            entries.insert(0, accepted)
         self._journal.check_sinks()
-        self._journal.append(
-            [accepted, dispatched] if accepts else [dispatched], payloads if accepts else []
-        )
+        self._journal.append(entries, payloads)
         execution.started_at = at
 
     def ended(self, execution: LiveExecution, ended: ExecuteOutcome) -> None:
