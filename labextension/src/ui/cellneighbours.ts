@@ -71,13 +71,14 @@ export class CellNeighbours implements IDisposable {
     this._view.hold(change);
   }
 
-  /** Bring a widget into view, and give it the keyboard. */
+  /** Bring a widget into view, with as much of its cell as fits; focus it. */
   async reveal(widget: Widget): Promise<void> {
     const shown = this._shown.find(each => each.widget === widget);
     const index = shown ? this._neighbour(shown.place)[0] : -1;
     const cell = this._notebook.widgets[index];
     if (cell) {
       this._notebook.activeCellIndex = index; // as the keyboard makes it, and scrolls there
+      await bringIntoView(this._notebook, cell);
       await bringIntoView(this._notebook, cell, widget.node);
     }
     widget.node.focus({ preventScroll: true });
