@@ -147,7 +147,8 @@ export class SteadyView {
     const follow = () => {
       this._correct();
       const now = performance.now();
-      if (now < this._until) {
+      // A click into a cell ends the rest, so it is listened for as long.
+      if (now < Math.max(this._until, this._restsAt)) {
         requestAnimationFrame(follow);
         return;
       }

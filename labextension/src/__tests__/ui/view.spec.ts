@@ -126,6 +126,19 @@ describe('SteadyView', () => {
     expect(seen()).toBe(100);
   });
 
+  it('holds what a person clicks into just after the view has settled', () => {
+    view.hold(() => undefined);
+    frames(28);
+    document.body.dispatchEvent(new Event('wheel', { bubbles: true }));
+    frames(5);
+    cell.dispatchEvent(new Event('click', { bubbles: true }));
+    view.hold(() => {
+      offset += 60;
+    });
+    frames(1);
+    expect(seen()).toBe(100);
+  });
+
   it('lets a movement end that a person has begun', () => {
     view.hold(() => undefined);
     document.body.dispatchEvent(new Event('wheel', { bubbles: true }));
