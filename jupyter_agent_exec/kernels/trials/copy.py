@@ -321,6 +321,7 @@ def watch(plan: dict[str, Any], kernel: int, mask: Collection[int], random: Any)
         while relay(connection, read, name):
             pass
     connection.send("trial_exited", {"code": code, "reason": reason})
+    connection.close()  # the server answers now; Linux takes its time to free the memory
     os._exit(0)
 
 
