@@ -89,6 +89,9 @@ async def test_a_kernel_that_a_page_has_found_stays(
     done = await agent.run(session, "1", placement="none")
     assert done["kernel"]["id"] == kernel_id
     socket.close()
+    # Else the server may end first, and leave open what Jupyter has for the page.
+    while await socket.read_message() is not None:
+        pass
 
 
 async def test_the_kernel_that_a_page_is_starting_is_the_agents(
