@@ -92,6 +92,6 @@ def test_routes_settings_commands_and_tools_are_in_it(site: Path) -> None:
         ("configuration", "max_timeout"),
         ("cli", "--isolated"),
         ("mcp-tools", "edit_notebook"),
-        ("changelog", "Unreleased"),
+        ("changelog", "0.2.0"),
     ):
         assert text in (site / "reference" / f"{page}.html").read_text(encoding="utf-8"), page
