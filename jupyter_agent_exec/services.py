@@ -422,6 +422,7 @@ class Services:
             "restores": self.restores,
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
+            "set_policy": self.approvals.set_policy,
             "sign_in": self.sign_in,
             "tabs": self.tabs,
             "tokens": self.tokens,

@@ -156,6 +156,17 @@ class PageHandler(Page, AgentExecHandler):
             error=error,
         )
 
+    async def check_passphrase(self) -> None:
+        """Check the passphrase that the form has, if the server has one.
+
+        Raises
+        ------
+        PassphraseWrong, TooManyRequests
+        """
+        if self.unlocks.needed:
+            passphrase = self.get_body_argument("passphrase", "")
+            await self.unlocks.unlock(passphrase, self.caller)
+
     async def allowed(self) -> MintToken:
         """Return the token that the form describes, if this person may create it.
 
@@ -163,9 +174,7 @@ class PageHandler(Page, AgentExecHandler):
         ------
         InvalidRequest, Forbidden, TooManyRequests
         """
-        if self.unlocks.needed:
-            passphrase = self.get_body_argument("passphrase", "")
-            await self.unlocks.unlock(passphrase, self.caller)
+        await self.check_passphrase()
         asked = requested(self.get_body_arguments)
         self.tokens.check_request(asked)
         await self.check_given_away(asked.scopes)

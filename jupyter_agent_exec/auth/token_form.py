@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..errors import AgentExecError, InvalidRequest
-from ..models import ApprovalPolicy, Caps, MintToken, Token
+from ..models import ApprovalPolicy, Caps, MintToken, SetPolicy, Token
 from ..text.lookalikes import exact
 from .scopes import plain_path
 from .validation import read_value
@@ -46,6 +46,13 @@ APPROVALS: Final = {
     "none": "Nothing",
 }
 EDITS: Final = {"": "Server default", "propose": "Propose changes", "apply": "Change cells at once"}
+POLICIES: Final = {
+    "notebook": "Code in notebooks",
+    "kernel": "Code in other kernels that run",
+    "scratch": "Code in separate kernels",
+    "edits": "Edits of notebooks",
+}
+"""What the form of the policy calls its fields."""
 LIFETIMES: Final = {
     3600: "1 hour",
     28_800: "8 hours",
@@ -116,7 +123,9 @@ class TokenForm:
 
     def values(self, field: str) -> Sequence[str]:
         """Return the values of a field; an empty one if there are none."""
-        return self.given.get(field) or [""]
+        kind = field.removeprefix("policy.")
+        default = "" if kind == field else getattr(self.policy, kind)
+        return self.given.get(field) or [default]
 
     @property
     def lifetimes(self) -> dict[str, str]:
@@ -139,6 +148,17 @@ class TokenForm:
         """The values of the field for edits, and what they are called."""
         default = None if self.policy is None else _small(EDITS[self.policy.edits])
         return EDITS if default is None else EDITS | {"": f"Server default ({default})"}
+
+    @property
+    def policies(self) -> list[tuple[str, str, dict[str, str]]]:
+        """The fields of the policy: the name, title and options of each that can be changed."""
+        forced = POLICIES.keys() if self.policy is None else self.policy.forced
+        return [
+            (f"policy.{kind}", title, {mode: text for mode, text in options.items() if mode})
+            for kind, title in POLICIES.items()
+            if kind not in forced
+            for options in [EDITS if kind == "edits" else APPROVALS]
+        ]
 
     @property
     def message(self) -> str:
@@ -166,6 +186,16 @@ def filled_in(arguments: Mapping[str, Sequence[bytes]]) -> Values:
         name: [value.decode(errors="replace") for value in values]
         for name, values in arguments.items()
     }
+
+
+def policy_in(value: Callable[[str, None], str | None]) -> SetPolicy:
+    """Return the policy that a form describes; `value` returns the value of a field.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    return read_value({kind: value(f"policy.{kind}", None) for kind in POLICIES}, SetPolicy)
 
 
 def requested(values: Callable[[str], list[str]]) -> MintToken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -16,7 +16,8 @@ from .handler import AgentExecHandler, status_of
 from .operations import requires
 from .pages import PageHandler
 from .routes import Route
-from .token_form import TokenRow, Values, filled_in, offered
+from .scopes import Caller
+from .token_form import TokenRow, Values, filled_in, offered, policy_in
 
 
 class TokensBase(AgentExecHandler):
@@ -117,7 +118,9 @@ class PageQuery(models.Request, frozen=True, kw_only=True):
 
 
 class TokenPageHandler(PageHandler, TokensBase):
-    """The page of a person's tokens."""
+    """The page of a person's tokens, and of the approval policy."""
+
+    set_policy: Callable[[models.SetPolicy, Caller], Awaitable[None]]
 
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=PageQuery)
@@ -128,7 +131,12 @@ class TokenPageHandler(PageHandler, TokensBase):
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=PageQuery, without_passphrase=True)
     async def post(self, query: PageQuery) -> None:
-        """Revoke a token, or create one and show its secret."""
+        """Set the policy, revoke a token, or create one and show its secret."""
+        if self.get_body_argument("policy", ""):
+            await self.check_passphrase()
+            await self.set_policy(policy_in(self.get_body_argument), self.caller)
+            await self._page(query, message="Saved. This holds from the next execution on.")
+            return
         revoked = self.get_body_argument("revoke", "")
         if revoked:
             await self._revoke(revoked, query)

@@ -108,7 +108,6 @@ def test_what_was_recorded_of_rules_is_read_as_first() -> None:
         "docs/how-to/lab.md",
         "jupyter_agent_exec/traits.py",
         "jupyter_agent_exec/auth/token_form.py",
-        "labextension/schema/approvals.json",
     ],
 )
 def test_first_is_described_in_the_same_words_everywhere(path: str) -> None:

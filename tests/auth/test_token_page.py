@@ -150,6 +150,22 @@ async def test_the_form_says_what_the_servers_default_is(browser: Browser) -> No
     assert "Server default (propose changes)" in page
 
 
+@pytest.mark.parametrize("agent_exec_config", [{"forced_approval": {"kernel": "always"}}])
+async def test_a_person_sets_the_policy(agent: Agent, browser: Browser) -> None:
+    page = (await browser.open()).body.decode()
+    assert 'name="policy.scratch"' in page
+    assert 'name="policy.kernel"' not in page, "the configuration forces it"
+    modes = {"policy.scratch": "always", "policy.edits": "apply"}
+    saved = await browser.send(policy="set", **modes)
+    assert "Saved." in text(saved)
+    policy = (await agent.get("approvals")).json["policy"]
+    assert (policy["scratch"], policy["edits"], policy["notebook"]) == ("always", "apply", "none")
+    assert (await browser.send(policy="set", **{"policy.kernel": "none"})).status == 400
+    assert (await browser.send(policy="set", **{"policy.scratch": "odd"})).status == 400
+    selected = re.findall(r'<option value="(\w+)" selected>', (await browser.open()).body.decode())
+    assert selected[-3:] == ["none", "always", "apply"]
+
+
 async def test_the_page_says_how_clients_connect_that_can_sign_in(
     browser: Browser, jp_base_url: str, jp_http_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +304,7 @@ async def test_the_passphrase_is_needed_to_give_but_not_to_revoke(
         refused = await browser.give(**wrong)
         assert (refused.status, alert(refused)) == (403, "This is not the passphrase.")
         assert b'value="My agent"' in refused.body
+    assert (await browser.send(policy="set", **{"policy.scratch": "none"})).status == 403
     [secret] = secrets(await browser.give(passphrase=PASSWORD))
     id = "_".join(secret.split("_")[1:3])
     assert (await browser.send(revoke=id)).status == 200

@@ -2,7 +2,6 @@
 import { expect, galata } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
-import type { Policy } from './approval';
 import { codeCell, Files, OpenNotebook } from './notebook';
 import { tabTo } from './panel';
 import { Person } from './person';
@@ -520,32 +519,6 @@ for (const [windowingMode, length] of [
     });
   });
 }
-
-test.describe('with a setting of the person', () => {
-  test.use({
-    samePage: false,
-    policy: {},
-    mockSettings: { 'jupyter-agent-exec:approvals': { scratch: 'always' } }
-  });
-
-  test('the server keeps what a person sets', async ({ page, server }) => {
-    const scratch = async () => {
-      const route = 'approvals';
-      const { policy } = await server.send<{ policy: Policy }>('get', route);
-      return policy.scratch;
-    };
-    await expect.poll(scratch).toBe('always');
-    await server.setPolicy({ scratch: 'first' });
-    await page.waitForFunction(async () => {
-      const { serviceManager } = window.jupyterapp;
-      const { raw } = await serviceManager.settings.fetch(
-        'jupyter-agent-exec:approvals'
-      );
-      return raw.includes('first');
-    });
-    expect(await scratch()).toBe('first');
-  });
-});
 
 test.describe('where an agent is approved once for each kernel', () => {
   test.use({ policy: { notebook: 'first' } });

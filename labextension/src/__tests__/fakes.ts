@@ -14,7 +14,6 @@ import type {
   GrantSpan,
   IErase,
   IErasure,
-  IApprovalPolicy,
   IExecution,
   IExecutionList,
   IExecutionRange,
@@ -263,15 +262,7 @@ export class FakeServer implements IAgentExecApi {
     pending: [],
     sessions: [],
     proposing: [],
-    policy: {
-      scratch: 'none',
-      notebook: 'first',
-      kernel: 'first',
-      edits: 'propose',
-      forced: []
-    },
     paused: null,
-    needs_passphrase: false,
     sinks: [],
     broken: null
   };
@@ -534,17 +525,6 @@ export class FakeServer implements IAgentExecApi {
   async withdrawGrant(id: string): Promise<IAgentSession> {
     this._asked(`withdraw ${id}`);
     return this.sessions.find(each => each.id === id) ?? this._missing(id);
-  }
-
-  async setPolicy(
-    policy: Partial<Omit<IApprovalPolicy, 'forced'>>
-  ): Promise<IApprovalList> {
-    this._asked(`policy ${JSON.stringify(policy)}`);
-    this.approvals = {
-      ...this.approvals,
-      policy: { ...this.approvals.policy, ...policy }
-    };
-    return this.approvals;
   }
 
   async setPaused(paused: boolean): Promise<IApprovalList> {

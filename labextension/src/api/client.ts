@@ -8,7 +8,6 @@ import type {
   IAgentSession,
   IApprovalList,
   GrantSpan,
-  IApprovalPolicy,
   ICheckpointList,
   IKernelRunList,
   IErase,
@@ -276,12 +275,6 @@ export class AgentExecApi {
   withdrawGrant(sessionId: string): Promise<IAgentSession> {
     const path = ['sessions', sessionId, 'grant'];
     return this._request('DELETE', path);
-  }
-
-  setPolicy(
-    policy: Partial<Omit<IApprovalPolicy, 'forced'>>
-  ): Promise<IApprovalList> {
-    return this._request('PUT', ['approvals', 'policy'], policy);
   }
 
   setPaused(paused: boolean): Promise<IApprovalList> {

@@ -4,11 +4,9 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
-import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, closeIcon, runIcon } from '@jupyterlab/ui-components';
-import { keepPolicy } from './policy';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { pauseIcon } from '../ui/icons';
 import { labelled, reporter, takes } from '../ui/commands';
@@ -68,26 +66,20 @@ function addCommands(
   palette?.addItem({ command, category: trans.__('Agents') });
 }
 
-/** The commands that decide about what waits; the settings are the policy. */
+/** The commands that decide about what waits. */
 export const approvalsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:approvals',
   description: 'Adds commands that approve or reject what needs approval.',
   autoStart: true,
   requires: [ILiveModel],
-  optional: [ISettingRegistry, ITranslator, ICommandPalette],
+  optional: [ITranslator, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     live: ILiveModel,
-    registry: ISettingRegistry | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const report = reporter(trans);
-    void registry
-      ?.load(approvalsPlugin.id)
-      .then(settings => keepPolicy({ live, settings, onError: report }))
-      .catch(report);
     addCommands(app, live, trans, palette);
   }
 };

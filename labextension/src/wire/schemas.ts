@@ -32,23 +32,13 @@ export type Schemas = {
     asked_source: string | null;
     also: Schemas['AlsoApproved'][];
   };
-  /** Which executions need approval, by the kind of target. */
-  ApprovalPolicy: {
-    scratch: 'always' | 'first' | 'none';
-    notebook: 'always' | 'first' | 'none';
-    kernel: 'always' | 'first' | 'none';
-    edits: 'apply' | 'propose';
-    forced: ('edits' | 'kernel' | 'notebook' | 'scratch')[];
-  };
   /** What goes on and what waits for a user, the approval policy, and the pause. */
   Approvals: {
     executions: Schemas['Execution'][];
     pending: Schemas['Execution'][];
     sessions: Schemas['Session'][];
     proposing: Schemas['Session'][];
-    policy: Schemas['ApprovalPolicy'];
     paused: Schemas['Pause'] | null;
-    needs_passphrase: boolean;
     sinks: Schemas['SinkStatus'][];
     broken: Schemas['RecordBreak'] | null;
   };

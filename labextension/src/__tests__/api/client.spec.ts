@@ -160,7 +160,6 @@ describe('AgentExecApi', () => {
     await api.reject('x_1', 'not now');
     await api.approve('x_1', 'abc', undefined, 'hour');
     await api.approve('x_1', 'abc', undefined, 'once');
-    await api.setPolicy({ notebook: 'always' });
     await api.setPaused(true);
     await api.giveInput('x_1', 'Ada', 'then');
     await api.changeRound('undo', 's_1', 'then');
@@ -180,7 +179,6 @@ describe('AgentExecApi', () => {
       ['POST executions/x_1/reject', { reason: 'not now' }],
       ['POST executions/x_1/approve', { source_sha256: 'abc', grant: 'hour' }],
       ['POST executions/x_1/approve', { source_sha256: 'abc', once: true }],
-      ['PUT approvals/policy', { notebook: 'always' }],
       ['PUT approvals/pause', { paused: true }],
       ['POST executions/x_1/input', { value: 'Ada', asked_at: 'then' }],
       ['POST sessions/s_1/round/undo', { since: 'then' }],

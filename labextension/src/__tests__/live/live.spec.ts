@@ -76,7 +76,6 @@ describe('LiveModel', () => {
     await live.refresh();
     await settle(100_000);
     expect(server.calls).toEqual(['approvals']);
-    expect(live.now?.policy.notebook).toBe('first');
     expect(live.isReady).toBe(true);
   });
 
