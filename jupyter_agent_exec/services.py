@@ -407,6 +407,7 @@ class Services:
             "default_timeout": traits.default_timeout,
             "denials": self.denials,
             "endpoint": self.mcp_endpoint,
+            "erase": lambda wanted, by: self._sessions.read(self.history.erase, wanted, by),
             "files": self.files,
             "inspection": self.inspection,
             "manager": self.manager,

@@ -18,6 +18,7 @@ from tornado.template import Loader
 from .. import errors
 from ..models import ApprovalPolicy, MintToken
 from ..text.connections import connections
+from ..text.counts import size_in_words
 from ..text.lookalikes import exact
 from .handler import AgentExecHandler, error_in
 from .scopes import Caller
@@ -26,7 +27,11 @@ from .tokens import TokenRefused
 
 TEMPLATES: Final = Loader(
     str(Path(__file__).parents[1]),
-    namespace={"connections": connections, "exact": partial(exact, isolated=True)},
+    namespace={
+        "connections": connections,
+        "exact": partial(exact, isolated=True),
+        "size_in_words": size_in_words,
+    },
 )
 """Templates by their path in this package. `exact` is for names that somebody else chose."""
 

@@ -10,6 +10,7 @@ from tornado import web
 
 from .. import models
 from ..errors import AgentExecError, NotFound
+from ..records import By
 from ..text.connections import configurations
 from ..types import is_made_up
 from .handler import AgentExecHandler, status_of
@@ -115,11 +116,14 @@ class PageQuery(models.Request, frozen=True, kw_only=True):
 
     notebook: str | None = None
     """Contents path of a notebook that the form ticks. Not null: the form is open."""
+    erase: str | None = None
+    """Session that can be erased from the record."""
 
 
 class TokenPageHandler(PageHandler, TokensBase):
-    """The page of a person's tokens, and of the approval policy."""
+    """The page of a person's tokens, of the approval policy, and of what is erased."""
 
+    erase: Callable[[models.Erase, By], Awaitable[models.Erasure]]
     set_policy: Callable[[models.SetPolicy, Caller], Awaitable[None]]
 
     @web.authenticated
@@ -131,7 +135,14 @@ class TokenPageHandler(PageHandler, TokensBase):
     @web.authenticated
     @requires("tokens", answers={200: "text/html"}, query=PageQuery, without_passphrase=True)
     async def post(self, query: PageQuery) -> None:
-        """Set the policy, revoke a token, or create one and show its secret."""
+        """Set the policy, erase, revoke a token, or create one and show its secret."""
+        if erased := self.get_body_argument("erase", ""):
+            await self.check_passphrase()
+            told = await self.erase(models.Erase(session_id=erased), self.caller.by())
+            payloads = sum(each.payloads for each in told.sessions if not each.is_open)
+            message = f"Erased. Sources, outputs and inputs: {payloads}."
+            await self._page(PageQuery(), message=message)
+            return
         if self.get_body_argument("policy", ""):
             await self.check_passphrase()
             await self.set_policy(policy_in(self.get_body_argument), self.caller)
@@ -182,6 +193,10 @@ class TokenPageHandler(PageHandler, TokensBase):
         if error is not None:
             given = filled_in(self.request.body_arguments)
         has_focus = error is None and query.notebook is not None
+        erasure = None
+        if query.erase is not None:
+            asked = models.Erase(session_id=query.erase, dry_run=True)
+            erasure = await self.erase(asked, self.caller.by())
         form = self.form(given, *notebooks, error=error, has_focus=has_focus)
         self.show(
             HTTPStatus.OK if error is None else status_of(type(error)),
@@ -189,6 +204,7 @@ class TokenPageHandler(PageHandler, TokensBase):
             has_script=True,
             active=[row for row in rows if row.token.status == "active"],
             ended=[row for row in rows if row.token.status != "active"],
+            erasure=erasure,
             form=form,
             is_open=error is not None or query.notebook is not None,
             message=message,

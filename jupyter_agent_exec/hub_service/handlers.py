@@ -254,6 +254,7 @@ class GrantsHandler(PageHandler):
             has_script=True,
             active=[TokenRow(grant.token, grant.server_name) for grant in await self._mine()],
             ended=[],
+            erasure=None,
             form=None,
             message=message,
             minted=None,

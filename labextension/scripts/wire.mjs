@@ -51,7 +51,6 @@ for (const name of readdirSync(folder, { recursive: true })) {
 const UNUSED = {
   AlsoApproved: ['execution_id'],
   Approval: ['preview', 'reason'],
-  ErasedSession: ['agent', 'session_id', 'title'],
   Execution: [
     ...['chain', 'duration', 'error', 'restored', 'seal'],
     ...['step', 'text', 'timeout', 'values']

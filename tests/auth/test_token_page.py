@@ -166,6 +166,23 @@ async def test_a_person_sets_the_policy(agent: Agent, browser: Browser) -> None:
     assert selected[-3:] == ["none", "always", "apply"]
 
 
+async def test_a_person_erases_a_closed_session(agent: Agent, browser: Browser) -> None:
+    session = await agent.open()
+    await agent.run(session, "'hunter2'")
+    page = {"erase": session["id"]}
+    assert "The session is open." in text(await browser.open(**page))
+    await agent.ask("POST", f"sessions/{session['id']}/close", {})
+    shown = await browser.open(**page)
+    assert (told := re.search(r"inputs go: (\d+), ", text(shown)))
+    assert "the caches of browsers" in text(shown)
+    erased = await browser.send(erase=session["id"])
+    assert f"Erased. Sources, outputs and inputs: {told[1]}." in text(erased)
+    kept = await agent.get(f"sessions/{session['id']}/executions")
+    assert "hunter2" not in kept.body.decode()
+    assert "There is nothing to erase." in text(await browser.open(**page))
+    assert (await browser.open(erase="s_none")).status == 404
+
+
 async def test_the_page_says_how_clients_connect_that_can_sign_in(
     browser: Browser, jp_base_url: str, jp_http_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +322,7 @@ async def test_the_passphrase_is_needed_to_give_but_not_to_revoke(
         assert (refused.status, alert(refused)) == (403, "This is not the passphrase.")
         assert b'value="My agent"' in refused.body
     assert (await browser.send(policy="set", **{"policy.scratch": "none"})).status == 403
+    assert (await browser.send(erase="s_none")).status == 403
     [secret] = secrets(await browser.give(passphrase=PASSWORD))
     id = "_".join(secret.split("_")[1:3])
     assert (await browser.send(revoke=id)).status == 200

@@ -12,8 +12,6 @@ import type {
   ICheckpointList,
   IPreview,
   GrantSpan,
-  IErase,
-  IErasure,
   IExecution,
   IExecutionList,
   IExecutionRange,
@@ -532,11 +530,6 @@ export class FakeServer implements IAgentExecApi {
     const by = { by: 'ada', at: '2026-01-02T03:04:05.000Z' };
     this.approvals = { ...this.approvals, paused: paused ? by : null };
     return this.approvals;
-  }
-
-  async erase({ dry_run, ...wanted }: Partial<IErase>): Promise<IErasure> {
-    this._asked(`${dry_run ? 'look at' : 'erase'} ${Object.values(wanted)}`);
-    return { dry_run: dry_run === true, sessions: [] };
   }
 
   async unlock(passphrase: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Opens the server's page on which a person gives agents access, and takes it back. */
+/** Opens the server's page on which a person gives agents access, takes it back, and erases. */
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -27,7 +27,7 @@ function pathInFront(
     : '';
 }
 
-/** The commands that open the page, with its form or with the list of tokens. */
+/** The commands that open the page: with its form, with the list of tokens, or to erase. */
 export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:agenttokens',
   description:
@@ -65,6 +65,15 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
       icon: keyIcon,
       describedBy: takes(),
       execute: () => open({})
+    });
+    commands.addCommand(CommandIDs.erase, {
+      label: trans.__('Erase From the Record…'),
+      describedBy: takes('session_id!'),
+      execute: ({ session_id }) => {
+        open({ erase: String(session_id) });
+        const refresh = () => void commands.execute(CommandIDs.refresh);
+        window.addEventListener('focus', refresh, { once: true });
+      }
     });
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.newToken, category });

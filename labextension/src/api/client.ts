@@ -10,8 +10,6 @@ import type {
   GrantSpan,
   ICheckpointList,
   IKernelRunList,
-  IErase,
-  IErasure,
   IExecution,
   IExecutionList,
   IJournalEventList,
@@ -279,11 +277,6 @@ export class AgentExecApi {
 
   setPaused(paused: boolean): Promise<IApprovalList> {
     return this._request('PUT', ['approvals', 'pause'], { paused });
-  }
-
-  /** Erase from the record, or say what would go. */
-  erase(wanted: Partial<IErase>): Promise<IErasure> {
-    return this._request('POST', ['erasures'], wanted);
   }
 
   /** Show the server's passphrase; decisions are taken for some minutes then. */

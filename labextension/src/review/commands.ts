@@ -11,7 +11,6 @@ import type { ILiveModel, IReview } from '../tokens';
 import { element } from '../ui/elements';
 import { commentIcon } from '../ui/icons';
 import { labelled, reporter, sessionCommand, takes } from '../ui/commands';
-import { addErase } from './erase';
 import { undo } from './undo';
 
 type Args = ReadonlyPartialJSONObject;
@@ -78,7 +77,7 @@ async function comment(
   }
 }
 
-/** Add the commands that review and erase. */
+/** Add the commands that review. */
 export function addReviewCommands(
   app: JupyterFrontEnd,
   live: ILiveModel,
@@ -114,5 +113,4 @@ export function addReviewCommands(
         trans
       ).catch(report)
   });
-  addErase(app, live, trans);
 }

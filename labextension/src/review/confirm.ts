@@ -12,13 +12,11 @@ export async function confirm(
   title: string,
   content: readonly HTMLElement[],
   act: string | null,
-  trans: TranslationBundle,
-  options: Partial<Dialog.IOptions<void>> = {}
+  trans: TranslationBundle
 ): Promise<boolean> {
   const body = new Widget();
   body.node.append(...content);
   const { button } = await showDialog({
-    ...options,
     title,
     body,
     buttons:

@@ -105,29 +105,6 @@ export type Schemas = {
     placement: 'end' | Schemas['Placement'] | null;
     follows: string[];
   };
-  /** What to erase from the record: one of the first five. An open session is left alone. */
-  Erase: {
-    execution_id: string | null;
-    session_id: string | null;
-    agent: string | null;
-    username: string | null;
-    text: string | null;
-    reason: string | null;
-    dry_run: boolean;
-  };
-  /** What goes from a session. */
-  ErasedSession: {
-    is_open: boolean;
-    executions: number;
-    payloads: number;
-    bytes: number;
-    facts: number;
-  };
-  /** What was erased, or would be. */
-  Erasure: {
-    dry_run: boolean;
-    sessions: Schemas['ErasedSession'][];
-  };
   /** One execution of a source. */
   Execution: {
     id: string;
