@@ -120,7 +120,7 @@ export class ShownProposals {
   /** Reject an edit with a reason, which may be empty. */
   async reject(edit: Locator, reason = ''): Promise<void> {
     await edit.getByRole('button', { name: 'Reject…' }).click();
-    const field = edit.getByRole('textbox', { name: /^Reason/ });
+    const field = this._page.getByRole('textbox', { name: /^Reason/ });
     await field.fill(reason);
     await field.press('Enter');
   }

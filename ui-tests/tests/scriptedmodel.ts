@@ -27,10 +27,9 @@ export async function correctPicture(page: Page): Promise<void> {
       .toBe(`Picture.new('RGB', (40, 30), '${colour}')`);
   await asks('#ff0000');
   await question.answer('Reject…');
-  await question.node
-    .getByRole('textbox', { name: /^Reason/ })
-    .fill('Not in red, in #2e8b57, please.');
-  await question.button('Reject').click();
+  const reason = page.getByRole('textbox', { name: /^Reason/ });
+  await reason.fill('Not in red, in #2e8b57, please.');
+  await reason.press('Enter');
   await asks('#2e8b57');
   await question.answer('Approve');
   await expect(panel.locator('.jp-Cell img')).toHaveCount(1);

@@ -1,4 +1,5 @@
 /** What an agent asks to run, and a person's answer. */
+import { InputDialog } from '@jupyterlab/apputils';
 import type { IEditorServices } from '@jupyterlab/codeeditor';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { KernelSpec } from '@jupyterlab/services';
@@ -27,11 +28,33 @@ import { element, iconElement } from '../ui/elements';
 import { statusIcons } from '../ui/icons';
 import { plainName, waitingText } from '../ui/notebookwording';
 import { PreviewView } from './preview';
+import { askReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
 import { errorText, quoted, shortText } from '../ui/wording';
 
 /** Milliseconds for which the outcome can be read. */
 const OUTCOME = 4000;
+
+/** Ask for how long an agent may run more; null if it is not approved after all. */
+async function askSpan(
+  { agent }: IExecution,
+  trans: TranslationBundle
+): Promise<GrantSpan | null> {
+  const spans: [GrantSpan, string][] = [
+    ['restart', trans.__('Until the kernel restarts')],
+    ['hour', trans.__('For an hour')]
+  ];
+  const { value } = await InputDialog.getItem({
+    title: trans.__('Approve'),
+    label: trans.__(
+      'Approve this, and let %1 run code in this kernel without asking',
+      quoted(shortText(agent.name))
+    ),
+    items: spans.map(([, label]) => label),
+    okLabel: trans.__('Approve')
+  });
+  return spans.find(([, label]) => label === value)?.[0] ?? null;
+}
 
 /**
  * Shows one execution that asks, until it asks no more.
@@ -71,11 +94,12 @@ export class ApprovalView extends Widget {
       isEditing: () => this._source?.isEditing ?? false,
       edit: () => this._source?.edit(),
       restore: () => this._source?.restore(),
-      reject: reason =>
-        this._decide(live.api.reject(this._shown.id, reason || null)),
-      grant: approve,
-      once: () => approve('once'),
-      agentName: () => quoted(shortText(this._shown.agent.name))
+      reject: () =>
+        this._ask(askReason(trans), reason =>
+          this._decide(live.api.reject(this._shown.id, reason || null))
+        ),
+      grant: () => this._ask(askSpan(this._shown, trans), approve),
+      once: () => approve('once')
     });
     this._createLayout();
     this._others = live.asking.map(({ id }) => id);
@@ -134,7 +158,7 @@ export class ApprovalView extends Widget {
     if (key === 'Escape' && !isComposing) {
       if (isEditing) {
         this._actions.focus();
-      } else if (!this._actions.back()) {
+      } else {
         this._focusAround();
       }
     } else if (isEditing && key === 'Enter' && (ctrlKey || metaKey)) {
@@ -230,6 +254,18 @@ export class ApprovalView extends Widget {
   private async _look(): Promise<void> {
     if (await this._preview.look(this._shown.id)) {
       this._actions.guard(); // it has moved them
+    }
+  }
+
+  /** Decide once a person has answered a question, about what they saw before it. */
+  private async _ask<T>(
+    question: Promise<T | null>,
+    decide: (answer: T) => Promise<void>
+  ): Promise<void> {
+    const source = this._source;
+    const answer = await question;
+    if (answer !== null && this._source === source) {
+      await decide(answer);
     }
   }
 

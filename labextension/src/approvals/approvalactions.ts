@@ -1,30 +1,25 @@
 /** The answers that a person can give to what asks. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import type { GrantSpan } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { untilRestartText } from './approvalwording';
-import { createReason } from '../ui/reason';
-import type { IReason } from '../ui/reason';
 import type { SourceEditor } from '../ui/sourceeditor';
 
 /**
  * Milliseconds for which no button answers after something new is shown.
  *
  * What asks appears by itself, and can push a button under a pointer that was
- * just about to click on something else. A double click must not answer the
- * question that the first click opened either.
+ * just about to click on something else.
  */
 export const GUARD = 500;
 
-/** Buttons, and a form for those answers that need more words. */
+/** Buttons, and what has to be done before they answer. */
 export class ApprovalActions extends Widget {
   constructor(private readonly _options: ApprovalActions.IOptions) {
     super();
     this.addClass('jp-AgentExecApproval-actions');
     this._unseen.setAttribute('role', 'status');
     const { trans } = _options;
-    this._reason = createReason(() => this._rejectShown(), trans);
     const end = trans.__('Show the end of the code');
     this._showEnd = linkButton(end, () => _options.unseen()?.showEnd());
   }
@@ -34,22 +29,16 @@ export class ApprovalActions extends Widget {
     super.dispose();
   }
 
-  /** Offer all answers to a source anew. */
-  reset(): void {
-    this._reason.input.value = '';
-    this._showChoice();
-  }
-
-  /** Offer what can be granted and approved now, unless a form is open. */
+  /** Offer what can be granted and approved now. */
   protected override onUpdateRequest(): void {
     this._renderButtons();
     const { asks, coversMore } = this._options;
     const isOffered = this._choices.length > 3;
-    if (this._opener === null && isOffered !== (asks() || coversMore())) {
+    if (isOffered !== (asks() || coversMore())) {
       const at = this._choices.findIndex(
         each => each === document.activeElement
       );
-      this._showChoice();
+      this.reset();
       this._choices[at]?.focus();
     }
   }
@@ -72,58 +61,38 @@ export class ApprovalActions extends Widget {
     this._renderButtons();
   }
 
-  /** Go back from a form; false if there is none. */
-  back(): boolean {
-    const { _opener } = this;
-    if (this._busy || _opener === null) {
-      return false;
-    }
-    this._showChoice();
-    this._choices[_opener]?.focus();
-    return true;
-  }
-
-  private _showChoice(): void {
-    const { approve, asks, coversMore, edit, isEditing, once, restore, trans } =
-      this._options;
-    this._opener = null;
-    const open = (label: string, show: (opener: number) => void, at: number) =>
-      styledButton(label, 'reject', () => this._answer(() => show(at)));
+  /** Offer all answers anew. */
+  reset(): void {
+    const { approve, asks, coversMore, edit, isEditing } = this._options;
+    const { grant, once, reject, restore, trans } = this._options;
+    const other = (label: string, act: () => unknown, approves = false) =>
+      this._createButton(label, 'reject', act, approves);
     const restoreSource = () => {
       restore();
-      this._showChoice();
+      this.reset();
       this._choices[1].focus();
     };
     const editSource = () => {
       edit();
-      this._showChoice();
+      this.reset();
     };
     this._choices = [
-      this._createApproving(trans.__('Approve'), 'accept', approve),
+      this._createButton(trans.__('Approve'), 'accept', approve, true),
       isEditing()
-        ? styledButton(trans.__('Discard edits'), 'reject', () =>
-            this._answer(restoreSource)
-          )
-        : styledButton(trans.__('Edit'), 'reject', () =>
-            this._answer(editSource)
-          ),
-      open(trans.__('Reject…'), at => this._showReason(at), 2),
+        ? other(trans.__('Discard edits'), restoreSource)
+        : other(trans.__('Edit'), editSource),
+      other(trans.__('Reject…'), reject),
       ...(asks()
-        ? [
-            open(
-              trans.__('Approve and let it run…'),
-              at => this._showSpans(at),
-              3
-            )
-          ]
+        ? [other(trans.__('Approve and let it run…'), grant, true)]
         : coversMore()
-          ? [this._createApproving(trans.__('Only this once'), 'reject', once)]
+          ? [other(trans.__('Only this once'), once, true)]
           : [])
     ];
     if (coversMore()) {
       this._choices[0].title = untilRestartText(trans);
     }
-    this._show(...this._choices);
+    this.node.replaceChildren(...this._choices, this._unseen, this._showEnd);
+    this.guard();
   }
 
   /** Take the keyboard. */
@@ -136,60 +105,18 @@ export class ApprovalActions extends Widget {
     this._answer(this._options.approve, true);
   }
 
-  private _createApproving(
+  /** @param approves - Whether the code has to be seen to its end before. */
+  private _createButton(
     label: string,
     kind: 'accept' | 'reject',
-    act: () => unknown
+    act: () => unknown,
+    approves: boolean
   ): HTMLButtonElement {
-    const button = styledButton(label, kind, () => this._answer(act, true));
-    button.dataset.approves = 'true';
+    const button = styledButton(label, kind, () => this._answer(act, approves));
+    if (approves) {
+      button.dataset.approves = 'true';
+    }
     return button;
-  }
-
-  private _showReason(opener: number): void {
-    const { trans } = this._options;
-    this._opener = opener;
-    this._show(
-      this._reason.label,
-      styledButton(trans.__('Reject'), 'warn', () => this._rejectShown()),
-      this._createBack()
-    );
-    this._reason.input.focus();
-  }
-
-  private _rejectShown(): void {
-    this._answer(() => this._options.reject(this._reason.text()));
-  }
-
-  private _showSpans(opener: number): void {
-    const { agentName, grant, trans } = this._options;
-    this._opener = opener;
-    const text = trans.__(
-      'Approve this, and let %1 run code in this kernel without asking',
-      agentName()
-    );
-    const spans: [GrantSpan, string][] = [
-      ['restart', trans.__('Until the kernel restarts')],
-      ['hour', trans.__('For an hour')]
-    ];
-    const buttons = spans.map(([span, label]) =>
-      this._createApproving(label, 'reject', () => grant(span))
-    );
-    this._show(
-      element('div', 'jp-AgentExecApproval-note', text),
-      ...buttons,
-      this._createBack()
-    );
-    buttons[0].focus();
-  }
-
-  private _createBack(): HTMLButtonElement {
-    return linkButton(this._options.trans.__('Back'), () => this.back());
-  }
-
-  private _show(...nodes: HTMLElement[]): void {
-    this.node.replaceChildren(...nodes, this._unseen, this._showEnd);
-    this.guard();
   }
 
   private _answer(act: () => unknown, approves = false): void {
@@ -215,15 +142,11 @@ export class ApprovalActions extends Widget {
       ? trans.__('To approve it, scroll to the end of the code.')
       : '';
     this._showEnd.hidden = !isTold;
-    this._reason.input.readOnly = this._busy;
   }
 
   private _busy = false;
   private _choices: HTMLButtonElement[] = [];
   private _guarded = false;
-  /** Which of the choices has opened the form that is shown. */
-  private _opener: number | null = null;
-  private readonly _reason: IReason;
   private readonly _showEnd: HTMLButtonElement;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private readonly _unseen = element('div', 'jp-AgentExecApproval-note');
@@ -242,8 +165,6 @@ export namespace ApprovalActions {
     coversMore: () => boolean;
     /** Approve what is shown, and nothing else. */
     once: () => Promise<void>;
-    /** What the agent calls itself. */
-    agentName: () => string;
     /** Code that would run and was not seen to its end. */
     unseen: () => SourceEditor | undefined;
     /** Whether a person edits the source. */
@@ -252,9 +173,9 @@ export namespace ApprovalActions {
     edit: () => void;
     /** Show the agent's source again. */
     restore: () => void;
-    /** Do not let it run; the reason may be empty. */
-    reject: (reason: string) => Promise<void>;
-    /** Approve what is shown, and let its agent run more for so long. */
-    grant: (span: GrantSpan) => Promise<void>;
+    /** Do not let it run, after a question for the reason. */
+    reject: () => Promise<void>;
+    /** Approve what is shown and let its agent run more, after a question for how long. */
+    grant: () => Promise<void>;
   }
 }

@@ -10,8 +10,7 @@ import type { IDecisionDetails, IProposedEdit } from '../tokens';
 import { element, linkButton, styledButton } from '../ui/elements';
 import { firstLine, shortText } from '../ui/notebookwording';
 import { showHidden } from '../ui/plainsource';
-import { createReason } from '../ui/reason';
-import type { IReason } from '../ui/reason';
+import { askReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
 import { errorText, quoted } from '../ui/wording';
 
@@ -28,16 +27,17 @@ export class ProposedEditView extends Panel {
     // Keys are for its buttons, not for the notebook.
     this.node.dataset.lmSuppressShortcuts = 'true';
     this._keep = styledButton(trans.__('Keep'), 'accept', () =>
-      this._act('keep')
+      this._keepShown()
     );
     this._edit = styledButton(trans.__('Edit'), 'reject', () =>
       this._toggleDraft()
     );
-    this._reason = createReason(() => this._act('reject'), trans);
-    this._reject = styledButton(trans.__('Reject…'), 'reject', () =>
-      this._reason.label.hidden ? this._askReason() : this._act('reject')
-    );
-    this._reason.label.hidden = true;
+    this._reject = styledButton(trans.__('Reject…'), 'reject', async () => {
+      const reason = await askReason(trans);
+      if (reason !== null) {
+        await this._decide('reject', { reason: reason || null });
+      }
+    });
     this._toggle = linkButton('', () => {
       this._isRendered = !this._isRendered;
       this._renderBody();
@@ -52,7 +52,6 @@ export class ProposedEditView extends Panel {
       this._toggle,
       this._keep,
       this._edit,
-      this._reason.label,
       this._reject
     );
     this.addWidget(new Widget({ node: head }));
@@ -116,12 +115,6 @@ export class ProposedEditView extends Panel {
     } else {
       this._edit.focus();
     }
-  }
-
-  private _askReason(): void {
-    this._reason.label.hidden = false;
-    this._reject.textContent = this._options.trans.__('Reject');
-    this._reason.input.focus();
   }
 
   private _renderBody(): void {
@@ -192,34 +185,34 @@ export class ProposedEditView extends Panel {
     return editor;
   }
 
-  private async _act(what: 'keep' | 'reject'): Promise<void> {
-    const { trans } = this._options;
-    if (what === 'keep' && this._unseen) {
-      this._notice.textContent = unseenText(trans);
+  private async _keepShown(): Promise<void> {
+    if (this._unseen) {
+      this._notice.textContent = unseenText(this._options.trans);
       this._unseen.showEnd();
       return;
     }
+    const source = this._draft?.edited;
+    const source_sha256 = sourceHash(this._base);
+    await this._decide(
+      'keep',
+      source === undefined ? {} : { source, source_sha256 }
+    );
+  }
+
+  private async _decide(
+    what: 'keep' | 'reject',
+    more: IDecisionDetails
+  ): Promise<void> {
     this._keep.disabled = this._reject.disabled = true;
     this._notice.textContent = '';
     try {
-      await this._options.decide(what, this._details(what));
+      await this._options.decide(what, more);
     } catch (error) {
       if (!this.isDisposed) {
-        this._notice.textContent = errorText(error, trans);
+        this._notice.textContent = errorText(error, this._options.trans);
       }
     }
     this._keep.disabled = this._reject.disabled = false;
-  }
-
-  /** What the person says besides their decision. */
-  private _details(what: 'keep' | 'reject'): IDecisionDetails {
-    if (what === 'reject') {
-      return { reason: this._reason.text() || null };
-    }
-    const source = this._draft?.edited;
-    return source === undefined
-      ? {}
-      : { source, source_sha256: sourceHash(this._base) };
   }
 
   private get _unseen(): SourceEditor | null {
@@ -234,7 +227,6 @@ export class ProposedEditView extends Panel {
   private _isRendered = true;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
-  private readonly _reason: IReason;
   private readonly _reject: HTMLButtonElement;
   private _rendered = '';
   private _shown: IEditOfRound | null = null;

@@ -35,7 +35,7 @@ function createButton(
 /** A button of JupyterLab's own looks. */
 export function styledButton(
   label: string,
-  kind: 'accept' | 'reject' | 'warn',
+  kind: 'accept' | 'reject',
   act: () => void
 ): HTMLButtonElement {
   return createButton(`jp-mod-styled jp-mod-${kind}`, label, act);

@@ -13,6 +13,7 @@ import { GUARD } from '../../approvals/approvalactions';
 import { ApprovalSlot } from '../../approvals/approvalslot';
 import { Clock } from '../../ui/clock';
 import { untrusted } from '../../ui/untrusted';
+import { answerDialog, shownDialog } from '../dialogs';
 import { createEditors, Sight } from '../editors';
 import {
   approval,
@@ -441,17 +442,34 @@ describe('ApprovalSlot', () => {
   it('rejects with a reason, and without', async () => {
     const page = await open();
     page.button('Reject…').click();
-    const reason = page.find<HTMLInputElement>('input');
-    expect(document.activeElement).toBe(reason);
-    await settle(GUARD);
-    reason.value = '  Not on production ';
-    page.press(reason, 'Enter');
+    await settle();
+    expect(document.activeElement).toBe(shownDialog().querySelector('input'));
+    answerDialog(null);
+    await settle();
+    expect(page.decisions).toEqual([]);
+    page.button('Reject…').click();
+    await settle();
+    answerDialog('  Not on production ');
+    await settle();
     expect(page.decisions).toEqual(['reject x_1: Not on production']);
     const other = await open();
     other.button('Reject…').click();
-    await settle(GUARD);
-    other.button('Reject').click();
+    await settle();
+    answerDialog('');
+    await settle();
     expect(other.decisions).toEqual(['reject x_1: null']);
+  });
+
+  it('decides about nothing that has changed while a question was open', async () => {
+    const page = await open();
+    page.button('Reject…').click();
+    await settle();
+    page.ask(asking({ source: 'c', source_sha256: 'other' }));
+    await settle();
+    answerDialog('Not this');
+    await settle();
+    expect(page.decisions).toEqual([]);
+    expect(page.text).toContain('Check it again.');
   });
 
   it('approves, and lets the agent run more for a time', async () => {
@@ -461,13 +479,12 @@ describe('ApprovalSlot', () => {
     await settle(GUARD);
     expect(page.text).not.toContain('If approved');
     page.button('Approve and let it run…').click();
-    expect(page.text).toContain(
+    await settle();
+    expect(shownDialog().textContent).toContain(
       'let “analyst” run code in this kernel without asking'
     );
-    page.button('For an hour').click();
-    expect(page.decisions).toEqual([]);
-    await settle(GUARD);
-    page.button('For an hour').click();
+    answerDialog('For an hour');
+    await settle();
     expect(page.decisions).toEqual(['approve x_1 sha-1 until hour']);
   });
 
@@ -494,12 +511,10 @@ describe('ApprovalSlot', () => {
     expect(page.button('Approve and let it run…')).toBeTruthy();
   });
 
-  it('goes back with Escape, and from there to the cell', async () => {
+  it('leads back to the cell with Escape', async () => {
     const page = await open();
-    page.button('Reject…').click();
-    page.press(page.find('input'), 'Escape');
-    expect(document.activeElement).toBe(page.button('Reject…'));
-    page.press(page.button('Reject…'), 'Escape');
+    page.button('Approve').focus();
+    page.press(page.button('Approve'), 'Escape');
     expect(document.activeElement).toBe(page.cell.node);
   });
 

@@ -9,6 +9,7 @@ import { Panel, Widget } from '@lumino/widgets';
 import { sourceHash } from '../../api/cellrecord';
 import { LiveModel } from '../../live/live';
 import { ProposedEdits } from '../../proposals/proposededits';
+import { answerDialog } from '../dialogs';
 import { createEditors, Sight } from '../editors';
 import { FakeServer, proposal, proposedEdit, settle } from '../fakes';
 import type { IProposalList, IProposedEdit } from '../../tokens';
@@ -291,10 +292,7 @@ describe('ProposedEdits', () => {
     ]);
     await click(deleted, 'Reject…');
     expect(server.decided).toHaveLength(1);
-    const field = deleted.querySelector('input')!;
-    expect(document.activeElement).toBe(field);
-    field.value = ' I need it ';
-    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+    answerDialog(' I need it ');
     await settle();
     expect(server.decided[1]).toEqual([
       'reject',
