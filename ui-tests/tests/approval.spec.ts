@@ -498,24 +498,23 @@ for (const [windowingMode, length] of [
       );
 
       const first = await agent.ask('first = 1');
-      const item = page.locator('.jp-AgentExecStatus');
-      await item.getByRole('button', { name: /: Needs approval$/ }).click();
+      const show = page
+        .locator('.Toastify__toast')
+        .getByRole('button', { name: 'Show' });
+      await show.click();
       await expect(atEnd.node).toBeFocused();
       await expect(atEnd.button('Approve')).toBeInViewport();
       await expect(page.locator('.Toastify__toast')).toHaveCount(0);
       await agent.cancel(first);
       await expect(atEnd.node).toHaveCount(0);
 
-      // From elsewhere, the notification leads to it.
+      // So does it from elsewhere.
       await notebook.activate(0);
       await page.evaluate(async () => {
         await window.jupyterapp.commands.execute('launcher:create');
       });
       await agent.ask('second = 2');
-      await page
-        .locator('.Toastify__toast')
-        .getByRole('button', { name: 'Show' })
-        .click();
+      await show.click();
       await expect(atEnd.node).toBeFocused();
       await expect(atEnd.button('Approve')).toBeInViewport();
       await expect(page.locator('.Toastify__toast')).toHaveCount(0);

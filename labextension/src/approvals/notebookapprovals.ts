@@ -80,6 +80,7 @@ export class NotebookApprovals implements IDisposable {
         view.dispose();
       }
     };
+    view.node.dataset.asks = id;
     this._views.set(id, view);
     live.changed.connect(endWithRun);
     view.disposed.connect(() => {
@@ -112,6 +113,7 @@ export class NotebookApprovals implements IDisposable {
     });
     view.addClass('jp-AgentExecProposal');
     view.node.tabIndex = -1;
+    view.node.dataset.asks = id;
     this._views.set(id, view);
     view.disposed.connect(() => this._views.delete(id));
     this._over.delete(id);

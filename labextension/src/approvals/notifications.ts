@@ -14,10 +14,23 @@ import { askedIn, showAsking, showProposed } from './showasking';
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;
 
+/** Milliseconds until what asks has its place in a notebook. */
+const PLACING = 500;
+
+/** Whether something of what an execution asks is in view. */
+function isShown(notebook: HTMLElement, executionId: string): boolean {
+  const card = notebook.querySelector(`[data-asks="${executionId}"]`);
+  const { bottom = 0, top = 0 } = card?.getBoundingClientRect() ?? {};
+  const view = notebook.getBoundingClientRect();
+  return bottom > view.top && top < view.bottom;
+}
+
 /** What waits for the user. */
 interface IWaiting {
   /** Of what is asked, or of the session that proposes changes. */
   id: string;
+  /** The execution that asks at its cell; null for what the notebook's head tells. */
+  asked: string | null;
   sessionId: string;
   text: string;
   /** The notebook in which it is shown; null for its session's document. */
@@ -44,6 +57,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
     const { shell } = app;
     const waiting = (): IWaiting[] => [
       ...[...live.asking, ...live.inputs].map(execution => ({
+        asked: execution.id,
         // One execution may ask for input more than once.
         id: `${execution.id} ${execution.input?.asked_at ?? ''}`,
         sessionId: execution.session_id,
@@ -52,6 +66,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         show: () => showAsking(execution, execute)
       })),
       ...live.proposing.map(session => ({
+        asked: null,
         id: session.id,
         sessionId: session.id,
         text: proposingText(session, trans),
@@ -59,12 +74,15 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         show: () => showProposed(session, execute)
       }))
     ];
-    /** Whether it is in the document in front. */
-    const isInFront = ({ path, sessionId }: IWaiting) =>
-      path === null
+    /** Whether it is in view, in the document in front. */
+    const isInView = ({ asked, path, sessionId }: IWaiting) => {
+      const { currentWidget: front } = shell;
+      return path === null
         ? live.selected === sessionId
-        : shell.currentWidget instanceof NotebookPanel &&
-          shell.currentWidget.context.localPath === path;
+        : front instanceof NotebookPanel &&
+            front.context.localPath === path &&
+            (asked === null || isShown(front.content.node, asked));
+    };
     /** Notifications, or null, by ids of what waits. */
     const known = new Map<string, string | null>();
     let settings: ISettingRegistry.ISettings | null = null;
@@ -77,7 +95,7 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
       const isOn = settings?.composite.approval !== false;
       const wanted = isOn ? waiting() : [];
       // A notification would lie above what it tells of.
-      const unseen = wanted.filter(each => !live.isActive && !isInFront(each));
+      const unseen = wanted.filter(each => !live.isActive && !isInView(each));
       for (const [id, notification] of Array.from(known)) {
         if (notification !== null && !unseen.some(each => each.id === id)) {
           Notification.dismiss(notification);
@@ -93,13 +111,20 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     };
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const lookSoon = () => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        look();
+      }, PLACING);
+    };
     const follow = async () => {
       // Without settings that can be read, all is notified.
       settings =
         (await registry?.load(notificationsPlugin.id).catch(() => null)) ??
         null;
       settings?.changed.connect(look);
-      live.changed.connect(look); // also when the panel comes into sight
+      live.changed.connect(lookSoon); // also when the panel comes into sight
       shell.currentChanged?.connect(look);
       look();
     };

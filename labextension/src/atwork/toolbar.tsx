@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs } from '../tokens';
-import type { Execute, IAgentAtWork, ILiveModel } from '../tokens';
+import type { IAgentAtWork, ILiveModel } from '../tokens';
 import { nameOf, stopText } from './atworkwording';
 import type { Clock } from '../ui/clock';
 import { grantOf, grantText } from '../access/grant';
@@ -33,9 +33,7 @@ export class AgentStatus extends ReactWidget {
   protected render(): JSX.Element | null {
     const { trans } = this._options;
     const shown =
-      this._here.find(asks) ??
-      this._here.find(({ current }) => current !== null) ??
-      this._here[0];
+      this._here.find(({ current }) => current !== null) ?? this._here[0];
     if (!shown) {
       return null;
     }
@@ -45,7 +43,8 @@ export class AgentStatus extends ReactWidget {
         ? nameOf(session.agent)
         : trans.__('%1 agents', this._here.length);
     const doing = doingText(shown, trans);
-    const Icon = current ? statusIcons[current.status] : activityIcon;
+    const runs = current?.status === 'running';
+    const Icon = runs ? statusIcons.running : activityIcon;
     return (
       <button
         type="button"
@@ -53,8 +52,13 @@ export class AgentStatus extends ReactWidget {
         data-state={current?.status ?? 'idle'}
         title={this._describe()}
         aria-label={trans.__('Agent %1: %2', name, doing)}
-        aria-haspopup={asks(shown) ? undefined : 'menu'}
-        onClick={event => this._open(event.currentTarget)}
+        aria-haspopup="menu"
+        onClick={({ currentTarget }) =>
+          this._options.openMenu(
+            this._here.flatMap(each => this._menuItems(each)),
+            currentTarget
+          )
+        }
       >
         <Icon.react tag="span" className="jp-AgentExec-icon" />
         {this._here.some(each => this._grantOf(each)) && (
@@ -110,22 +114,6 @@ export class AgentStatus extends ReactWidget {
     return Array.from(new Set(lines)).filter(Boolean).join('\n');
   }
 
-  /** Lead to what asks; else offer what can be done about the agents. */
-  private _open(button: HTMLElement): void {
-    const { execute, openMenu } = this._options;
-    const asking = this._here.find(asks)?.current;
-    const path = asking?.document?.path;
-    if (asking && path) {
-      const args = { path, execution_id: asking.id };
-      void execute(CommandIDs.goToProposal, args);
-    } else {
-      openMenu(
-        this._here.flatMap(each => this._menuItems(each)),
-        button
-      );
-    }
-  }
-
   /** What can be done about an agent, which it names. */
   private _menuItems(each: IAgentAtWork): MenuItem[] {
     const { trans } = this._options;
@@ -158,11 +146,6 @@ export class AgentStatus extends ReactWidget {
   private _here: readonly IAgentAtWork[] = [];
 }
 
-/** Whether an agent waits for a person's approval. */
-function asks({ current }: IAgentAtWork): boolean {
-  return current?.status === 'awaiting_approval';
-}
-
 /** The options of an item. */
 export namespace AgentStatus {
   /** What it is made of. */
@@ -170,7 +153,6 @@ export namespace AgentStatus {
     clock: Clock;
     live: ILiveModel;
     trans: TranslationBundle;
-    execute: Execute;
     openMenu: OpenMenu;
     /** The notebook in whose toolbar it stands. */
     panel: NotebookPanel;
