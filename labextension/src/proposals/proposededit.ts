@@ -1,20 +1,15 @@
 /** One change that an agent proposes, and the user's decision. */
 import type { IEditorServices } from '@jupyterlab/codeeditor';
-import { MimeModel } from '@jupyterlab/rendermime';
-import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Panel, Widget } from '@lumino/widgets';
 import type { IEditOfRound } from './proposals';
 import { sourceHash } from '../api/cellrecord';
 import type { IDecisionDetails, IProposedEdit } from '../tokens';
-import { element, linkButton, styledButton } from '../ui/elements';
+import { element, styledButton } from '../ui/elements';
 import { firstLine, shortText } from '../ui/notebookwording';
-import { showHidden } from '../ui/plainsource';
 import { askReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
 import { errorText, quoted } from '../ui/wording';
-
-const MARKDOWN = 'text/markdown';
 
 /** Shows a proposed new cell, or what would change in the cell below it. */
 export class ProposedEditView extends Panel {
@@ -38,22 +33,11 @@ export class ProposedEditView extends Panel {
         await this._decide('reject', { reason: reason || null });
       }
     });
-    this._toggle = linkButton('', () => {
-      this._isRendered = !this._isRendered;
-      this._renderBody();
-    });
     this._notice.setAttribute('role', 'alert');
     const head = element('div', 'jp-AgentExecProposed-head');
     const what = element('div', 'jp-AgentExecProposed-what');
     what.append(this._what, this._why);
-    head.append(
-      what,
-      this._notice,
-      this._toggle,
-      this._keep,
-      this._edit,
-      this._reject
-    );
+    head.append(what, this._notice, this._keep, this._edit, this._reject);
     this.addWidget(new Widget({ node: head }));
   }
 
@@ -99,17 +83,16 @@ export class ProposedEditView extends Panel {
 
   /** What a person is making, or has made, of the source; null if nothing. */
   private get _draft(): SourceEditor | null {
-    const editor = this._body instanceof SourceEditor ? this._body : null;
-    return editor?.isEditing || editor?.edited !== undefined ? editor : null;
+    const { _body } = this;
+    return _body?.isEditing || _body?.edited !== undefined ? _body : null;
   }
 
   /** Let a person edit what is proposed, or show that again. */
   private _toggleDraft(): void {
     this._notice.textContent = '';
     const isDrafted = this._draft !== null;
-    this._isRendered = false;
     this._renderBody();
-    if (!isDrafted && this._body instanceof SourceEditor) {
+    if (!isDrafted && this._body) {
       this._body.edit();
       this._renderButtons();
     } else {
@@ -118,20 +101,11 @@ export class ProposedEditView extends Panel {
   }
 
   private _renderBody(): void {
-    const { trans } = this._options;
     const { after, kind } = this._shown!;
-    const isMarkdown = kind === 'insert' && after?.cell_type === 'markdown';
-    this._toggle.hidden = !isMarkdown;
-    this._toggle.textContent = this._isRendered
-      ? trans.__('Show source')
-      : trans.__('Show as Markdown');
     this._body?.dispose();
     this._body = null;
     if (after && (kind === 'insert' || kind === 'change')) {
-      this._body =
-        isMarkdown && this._isRendered
-          ? this._createRendered(after.source)
-          : this._createSource(this._shown!);
+      this._body = this._createSource(this._shown!);
       this.addWidget(this._body);
     }
     this._edit.hidden = this._body === null || !this._shown!.fits;
@@ -146,19 +120,7 @@ export class ProposedEditView extends Panel {
       : trans.__('Edit');
   }
 
-  /** New Markdown as it will look; nothing in it runs, loads or hides. */
-  private _createRendered(source: string): Widget {
-    const { rendermime, trans } = this._options;
-    const { lookalikes } = this._shown!;
-    const rendered = rendermime.createRenderer(MARKDOWN);
-    const model = new MimeModel({ data: { [MARKDOWN]: source } });
-    void rendered
-      .renderModel(model)
-      .then(() => showHidden(rendered.node, lookalikes, trans));
-    return rendered;
-  }
-
-  private _createSource(edit: IProposedEdit): Widget {
+  private _createSource(edit: IProposedEdit): SourceEditor {
     const { editors, mimeType, trans } = this._options;
     const { cell_type, source } = edit.result ?? edit.after!;
     // What was merged, not what is typed since: more of it comes soon.
@@ -216,21 +178,18 @@ export class ProposedEditView extends Panel {
   }
 
   private get _unseen(): SourceEditor | null {
-    const { _body } = this;
-    return _body instanceof SourceEditor && !_body.isSeen ? _body : null;
+    return this._body?.isSeen === false ? this._body : null;
   }
 
   /** The source of the cell when the body was made. */
   private _base = '';
-  private _body: Widget | null = null;
+  private _body: SourceEditor | null = null;
   private readonly _edit: HTMLButtonElement;
-  private _isRendered = true;
   private readonly _keep: HTMLButtonElement;
   private readonly _notice = element('span', 'jp-AgentExecProposed-notice');
   private readonly _reject: HTMLButtonElement;
   private _rendered = '';
   private _shown: IEditOfRound | null = null;
-  private readonly _toggle: HTMLButtonElement;
   private readonly _what = element('div', '');
   private readonly _why = element('bdi', 'jp-AgentExecProposed-why');
 }
@@ -241,8 +200,6 @@ export namespace ProposedEditView {
   export interface IOptions {
     trans: TranslationBundle;
     editors: IEditorServices;
-    /** Renders only what is harmless. */
-    rendermime: IRenderMimeRegistry;
     /** The type of the notebook's code. */
     mimeType(): string;
     decide(what: 'keep' | 'reject', more: IDecisionDetails): Promise<void>;

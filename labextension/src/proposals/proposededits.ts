@@ -2,7 +2,6 @@
 import type { Cell } from '@jupyterlab/cells';
 import type { IEditorServices } from '@jupyterlab/codeeditor';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { Debouncer } from '@lumino/polling';
@@ -14,7 +13,6 @@ import { RoundBar } from './roundbar';
 import { NotebookProposals } from './proposals';
 import type { IEditOfRound, IRound } from './proposals';
 import type { ILiveModel, IProposedEdit } from '../tokens';
-import { untrusted } from '../ui/untrusted';
 
 /** Milliseconds without a key after which what was typed is merged anew. */
 const TYPING = 500;
@@ -31,7 +29,6 @@ export class ProposedEdits implements IDisposable {
     private readonly _panel: NotebookPanel,
     private readonly _options: ProposedEdits.IOptions
   ) {
-    this._rendermime = untrusted(_panel.content.rendermime);
     this._proposals = new NotebookProposals(
       _options.live,
       () => _panel.context.localPath
@@ -143,7 +140,6 @@ export class ProposedEdits implements IDisposable {
   private _add(sessionId: string, edit: IEditOfRound): void {
     const view = new ProposedEditView({
       ...this._options,
-      rendermime: this._rendermime,
       mimeType: () => this._panel.content.codeMimetype,
       decide: (what, more) =>
         this._proposals.decide(what, sessionId, [edit.id], more)
@@ -214,7 +210,6 @@ export class ProposedEdits implements IDisposable {
   private readonly _bars = new Map<string, RoundBar>();
   private readonly _places: CellNeighbours;
   private readonly _proposals: NotebookProposals;
-  private readonly _rendermime: IRenderMimeRegistry;
   private readonly _typing = new Debouncer(() => this._mergeTyped(), TYPING);
   private readonly _views = new Map<string, ProposedEditView>();
 }
