@@ -52,7 +52,6 @@ export namespace CommandIDs {
   export const interrupt = 'agent-exec:interrupt';
   export const stopAll = 'agent-exec:stop-all';
   export const newToken = 'agent-exec:new-token';
-  export const tokens = 'agent-exec:tokens';
   export const openNotebook = 'agent-exec:open-notebook';
   export const insertAndRun = 'agent-exec:insert-and-run';
   export const insertCells = 'agent-exec:insert-cells';

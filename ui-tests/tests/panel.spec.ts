@@ -57,7 +57,7 @@ test('what the server left out of an output is said, and can be read', async ({
   await agent.run('for i in range(30000):\n    print("many", i)');
   const capped = panel.cell(1);
   await expect(capped).toContainText(/\d+ kB left out, [\d,.]+ lines/);
-  await capped.getByRole('button', { name: 'Open full output' }).click();
+  await capped.getByRole('button', { name: 'Open Full Output' }).click();
   const viewer = page.getByRole('tabpanel', { name: 'Full output' });
   const text = viewer.getByLabel('Full output');
   await expect(text).toContainText('many 0\n');

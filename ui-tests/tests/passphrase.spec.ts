@@ -84,9 +84,9 @@ test('a decision asks for the passphrase, and the next one does not', async ({
 
   // The form that gives access asks for it each time.
   const opened = page.context().waitForEvent('page', { timeout: 20_000 });
-  await panel.button('Agent Tokens…').click();
+  await panel.button('Give an Agent Access…').click();
   const form = await opened;
-  await form.getByLabel('Passphrase of this server').fill(PASSPHRASE);
+  await form.getByLabel('Passphrase of this server').first().fill(PASSPHRASE);
   await form.keyboard.press('Enter');
   await expect(form.getByLabel('The token', { exact: true })).toBeFocused();
   expect(errors).toEqual([]);

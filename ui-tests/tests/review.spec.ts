@@ -88,7 +88,7 @@ panelTest(
     await expect(panel.cell(1)).toContainText('Reviewed by');
     await expect(panel.cell(1)).toContainText('thought');
     await expect(panel.cell(2)).toContainText('Reviewed by');
-    await panel.choose(1, 'Reviewed');
+    await panel.choose(1, 'Mark Reviewed');
     await expect(theirs).toContainText('Commented on by');
     await other.close();
   }
@@ -139,7 +139,7 @@ notebookTest(
     const cell = shown(page, 1);
     await choose(page, cell, 'Mark Reviewed');
     await expect(cell).toContainText('Reviewed by');
-    await choose(page, cell, 'Reviewed');
+    await choose(page, cell, 'Mark Reviewed');
     await expect(cell).not.toContainText('Reviewed by');
     await choose(page, cell, 'Flag');
     await expect(cell).toContainText('Flagged by');

@@ -39,6 +39,6 @@ export function createGrant(
   const line = element('div', '', `${grantText(grant, now, trans)} `);
   const withdraw = () =>
     void execute(CommandIDs.withdrawGrant, { session_id: session.id });
-  line.append(linkButton(trans.__('Let the agent ask again'), withdraw));
+  line.append(linkButton(trans.__('Let the Agent Ask Again'), withdraw));
   return line;
 }

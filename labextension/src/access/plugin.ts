@@ -27,7 +27,7 @@ function pathInFront(
     : '';
 }
 
-/** The commands that open the page: with its form, with the list of tokens, or to erase. */
+/** The commands that open the page: to give access or take it back, or to erase. */
 export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-agent-exec:agenttokens',
   description:
@@ -60,12 +60,6 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
         open({ notebook });
       }
     });
-    commands.addCommand(CommandIDs.tokens, {
-      label: trans.__('Agent Tokens…'),
-      icon: keyIcon,
-      describedBy: takes(),
-      execute: () => open({})
-    });
     commands.addCommand(CommandIDs.erase, {
       label: trans.__('Erase From the Record…'),
       describedBy: takes('session_id!'),
@@ -77,7 +71,6 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     });
     const category = trans.__('Agents');
     palette?.addItem({ command: CommandIDs.newToken, category });
-    palette?.addItem({ command: CommandIDs.tokens, category });
     launcher?.add({
       command: CommandIDs.newToken,
       args: { label: trans.__('Connect an AI Agent') },

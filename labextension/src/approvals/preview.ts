@@ -64,7 +64,7 @@ export class PreviewView extends Panel {
     const { trans } = this._options;
     const preview = this._isEdited ? PENDING : this._preview;
     const state = this._isEdited
-      ? trans.__('No trial of the code as you have edited it.')
+      ? trans.__('No trial of this code.')
       : stateText(preview, trans);
     this._state.textContent = state;
     this.node.setAttribute('aria-label', state);

@@ -34,7 +34,7 @@ export class ActivityPanel extends SidePanel {
       onGoOn: () => sessions.focusList()
     });
     this.addWidget(sessions);
-    for (const id of [CommandIDs.refresh, CommandIDs.tokens]) {
+    for (const id of [CommandIDs.refresh, CommandIDs.newToken]) {
       const button = new CommandToolbarButton({ commands, id, label: '' });
       this.toolbar.addItem(id, button);
     }

@@ -31,11 +31,11 @@ async function askComment(
   body.addClass('jp-AgentExecCommentDialog');
   body.node.append(text);
   const { button } = await showDialog({
-    title: trans.__('Comment on what the agent ran'),
+    title: trans.__('Comment'),
     body,
     focusNodeSelector: 'textarea',
     buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.cancelButton(),
       Dialog.okButton({ label: trans.__('Save') })
     ]
   });

@@ -22,10 +22,7 @@ export async function confirm(
     buttons:
       act === null
         ? [Dialog.okButton({ label: trans.__('Close') })]
-        : [
-            Dialog.cancelButton({ label: trans.__('Cancel') }),
-            Dialog.warnButton({ label: act })
-          ]
+        : [Dialog.cancelButton(), Dialog.warnButton({ label: act })]
   });
   return act !== null && button.accept;
 }

@@ -32,7 +32,7 @@ export function reviewItems(
   review: IReview | null,
   trans: TranslationBundle
 ): MenuItem[] {
-  const item = (verdict: Verdict, act: string, state: string): MenuItem => {
+  const item = (verdict: Verdict, label: string): MenuItem => {
     const isGiven = review?.verdict === verdict;
     return {
       command: CommandIDs.review,
@@ -40,14 +40,14 @@ export function reviewItems(
         execution_id,
         verdict: isGiven ? null : verdict,
         isGiven,
-        label: isGiven ? state : act
+        label
       }
     };
   };
   return [
     { command: CommandIDs.undo, args: { execution_id } },
-    item('approved', trans.__('Mark Reviewed'), trans.__('Reviewed')),
-    item('flagged', trans.__('Flag'), trans.__('Flagged')),
+    item('approved', trans.__('Mark Reviewed')),
+    item('flagged', trans.__('Flag')),
     { command: CommandIDs.comment, args: { execution_id } }
   ];
 }

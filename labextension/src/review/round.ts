@@ -123,9 +123,7 @@ export function addRound(
       const none =
         what === 'redo'
           ? trans.__('Nothing was undone that could be made again.')
-          : since === null
-            ? trans.__('The agent has changed nothing here.')
-            : trans.__('The agent has changed nothing here since.');
+          : trans.__('The agent has changed nothing that could be undone.');
       Notification.info(none, { autoClose: STAY });
     } else {
       Notification.emit(
@@ -149,9 +147,9 @@ export function addRound(
     const text = trans.__(
       'You have not edited this notebook since you opened it. All that the agent has changed in it in this session will be undone.'
     );
-    const title = trans.__('Undo the agent’s changes');
+    const title = trans.__('Undo');
     const content = [element('p', '', text)];
-    if (await confirm(title, content, trans.__('Undo'), trans)) {
+    if (await confirm(title, content, title, trans)) {
       await change('undo', sessionId);
     }
   };

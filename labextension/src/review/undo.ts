@@ -29,7 +29,7 @@ export async function undo(
     kernel.id
   );
   const found = checkpoints.find(each => each.execution_id === id);
-  const title = trans.__('Undo what the agent ran');
+  const title = trans.__('Undo');
   if (found?.undoable) {
     const text = trans.__(
       'All variables will be as they were before this code ran. This does not come back:'
@@ -42,7 +42,7 @@ export async function undo(
       trans.__('Also undo what the agent has changed in the notebook since')
     );
     const content = [...told(text, not_undone), ...(document ? [label] : [])];
-    if (await confirm(title, content, trans.__('Undo'), trans)) {
+    if (await confirm(title, content, title, trans)) {
       await api.undo(id);
       if (tick.checked) {
         await execute(CommandIDs.undoRound, { session_id, since: started_at });

@@ -157,7 +157,7 @@ function omitted(
       outputs > 0 && trans._n('%1 output', '%1 outputs', outputs)
     ].filter(Boolean);
     const open = () => void execute(CommandIDs.openText, { execution_id: id });
-    const link = linkButton(trans.__('Open full output'), open);
+    const link = linkButton(trans.__('Open Full Output'), open);
     line.append(`${parts.join(', ')}. `, link, ' ');
   }
   if (unknown || !(isLost || outputs_complete)) {

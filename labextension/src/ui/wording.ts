@@ -487,8 +487,8 @@ export function typeText(
     [/plotly|vega|bokeh/, trans.__('Chart')],
     [/^application\/vnd\.jupyter\.widget/, trans.__('Widget')],
     [/^image\//, trans.__('Image')],
-    [/^text\/html$/, trans.__('HTML')],
-    [/^(application|text)\/(x-)?(java|ecma)script$/, trans.__('JavaScript')]
+    [/^text\/html$/, 'HTML'],
+    [/^(application|text)\/(x-)?(java|ecma)script$/, 'JavaScript']
   ];
   const found = known.find(([pattern]) =>
     rich.some(each => pattern.test(each))

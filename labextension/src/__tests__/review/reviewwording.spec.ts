@@ -58,7 +58,7 @@ describe('reviewItems', () => {
     const one = { execution_id: 'x_1' };
     expect(args(APPROVED)).toEqual([
       one,
-      { ...one, verdict: null, isGiven: true, label: 'Reviewed' },
+      { ...one, verdict: null, isGiven: true, label: 'Mark Reviewed' },
       { ...one, verdict: 'flagged', isGiven: false, label: 'Flag' },
       one
     ]);
