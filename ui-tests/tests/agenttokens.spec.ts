@@ -72,7 +72,7 @@ test('a token is given by keyboard, shown once, and revoked', async ({
 
   await panel.open();
   const list = await opened(page, () =>
-    panel.button('Give an Agent Access…').press('Enter')
+    panel.button('Give an Agent Access…').first().press('Enter')
   );
   const item = list.locator('section').filter({
     has: list.getByRole('heading', { name, exact: true })

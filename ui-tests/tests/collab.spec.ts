@@ -130,6 +130,7 @@ test('what an agent proposes is seen by both, and run by neither before it is ap
     await expect(question.node.getByRole('deletion')).toHaveText('x = 1');
     expect(await sources(there)).toEqual(after);
     await question.answer('Reject…');
+    await expect(here.page.getByRole('dialog')).toBeVisible();
     await here.page.keyboard.press('Enter');
     expect((await agent.read(proposed, 30)).status).toBe('rejected');
     expect(await sources(there)).toEqual(after);

@@ -19,10 +19,10 @@ panelTest(
   async ({ page, panel, newAgent }) => {
     const agent = await newAgent('Printed a password');
     await agent.run('print("hunter2")');
-    await agent.close();
     await panel.open();
     await panel.show('Printed a password');
     await expect(panel.cell(1)).toContainText('hunter2');
+    await agent.close();
     const opening = page.context().waitForEvent('page');
     await choose(page, panel.document.getByRole('toolbar'), 'Erase');
     const server = await opening;

@@ -13,6 +13,6 @@ export function answerDialog(value: string | null): void {
     dialog.reject();
     return;
   }
-  dialog.node.querySelector<HTMLInputElement>('input, select')!.value = value;
+  dialog.node.querySelector<HTMLInputElement>('input')!.value = value;
   dialog.resolve();
 }

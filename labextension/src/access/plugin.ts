@@ -52,7 +52,6 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.newToken, {
       label: labelled(trans.__('Give an Agent Access…')),
       icon: keyIcon,
-      caption: trans.__('Create a token that lets an agent do what you allow'),
       describedBy: takes('path', 'label'),
       execute: ({ path }) => {
         const notebook =

@@ -1,5 +1,5 @@
 /** What an agent asks to run, and a person's answer. */
-import { InputDialog } from '@jupyterlab/apputils';
+import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { IEditorServices } from '@jupyterlab/codeeditor';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { KernelSpec } from '@jupyterlab/services';
@@ -44,16 +44,19 @@ async function askSpan(
     ['restart', trans.__('Until the kernel restarts')],
     ['hour', trans.__('For an hour')]
   ];
-  const { value } = await InputDialog.getItem({
+  const { button } = await showDialog({
     title: trans.__('Approve'),
-    label: trans.__(
+    body: trans.__(
       'Approve this, and let %1 run code in this kernel without asking',
       quoted(shortText(agent.name))
     ),
-    items: spans.map(([, label]) => label),
-    okLabel: trans.__('Approve')
+    buttons: [
+      Dialog.cancelButton(),
+      ...spans.map(([, label]) => Dialog.okButton({ label }))
+    ],
+    defaultButton: 1
   });
-  return spans.find(([, label]) => label === value)?.[0] ?? null;
+  return spans.find(([, label]) => label === button.label)?.[0] ?? null;
 }
 
 /**

@@ -122,6 +122,7 @@ export class ApprovalActions extends Widget {
   private _answer(act: () => unknown, approves = false): void {
     const isUnseen = approves && this._options.unseen() !== undefined;
     if (!this._guarded && !this._busy && !isUnseen) {
+      this.guard(); // a second click is not for what the first one opens
       act();
     }
   }

@@ -483,7 +483,10 @@ describe('ApprovalSlot', () => {
     expect(shownDialog().textContent).toContain(
       'let “analyst” run code in this kernel without asking'
     );
-    answerDialog('For an hour');
+    const buttons = shownDialog().querySelectorAll('button');
+    Array.from(buttons)
+      .find(each => each.textContent === 'For an hour')!
+      .click();
     await settle();
     expect(page.decisions).toEqual(['approve x_1 sha-1 until hour']);
   });
@@ -552,6 +555,7 @@ describe('ApprovalSlot', () => {
     expect(page.button('Approve').getAttribute('aria-disabled')).toBe('true');
     await settle(0);
     expect(page.find('[role=alert]').textContent).toMatch(/cannot be reached/);
+    await settle(GUARD);
     expect(page.button('Approve').getAttribute('aria-disabled')).toBe('false');
     page.server.failure = null;
     page.button('Approve').click();

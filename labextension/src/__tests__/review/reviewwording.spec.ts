@@ -63,14 +63,4 @@ describe('reviewItems', () => {
       one
     ]);
   });
-
-  it('names what it does, and not what is so', () => {
-    const labels = (review: IReview | null) =>
-      args(review).flatMap(each => each?.label ?? []);
-    expect(labels(null)).toEqual(['Mark Reviewed', 'Flag']);
-    expect(labels({ ...APPROVED, verdict: 'flagged' })).toEqual([
-      'Mark Reviewed',
-      'Flagged'
-    ]);
-  });
 });
