@@ -1580,6 +1580,8 @@ class ImageList(Answer, frozen=True, kw_only=True):
 class SearchHit(ExecutionReference, frozen=True, kw_only=True):
     """An execution that matches a search."""
 
+    execution_count: int | None
+    """The number that its notebook shows; null if it has none."""
     status: Status
     images: int
     source: str

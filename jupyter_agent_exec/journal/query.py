@@ -176,8 +176,8 @@ def find(
         before = "(SELECT number FROM executions WHERE id = ?)"
         wanted.add(f"e.number < coalesce({before}, 0)", check_execution_id(query.after))
     sql = (
-        f"SELECT {_REFERENCE}, e.status, e.images, e.source, {snippet} AS snippet"  # noqa: S608
-        f" FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
+        f"SELECT {_REFERENCE}, e.execution_count, e.status, e.images, e.source,"  # noqa: S608
+        f" {snippet} AS snippet FROM {origin} WHERE {' AND '.join(wanted.where) or '1'}"
         f" ORDER BY {order} DESC LIMIT ?"
     )
     rows = connection.execute(sql, (*wanted.values, query.limit + 1))

@@ -24,7 +24,7 @@ from .fold import event_of, execution_record, session_after
 from .lines import Line, Range, lines_and_ends, lines_at
 from .outputs import ReadBlob, pictures_of, read_outputs
 
-SCHEMA_VERSION: Final = 11
+SCHEMA_VERSION: Final = 12
 CHUNK_BYTES: Final = 1 << 18
 """Approximate size of the part of a journal that is indexed at once."""
 _TEXT_CHARACTERS: Final = 20_000
@@ -46,7 +46,8 @@ CREATE INDEX sessions_by_status ON sessions (status, id);
 CREATE INDEX sessions_of_token ON sessions (token) WHERE token IS NOT NULL;
 CREATE TABLE executions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL,
-    seq INTEGER NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL, target TEXT NOT NULL,
+    seq INTEGER NOT NULL, execution_count INTEGER, status TEXT NOT NULL, agent TEXT NOT NULL,
+    target TEXT NOT NULL,
     title TEXT, accepted_at TEXT NOT NULL, images INTEGER NOT NULL, source TEXT NOT NULL,
     review TEXT, unreviewed INTEGER NOT NULL,
     ranges TEXT NOT NULL, key TEXT);
@@ -265,11 +266,12 @@ def _put_execution(
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.execute(
         "INSERT INTO executions"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            number, execution_id, session.id, record.seq, record.status, record.agent.name,
-            target_kind(session), session.title, record.accepted_at, _images(record),
-            _plain(record.source[:500]), review, review is None and _has_run(record),
+            number, execution_id, session.id, record.seq, record.execution_count, record.status,
+            record.agent.name, target_kind(session), session.title, record.accepted_at,
+            _images(record), _plain(record.source[:500]), review,
+            review is None and _has_run(record),
             msgspec.json.encode([line.at for line in all_lines]).decode(),
             accepted.idempotency_key,
         ),

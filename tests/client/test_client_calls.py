@@ -286,6 +286,7 @@ def hit(number: int) -> SearchHit:
         execution_id=f"x_{number}",  # type: ignore[arg-type]
         session_id="s_1",  # type: ignore[arg-type]
         seq=number,
+        execution_count=number,
         status="ok",
         agent="a",
         title=None,

@@ -135,6 +135,7 @@ def test_results_come_newest_first_page_by_page(history, session):
     for _ in range(4):
         page = search(history, "step", after=after, limit=2)
         found += [hit.seq for hit in page.hits]
+        assert {hit.execution_count for hit in page.hits} == {1}
         after = page.next_after
     assert found == [7, 6, 5, 4, 3, 2, 1]
     assert after is None

@@ -33,7 +33,7 @@ test('a search finds what an old session printed, and leads to its cell', async 
   await box(panel).pressSequentially('wombat', { delay: 10 });
   await expect(hits(panel)).toHaveCount(1);
   await expect(hits(panel).locator('mark')).toHaveText(['wombat']);
-  await expect(hits(panel)).toContainText('“Search: old” · cell 4');
+  await expect(hits(panel)).toContainText('“Search: old” · [4]');
   await expect(hits(panel)).toContainText('analyst');
   await expect(hits(panel)).toContainText('Done');
   await expect(panel.region.getByRole('search').getByRole('status')).toHaveText(
@@ -45,7 +45,7 @@ test('a search finds what an old session printed, and leads to its cell', async 
   await page.keyboard.press('ArrowDown');
   await expect(hits(panel).first()).toBeFocused();
   await page.keyboard.press('ArrowDown');
-  await expect(hits(panel).nth(1)).toContainText('cell 3');
+  await expect(hits(panel).nth(1)).toContainText('[3]');
   await expect(hits(panel).nth(1)).toBeFocused();
   await page.keyboard.press('Enter');
   await expect(panel.cell(3)).toBeFocused();

@@ -172,7 +172,7 @@ test('those who listen hear that a cell has finished', async ({
   await expect(panel.cell(1)).toContainText('No agent has run anything');
   await agent.begin('import time; time.sleep(1)');
   const told = panel.document.getByRole('status');
-  await expect(told.filter({ hasText: 'Cell 1: Done' })).toHaveCount(1);
+  await expect(told.filter({ hasText: '[1]: Done' })).toHaveCount(1);
 });
 
 test('the panel opens from the palette and the menu', async ({

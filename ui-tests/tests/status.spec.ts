@@ -49,7 +49,7 @@ test('the status bar counts agents at work, and leads to what they run', async (
   await expect(item(page)).toHaveText('1 agent at work');
   await expect(item(page)).toHaveAttribute(
     'title',
-    '“analyst” · Cell 1: Running'
+    '“analyst” · cell 1: Running'
   );
   await second.ask('1 + 1').then(asked => second.read(asked, 30));
   const other = await second.ask(ENDLESS);
@@ -296,7 +296,7 @@ test.describe('with an agent that has to ask', () => {
     await expect(item(page)).toHaveText('1 cell needs approval');
     const toast = toasts(
       page,
-      /Cell 1 of “analyst” \(Full access\) needs approval/
+      /“analyst” \(Full access\) needs approval for cell 1/
     );
     await expect(toast).toContainText('print("<b>bold</b>")');
     await page.reload();
@@ -318,7 +318,7 @@ test.describe('with an agent that has to ask', () => {
 
     // When the panel comes into sight, it tells of what was notified before.
     const third = await agent.ask('3');
-    const covering = toasts(page, /Cell 3 .* needs approval/);
+    const covering = toasts(page, /needs approval for cell 3/);
     await expect(covering).toHaveCount(1);
     await page.keyboard.press('ControlOrMeta+Alt+Shift+Comma');
     await expect(covering).toHaveCount(0);
@@ -326,7 +326,7 @@ test.describe('with an agent that has to ask', () => {
     await page.sidebar.close('right');
 
     const fourth = await agent.ask('4');
-    const other = toasts(page, /Cell 4 .* needs approval/);
+    const other = toasts(page, /needs approval for cell 4/);
     await expect(other).toHaveCount(1);
     await server.send('post', `executions/${fourth.id}/reject`, {
       reason: null

@@ -192,6 +192,7 @@ export function hit(given: Partial<ISearchHit> = {}): ISearchHit {
     execution_id: `x_${seq}`,
     session_id: 's_1',
     seq,
+    execution_count: seq,
     status: 'ok',
     agent: 'analyst',
     title: 'Sales',

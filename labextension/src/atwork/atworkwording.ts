@@ -8,7 +8,14 @@ import type {
   IStopped
 } from '../tokens';
 import { fileName, firstLine, shortText } from '../ui/notebookwording';
-import { cellName, credentialWord, proposedText, quoted } from '../ui/wording';
+import {
+  cellName,
+  cellStatus,
+  credentialWord,
+  proposedText,
+  quoted
+} from '../ui/wording';
+import type { ICounted } from '../ui/wording';
 
 /** An agent's name as it can stand in a sentence: its own words. */
 export function nameOf(agent: IAgent): string {
@@ -24,7 +31,7 @@ export function atWorkTitle(
   return agents
     .map(
       ({ session, pending: [first] }) =>
-        `${nameOf(session.agent)} · ${cellName(first, trans)}`
+        `${nameOf(session.agent)} · ${cellStatus(first, trans)}`
     )
     .concat(
       proposing.map(
@@ -37,12 +44,12 @@ export function atWorkTitle(
 /** What a button or command does that stops an agent. */
 export function stopText(
   agent: IAgent,
-  seq: number | null,
+  cell: ICounted | null,
   trans: TranslationBundle
 ): string {
-  return seq === null
-    ? trans.__('Stop %1', nameOf(agent))
-    : trans.__('Stop %1: cell %2', nameOf(agent), seq);
+  return typeof cell?.seq === 'number'
+    ? trans.__('Stop %1: %2', nameOf(agent), cellName(cell, trans))
+    : trans.__('Stop %1', nameOf(agent));
 }
 
 /** What became of stopping an agent, and whether that is as it was wanted. */
@@ -52,15 +59,16 @@ export function stoppedText(
 ): { isFree: boolean; text: string } {
   const name = nameOf(session.agent);
   if (execution && execution.finished_at === null) {
+    const cell = cellName(execution, trans);
     return {
       isFree: false,
       text: execution.interrupt_ignored
         ? trans.__(
-            '%1: cell %2 ignored the interrupt and is still running. Restart or shut down its kernel to end it.',
+            '%1: %2 ignored the interrupt and is still running. Restart or shut down its kernel to end it.',
             name,
-            execution.seq
+            cell
           )
-        : trans.__('%1: cell %2 is still running.', name, execution.seq)
+        : trans.__('%1: %2 is still running.', name, cell)
     };
   }
   if (session.kernel?.execution_state === 'busy') {
@@ -82,22 +90,23 @@ export function stoppedText(
 
 /** That a cell of an agent needs approval, or its code input. */
 export function askedText(
-  { agent, document, input, seq, source, token }: IExecution,
+  execution: IExecution,
   trans: TranslationBundle
 ): string {
+  const { agent, document, input, source, token } = execution;
   const about = [
-    seq,
     nameOf(agent),
-    shortText(credentialWord(token, trans))
+    shortText(credentialWord(token, trans)),
+    cellName(execution, trans)
   ] as const;
   return input
     ? trans.__(
-        'Cell %1 of %2 (%3) needs input: %4',
+        '%1 (%2) needs input for %3: %4',
         ...about,
         firstLine(input.prompt)
       )
     : trans.__(
-        'Cell %1 of %2 (%3) needs approval: %4',
+        '%1 (%2) needs approval for %3: %4',
         ...about,
         document ? fileName(document.path) : firstLine(source)
       );

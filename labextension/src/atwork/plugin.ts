@@ -37,7 +37,7 @@ function targetText(
   { current, session }: IAgentAtWork,
   trans: TranslationBundle
 ): string {
-  return stopText(session.agent, current?.seq ?? null, trans);
+  return stopText(session.agent, current, trans);
 }
 
 /** What the command could stop: the agents in the document in front, or all. */

@@ -130,12 +130,7 @@ export class AgentStatus extends ReactWidget {
     return [
       item(CommandIDs.openPanel, trans.__('Show What %1 Does', name)),
       ...(current
-        ? [
-            item(
-              CommandIDs.interrupt,
-              stopText(session.agent, current.seq, trans)
-            )
-          ]
+        ? [item(CommandIDs.interrupt, stopText(session.agent, current, trans))]
         : []),
       ...(this._grantOf(each)
         ? [item(CommandIDs.withdrawGrant, trans.__('Let %1 Ask Again', name))]

@@ -60,8 +60,8 @@ export class BadgeActions extends Widget {
    */
   render(record: ICellRecord, runAgain: boolean, runs: boolean): void {
     this._record = record;
-    const { agent, outputs, seq, status } = record;
-    this._stop.title = stopText(agent, seq, this._options.trans);
+    const { agent, outputs, status } = record;
+    this._stop.title = stopText(agent, record, this._options.trans);
     this._stop.setAttribute('aria-label', this._stop.title);
     this._show(this._stop, runs);
     const isHeld = outputs === 'held' && isFinal(status) && !runAgain;

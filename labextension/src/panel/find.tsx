@@ -12,6 +12,7 @@ import type { SearchModel } from './search';
 import type { ISearchHit } from '../tokens';
 import {
   besideTitle,
+  cellName,
   describeError,
   foundText,
   momentText,
@@ -187,7 +188,7 @@ function Hit({
       <span className="jp-AgentExecHit-title">
         {titleText(hit)}
         {' · '}
-        {trans.__('cell %1', hit.seq)}
+        {cellName(hit, trans)}
       </span>
       <span className="jp-AgentExecHit-status jp-AgentExec-status">
         <Icon.react tag="span" className="jp-AgentExec-icon" />

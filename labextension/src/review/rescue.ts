@@ -6,7 +6,7 @@ import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IAgentExecApi } from '../api/client';
 import { reporter } from '../ui/commands';
-import { momentText } from '../ui/wording';
+import { cellName, momentText } from '../ui/wording';
 
 /** Tell it for all notebooks, beside JupyterLab's dialog, which knows of no checkpoint. */
 export function tellRescues(
@@ -18,10 +18,10 @@ export function tellRescues(
     const { rescued } = await api.getCheckpoints(kernelId);
     if (rescued !== null) {
       const text = trans.__(
-        'The kernel of %1 died; its variables are those of %2, before cell [%3].',
+        'The kernel of %1 died; its variables are those of %2, before cell %3.',
         name,
         momentText(rescued.at, Date.now()),
-        rescued.execution_count
+        cellName(rescued, trans)
       );
       Notification.warning(text, { autoClose: false });
     }

@@ -20,7 +20,7 @@ import { nameImages } from '../ui/imagenames';
 import { menuButton } from '../ui/menu';
 import type { MenuItem } from '../ui/menu';
 import { bringIntoView } from '../ui/view';
-import { cellName } from '../ui/wording';
+import { cellStatus } from '../ui/wording';
 import { addDetails } from './celldetails';
 import type { ICellOptions } from './celloptions';
 import { createEdits } from './edits';
@@ -169,7 +169,7 @@ export class SessionView implements IDisposable {
 
   private _onFinished(_: unknown, execution: IExecution): void {
     // Those who listen hear it.
-    this._finished.textContent = cellName(execution, this._options.trans);
+    this._finished.textContent = cellStatus(execution, this._options.trans);
   }
 
   private readonly _badges: NotebookBadges;

@@ -11,6 +11,7 @@ import type {
   RecordPeople
 } from '../tokens';
 import {
+  cellName,
   durationText,
   personName,
   plainName,
@@ -35,16 +36,18 @@ export function firstLine(source: string): string {
 
 /** Why a cell is out of date, or may be. */
 export function staleText(
-  { cause, certain, execution_count, names }: IStaleness,
+  staleness: IStaleness,
   trans: TranslationBundle
 ): string {
+  const { cause, certain, names } = staleness;
+  const cell = cellName(staleness, trans);
   const told = plainName(names.join(', '));
   const why =
     cause === 'edited'
       ? trans.__('the code was edited since it ran')
       : cause === 'changed'
-        ? trans.__('[%1] changed %2', execution_count, told)
-        : trans.__('[%1] may have changed anything: %2', execution_count, told);
+        ? trans.__('%1 changed %2', cell, told)
+        : trans.__('%1 may have changed anything: %2', cell, told);
   return certain
     ? trans.__('Out of date: %1', why)
     : trans.__('May be out of date: %1', why);

@@ -93,6 +93,14 @@ export function statusWord(status: Status, trans: TranslationBundle): string {
   }
 }
 
+/** The numbers of a cell. */
+export interface ICounted {
+  /** Of the kernel, as a notebook shows it; null until the cell has run. */
+  execution_count: number | null;
+  /** Of its session. */
+  seq?: number | null;
+}
+
 /** What waits for the user; empty if nothing does. */
 export function waitsText(
   {
@@ -213,12 +221,23 @@ function freshKernel(reason: string | null, trans: TranslationBundle): string {
     : trans.__('In a new kernel: earlier variables are lost.');
 }
 
-/** What a cell is called: the number in its session, and how it stands. */
+/** What a cell is called: as its notebook shows it, or by its place in its session. */
 export function cellName(
-  { seq, status }: Pick<IExecution, 'seq' | 'status'>,
+  { execution_count, seq = null }: ICounted,
   trans: TranslationBundle
 ): string {
-  return trans.__('Cell %1: %2', seq, statusWord(status, trans));
+  return execution_count === null
+    ? trans.__('cell %1', seq)
+    : `[${execution_count}]`;
+}
+
+/** The same, and how it stands. */
+export function cellStatus(
+  execution: Pick<IExecution, 'execution_count' | 'seq' | 'status'>,
+  trans: TranslationBundle
+): string {
+  const { status } = execution;
+  return `${cellName(execution, trans)}: ${statusWord(status, trans)}`;
 }
 
 /**

@@ -391,6 +391,7 @@ export type Schemas = {
     agent: string;
     title: string | null;
     accepted_at: string;
+    execution_count: number | null;
     status:
       | 'awaiting_approval'
       | 'awaiting_input'

@@ -14,7 +14,7 @@ const trans = nullTranslator.load('jupyter_agent_exec');
 function agent(status: Status, seq = 1, name = 'analyst'): IAgentAtWork {
   return {
     session: session({ agent: { name, version: null, model: null } }),
-    pending: [execution({ seq, status })],
+    pending: [execution({ seq, execution_count: null, status })],
     current: null
   };
 }
@@ -31,9 +31,9 @@ describe('atWorkTitle', () => {
     ];
     const proposing = [session({ proposed: 2 })];
     expect(atWorkTitle(agents, proposing, trans).split('\n')).toEqual([
-      '“analyst” · Cell 3: Needs approval',
-      '“coder” · Cell 12: Running',
-      `“${PLAIN}” · Cell 4: Queued`,
+      '“analyst” · cell 3: Needs approval',
+      '“coder” · cell 12: Running',
+      `“${PLAIN}” · cell 4: Queued`,
       '“analyst” · 2 proposed changes'
     ]);
   });
@@ -42,16 +42,31 @@ describe('atWorkTitle', () => {
 describe('stopText', () => {
   it('names the agent and the cell', () => {
     const { agent: analyst } = session();
-    expect(stopText(analyst, 12, trans)).toBe('Stop “analyst”: cell 12');
+    expect(stopText(analyst, { seq: 12, execution_count: null }, trans)).toBe(
+      'Stop “analyst”: cell 12'
+    );
+    expect(stopText(analyst, { seq: 12, execution_count: 16 }, trans)).toBe(
+      'Stop “analyst”: [16]'
+    );
+    expect(stopText(analyst, { seq: null, execution_count: null }, trans)).toBe(
+      'Stop “analyst”'
+    );
     expect(stopText(analyst, null, trans)).toBe('Stop “analyst”');
-    expect(stopText(EVIL, 1, trans)).toBe(`Stop “${PLAIN}”: cell 1`);
+    expect(stopText(EVIL, { seq: 1, execution_count: null }, trans)).toBe(
+      `Stop “${PLAIN}”: cell 1`
+    );
   });
 });
 
 describe('stoppedText', () => {
   const idle = session();
   const ended = execution({ status: 'interrupted' });
-  const goesOn = execution({ seq: 4, status: 'running', finished_at: null });
+  const goesOn = execution({
+    seq: 4,
+    execution_count: null,
+    status: 'running',
+    finished_at: null
+  });
 
   it('says that the kernel is free', () => {
     const free = {
@@ -107,15 +122,16 @@ describe('what is notified', () => {
   it('says in plain text who asks, and where', () => {
     const asks = execution({
       seq: 2,
+      execution_count: null,
       source: '\n<b>x</b> = 1\ny',
       agent: EVIL
     });
     expect(askedText(asks, trans)).toBe(
-      `Cell 2 of “${PLAIN}” (Full access) needs approval: <b>x</b> = 1`
+      `“${PLAIN}” (Full access) needs approval for cell 2: <b>x</b> = 1`
     );
     const document = { path: 'a\u202e.ipynb' } as IDocument;
     expect(askedText({ ...asks, document }, trans)).toBe(
-      `Cell 2 of “${PLAIN}” (Full access) needs approval: a\ufffd.ipynb`
+      `“${PLAIN}” (Full access) needs approval for cell 2: a\ufffd.ipynb`
     );
   });
 });
