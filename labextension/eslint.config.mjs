@@ -11,6 +11,7 @@ const layers = [
   'live',
   'tokens',
   'ui',
+  'images',
   'tab',
   'access',
   'review',
@@ -104,6 +105,7 @@ export default tseslint.config(
           ignoreImports: [
             './*',
             '../*',
+            '!./imagedialog',
             '!./textviewer',
             '!./view',
             '!../access/passphrase'

@@ -58,6 +58,7 @@ export namespace CommandIDs {
   export const insertMissing = 'agent-exec:insert-missing';
   export const copySource = 'agent-exec:copy-source';
   export const openText = 'agent-exec:open-text';
+  export const openImage = 'agent-exec:open-image';
   export const showDifference = 'agent-exec:show-difference';
 }
 

@@ -208,6 +208,29 @@ test('an agent goes with a notebook that the person renames', async ({
   await expect(person.dialog).toHaveCount(0);
 });
 
+test('an image of an agent’s cell is enlarged, one of the person’s is not', async ({
+  live,
+  page
+}) => {
+  const picture =
+    'from base64 import b64decode\nfrom IPython.display import Image\n' +
+    'Image(b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="))';
+  await live.open([codeCell('mine', picture)]);
+  await live.person.run(0);
+  const images = page.locator('.jp-NotebookPanel:visible .jp-RenderedImage');
+  await expect(images).toHaveCount(1);
+  const agent = await live.attach();
+  const { id } = await agent.begin(picture);
+  await agent.execution(id, 30);
+  await expect(images).toHaveCount(2);
+  await images.first().getByRole('img').click();
+  const dialog = page.getByRole('dialog');
+  await images.last().getByRole('img').click();
+  await expect(dialog.getByRole('status')).toHaveText('[2] · image 1 of 1');
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+});
+
 test('a person stops an agent, and the agent is told', async ({
   live,
   page

@@ -88,3 +88,44 @@ test('images have their place before they come, and an SVG is only an image', as
   await expect(panel.cell(2).locator('svg[onload], svg rect')).toHaveCount(0);
   expect(await page.evaluate(() => 'fired' in window)).toBe(false);
 });
+
+test('an image is shown large, leads to others, and is saved', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('Large');
+  await agent.run(PICTURE);
+  await agent.run('"no image"');
+  await agent.run(PICTURE);
+  await panel.open();
+  await panel.show('Large');
+  const dialog = page.getByRole('dialog');
+  await panel.cell(1).getByRole('img').click();
+  const image = dialog.getByRole('img', { name: 'Image output of the cell' });
+  await expect(dialog.getByRole('status')).toHaveText('[1] · image 1 of 2');
+  const first = await image.getAttribute('src');
+  const { height } = (await image.boundingBox())!;
+  expect(height).toBeGreaterThan(page.viewportSize()!.height / 2);
+  await page.keyboard.press('ArrowRight');
+  await expect(dialog.getByRole('status')).toHaveText('[3] · image 2 of 2');
+  await expect(image).not.toHaveAttribute('src', first!);
+  const download = page.waitForEvent('download');
+  await dialog.getByRole('button', { name: 'Save image' }).click();
+  expect((await download).suggestedFilename()).toBe(
+    'Agent session Large [3].png'
+  );
+
+  // By the keyboard alone, in the menu of the cell; one without images lacks it.
+  await panel.choose(3, 'Enlarge Image');
+  await expect(dialog.getByRole('status')).toHaveText('[3] · image 2 of 2');
+  await page.keyboard.press('ArrowLeft');
+  await expect(image).toHaveAttribute('src', first!);
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  await panel.cell(2).getByRole('button', { name: 'More actions' }).click();
+  const menu = page.locator('.jp-AgentExecMenu');
+  await expect(menu.getByText('Copy Source')).toBeVisible();
+  await expect(menu.getByText('Enlarge Image')).toBeHidden();
+  await page.keyboard.press('Escape');
+});

@@ -85,6 +85,7 @@ export class BadgeActions extends Widget {
     const isChanged = this._record && isEdited(this._record, source);
     return [
       { command: CommandIDs.openText, args },
+      { command: CommandIDs.openImage, args: {} },
       ...(isChanged
         ? [
             {

@@ -78,7 +78,7 @@ export function outputsOf({
     if (opened.has(index) || (!isImage && (!leftOut.has(index) || says))) {
       return output;
     }
-    const known = placeholders.get(output) ?? leftOutOutput(id, index);
+    const known = placeholders.get(output) ?? leftOutOutput(id, index, isImage);
     placeholders.set(output, known);
     return known;
   });

@@ -16,6 +16,9 @@ import { kindText, sizeText } from '../ui/wording';
 /** A type that no agent can know, so that none can put out what looks so. */
 const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;
 
+/** The same for an image. */
+const IMAGE = `image/vnd.jupyter-agent-exec.${UUID.uuid4()}`;
+
 /** What is needed to show what was left out. */
 export interface ILeftOutOptions {
   /** An execution by its id. */
@@ -33,11 +36,15 @@ interface IPlace {
 }
 
 /** An output that is shown in place of one that was left out. */
-export function leftOutOutput(id: string, index: number): nbformat.IOutput {
+export function leftOutOutput(
+  id: string,
+  index: number,
+  isImage: boolean
+): nbformat.IOutput {
   return {
     output_type: 'display_data',
     // Elsewhere, as in a copy, the text is shown.
-    data: { [LEFT_OUT]: { id, index }, 'text/plain': '…' },
+    data: { [isImage ? IMAGE : LEFT_OUT]: { id, index }, 'text/plain': '…' },
     metadata: {}
   };
 }
@@ -50,7 +57,7 @@ export function addLeftOut(
   registry.addFactory(
     {
       safe: true,
-      mimeTypes: [LEFT_OUT],
+      mimeTypes: [IMAGE, LEFT_OUT],
       createRenderer: () => new LeftOutRenderer(options)
     },
     0
@@ -65,7 +72,8 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
-    const { id, index } = data[LEFT_OUT] as unknown as IPlace;
+    const place = data[IMAGE] ?? data[LEFT_OUT];
+    const { id, index } = place as unknown as IPlace;
     const model = this._options.find(id);
     const left = model?.execution.left_out.find(each => each.index === index);
     const image = model?.execution.images.find(each => each.output === index);

@@ -188,6 +188,7 @@ function menuItems(
     { command: CommandIDs.copySource, args },
     ...(trial ? [{ command: CommandIDs.insertAndRun, args }] : []),
     { command: CommandIDs.insertCells, args },
+    { command: CommandIDs.openImage, args: {} },
     null,
     ...reviewItems(id, review, trans)
   ];
