@@ -334,6 +334,45 @@ test.describe('with an agent that has to ask', () => {
     await expect(other).toHaveCount(0);
   });
 
+  test('the panel follows a session that asks, unless its list is in use', async ({
+    page,
+    panel,
+    newAsking
+  }) => {
+    await page.setViewportSize({ width: 1280, height: 420 });
+    const agent = await newAsking('Far down');
+    for (let n = 1; n <= 5; n++) {
+      await newAsking(`Above ${n}`);
+    }
+    await panel.open();
+    const session = panel.session('Far down');
+    const line = panel.region.getByRole('button', { name: 'far = 1' });
+    await expect(panel.sessions).toHaveCount(6);
+    await expect(session).not.toBeInViewport();
+    await page.mouse.move(5, 5);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.outerHTML);
+    const before = await focused();
+    const first = await agent.ask('far = 1');
+    await expect(session).toContainText('Needs approval');
+    await expect(session).toBeInViewport();
+    await expect(line).toBeInViewport();
+    expect(await focused()).toBe(before);
+    await agent.cancel(first);
+    await expect(session).toContainText('Idle');
+
+    // Who points at the list goes on with what is there; the head has a line.
+    await panel.session('Above 5').scrollIntoViewIfNeeded();
+    await panel.session('Above 5').hover();
+    await expect(session).not.toBeInViewport();
+    await agent.ask('far = 1');
+    await expect(session).toContainText('Needs approval');
+    await expect(line).toBeInViewport();
+    await expect(session).not.toBeInViewport();
+    await line.click();
+    await expect(panel.cell(2)).toContainText('needs approval');
+  });
+
   test('what is switched off is not notified', async ({ page, newAsking }) => {
     const agent = await newAsking('Quiet');
     const set = (approval: boolean) =>

@@ -1,6 +1,7 @@
 /** The list of sessions. */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { Message as LuminoMessage } from '@lumino/messaging';
 import * as React from 'react';
 import type { SearchModel } from './search';
 import { CommandIDs } from '../tokens';
@@ -32,6 +33,9 @@ import { ErrorMessage, Message, Words } from '../ui/message';
 /** What a person types to see the panel at work. */
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
 
+/** Milliseconds for which the list stays as it is after somebody used it. */
+const REST = 5000;
+
 /** Shows the sessions and lets one be chosen, or the cells that match. */
 export class SessionList extends ReactWidget {
   constructor(private readonly _options: SessionList.IOptions) {
@@ -40,6 +44,10 @@ export class SessionList extends ReactWidget {
     const { live, search } = _options;
     search.changed.connect(this.update, this);
     live.changed.connect(this.update, this);
+    for (const use of ['pointerdown', 'wheel', 'keydown']) {
+      const onUse = () => (this._usedAt = performance.now());
+      this.node.addEventListener(use, onUse, { passive: true });
+    }
   }
 
   /** Lead the keyboard to where it was in the list. */
@@ -49,10 +57,42 @@ export class SessionList extends ReactWidget {
       ?.focus();
   }
 
+  protected override onUpdateRequest(msg: LuminoMessage): void {
+    super.onUpdateRequest(msg);
+    void this.renderPromise?.then(() => this._follow());
+  }
+
+  /** Bring a session that begins to ask into view, unless somebody uses the list. */
+  private _follow(): void {
+    if (!this.isVisible) {
+      return;
+    }
+    const { asking, inputs, proposing } = this._options.live;
+    const before = this._asking;
+    this._asking = [
+      ...[...asking, ...inputs].map(({ session_id }) => session_id),
+      ...proposing.map(({ id }) => id)
+    ];
+    const id = this._asking.find(each => !before.includes(each));
+    const isUsed =
+      this.node.closest('.jp-AgentExecPanel')?.matches(':hover') ||
+      this.node.contains(document.activeElement) ||
+      performance.now() < this._usedAt + REST;
+    if (id !== undefined && !isUsed) {
+      this.node
+        .querySelector(`[data-id="${CSS.escape(id)}"]`)
+        ?.scrollIntoView({ block: 'nearest' });
+    }
+  }
+
   protected render(): JSX.Element {
     const List = this._options.search.isSearching ? SearchResults : Sessions;
     return <List {...this._options} />;
   }
+
+  /** The sessions that ask for something, as this list last saw them. */
+  private _asking: readonly string[] = [];
+  private _usedAt = -REST;
 }
 
 /** The options of a list of sessions. */
