@@ -50,10 +50,15 @@ dev: .make/tools .make/node_modules ## set up .venv and node_modules for a chang
 demo: .make/demo ## run an example agent that analyses a data set; export and verify its history
 	python -m examples.demo
 
-lab: .make/demo .make/lab ## start JupyterLab with the demo's history
+# A workspace of its own, where the panel is open: what you arrange elsewhere stays.
+WORKSPACES := $(CURDIR)/demo-output/.workspaces
+
+lab: .make/demo .make/lab ## start JupyterLab with the panel, and the demo's session
 	test -d demo-output/.history || python -m examples.demo
+	jupyter lab workspaces import examples/demo.jupyterlab-workspace --WorkspaceImportApp.workspaces_dir="$(WORKSPACES)"
 	jupyter lab demo-output --AgentExecApp.history_dir="$(CURDIR)/demo-output/.history" \
-		--LabApp.default_url="/lab/tree/AgentSession:$$(ls demo-output/.history/sessions | head -1)/Penguins.ipynb" \
+		--LabApp.workspaces_dir="$(WORKSPACES)" \
+		--LabApp.default_url="/lab/workspaces/demo/tree/AgentSession:$$(ls demo-output/.history/sessions | head -1)/Agent%20session%20What%20do%20penguins%20weigh.ipynb" \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The frameworks that `make test` includes. `make test-frameworks` includes all.

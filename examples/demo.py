@@ -89,8 +89,10 @@ def main() -> int:
     altered += agent_exec(["verify", str(notebook), "--history", history])
     print("\n── Summary")
     summarise(results, session, notebook)
+    print("\n── What comes next")
     if output == OUTPUT:
-        print("\n`make lab` opens the session in JupyterLab.")
+        print("`make lab` opens JupyterLab with this session, beside the panel of what agents do.")
+    print("docs/tutorials/first-agent.md gives an agent of your own access to your notebook.")
     failed = [result for result in results if result.status not in ("ok", "error")]
     mistakes = sum(result.status == "error" for result in results)
     return 0 if not altered and not failed and mistakes == 1 else 1

@@ -44,6 +44,8 @@ def test_the_demo_runs_exports_and_verifies(tmp_path: Path) -> None:
     assert done.stdout.count("Whole:") == 2
     for line in ("statuses    8 ok, 1 error", "images      2", "KeyError", "[image 1: "):
         assert line in done.stdout
+    after = done.stdout.partition("What comes next")[2]
+    assert "docs/tutorials/first-agent.md" in after
     notebook = nbformat.read(output / "penguins.ipynb", as_version=4)
     nbformat.validate(notebook)
     assert len(notebook.cells) == 9

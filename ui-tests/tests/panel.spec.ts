@@ -1,4 +1,6 @@
 import { expect } from '@jupyterlab/galata';
+import { readFileSync } from 'node:fs';
+import { openLab } from './lab';
 import { test } from './panel';
 
 /** What the button is called. */
@@ -194,6 +196,30 @@ test('the panel opens from the palette and the menu', async ({
   });
   expect(ids).toContain('agent-exec:open-panel');
   expect(undescribed).toEqual([]);
+});
+
+test('the workspace of the demo has the panel beside a session', async ({
+  baseURL,
+  newAgent,
+  page,
+  request
+}) => {
+  const agent = await newAgent('Demo');
+  await agent.run('print("of the", "demo")');
+  const file = '../examples/demo.jupyterlab-workspace';
+  const { data } = JSON.parse(readFileSync(file, 'utf-8'));
+  const id = 'of-the-demo';
+  const saved = await request.put(`${baseURL}/lab/api/workspaces/${id}`, {
+    data: { data, metadata: { id } }
+  });
+  expect(saved.ok()).toBe(true);
+  const other = await page.context().newPage();
+  const path = `AgentSession:${agent.sessionId}/Agent session Demo.ipynb`;
+  const panel = await openLab(other, baseURL!, id, path);
+  await expect(panel.cell(1)).toContainText('of the demo');
+  await expect(panel.session('Demo')).toBeVisible();
+  await expect(panel.session('Demo')).toHaveAttribute('aria-selected', 'true');
+  await other.close();
 });
 
 test.describe('with routes of its own', () => {
