@@ -36,6 +36,7 @@ from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId, SessionId
 from .backends.tab import Page, TabBackend
 from .decisions import OutputDecisions
+from .edit_decisions import keep_edits, reject_edits, undo_edits
 from .manager import CellsQuery, NotebookManager
 from .proposals import Proposals
 from .rounds import redo_round, undo_round
@@ -213,7 +214,7 @@ class KeepEditsHandler(ProposalsBase):
     @requires("edit:notebook", "decide", body=KeepEdits, answers={200: ProposalList})
     async def post(self, session_id: str, body: KeepEdits) -> None:
         """Make proposed edits in the notebook, those that fit it. Answers with what became."""
-        self.answer(await self.proposals.keep(session_id, body, self.caller))
+        self.answer(await keep_edits(self.proposals, session_id, body, self.caller))
 
 
 class RejectEditsHandler(ProposalsBase):
@@ -223,7 +224,7 @@ class RejectEditsHandler(ProposalsBase):
     @requires("edit:notebook", "decide", body=RejectEdits, answers={200: ProposalList})
     async def post(self, session_id: str, body: RejectEdits) -> None:
         """Reject proposed edits. The notebook is not changed. Answers with what became."""
-        self.answer(await self.proposals.reject(session_id, body, self.caller))
+        self.answer(await reject_edits(self.proposals, session_id, body, self.caller))
 
 
 class UndoEditsHandler(ProposalsBase):
@@ -236,7 +237,7 @@ class UndoEditsHandler(ProposalsBase):
 
         The kept ones are taken out of the notebook.
         """
-        self.answer(await self.proposals.undo(session_id, body, self.caller))
+        self.answer(await undo_edits(self.proposals, session_id, body, self.caller))
 
 
 class UndoRoundHandler(ProposalsBase):

@@ -17,8 +17,9 @@ from ..records import EditDecision, EditsDecided
 from ..records import RoundUndone as RoundUndoneEntry
 from ..types import CellId, ExecutionId, ProposedEditId, SessionId
 from .changes import Cell, Notebook, find_cell
+from .edit_decisions import EditDecisions
 from .edits import CellContent, EditPlan, content_of
-from .proposals import EditDecisions, Proposals
+from .proposals import Proposals
 from .proposed_edits import DoesNotFit, Step, undoing
 
 

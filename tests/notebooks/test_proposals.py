@@ -633,7 +633,7 @@ async def test_an_edit_is_kept_once_although_its_backend_breaks_off(
 ) -> None:
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     way = DictWay(json.loads(file.text), via=via)
-    documents = app.services.proposals._notebooks
+    documents = app.services.proposals.notebooks
     documents._backends = [Switch(way), Switch(way)]
     told = await work.propose(INSERT, REPLACE, {"op": "delete", "cell_id": "last"})
     way.breaks_after = True

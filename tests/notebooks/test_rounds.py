@@ -121,7 +121,7 @@ async def begun(
     if via != "contents":
         way = DictWay(json.loads(file.text), via=via)
         (app,) = server.extension_manager.extension_apps["jupyter_agent_exec"]
-        app.services.proposals._notebooks._backends = [Switch(way)]
+        app.services.proposals.notebooks._backends = [Switch(way)]
     return Round(await proposing(agent, ask, edits=edits), file, way)
 
 
