@@ -19,6 +19,7 @@ from jupyter_agent_exec.journal.retention import RetentionRule
 from jupyter_agent_exec.journal.session_journal import SessionJournal
 from jupyter_agent_exec.models import (
     Agent,
+    Document,
     ExecutionKernel,
     Limits,
     ScratchTarget,
@@ -26,11 +27,13 @@ from jupyter_agent_exec.models import (
     TokenRef,
 )
 from jupyter_agent_exec.records import (
+    SERVER,
     Accepted,
     AccessDenied,
     ApprovalAsked,
     Approved,
     By,
+    CellWritten,
     Closed,
     Dispatched,
     DisplayUpdated,
@@ -49,11 +52,16 @@ from jupyter_agent_exec.records import (
     TokenMinted,
     TokenRevoked,
 )
-from jupyter_agent_exec.types import Digest, ExecutionId, SessionId, TokenId
+from jupyter_agent_exec.types import CellId, Digest, ExecutionId, SessionId, TokenId
 
 AT = "2026-11-21T09:00:00.000Z"
 BY = By(kind="agent", agent="analyst", username="ada")
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
+REAL_PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"
+    "QmCC"
+)
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="5"></svg>'
 LANGUAGE = {"name": "python", "version": "3.11", "file_extension": ".py"}
 
 TOKENS = [TokenId(f"t_{number:026}") for number in range(3)]
@@ -197,6 +205,18 @@ def add_update(
     update, payloads = finished(id, [output])
     about: Any = {"at": AT, "by": BY, "outputs": update.outputs, "blobs": update.blobs}
     session.append_final([DisplayUpdated(execution_id=id, targets=targets, **about)], payloads)
+
+
+def written(execution_id: ExecutionId, outputs: Any = "held") -> CellWritten:
+    document = Document(
+        path="a.ipynb",
+        cell_id=CellId("c"),
+        via="contents",
+        status="written",
+        outputs=outputs,
+        reason=None,
+    )
+    return CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document)
 
 
 def closed() -> Closed:

@@ -11,9 +11,7 @@ from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.session_journal import amend_session, unlisted
 from jupyter_agent_exec.journal.verify import verify_history
-from jupyter_agent_exec.models import Document
 from jupyter_agent_exec.records import (
-    CellWritten,
     EditsDecided,
     OutputsAccepted,
     Payload,
@@ -30,14 +28,8 @@ from tests.journal.recorded import (
     new_history,
     run,
     stream,
+    written,
 )
-
-
-def written(id, outputs="held"):
-    document = Document(
-        path="a.ipynb", cell_id=id, via="tab", status="written", outputs=outputs, reason=None
-    )
-    return CellWritten(at=AT, by=BY, execution_id=id, document=document)
 
 
 @pytest.fixture
@@ -48,16 +40,6 @@ def execution_id(session):
     session.append([entry], [source])
     session.append([done, written(id)], payloads)
     return id
-
-
-def test_a_closed_session_takes_a_decision_and_still_verifies(
-    history, session, execution_id, folder
-):
-    session.close(closed())
-    history.decide(session.session_id, [OutputsAccepted(at=AT, by=BY, execution_id=execution_id)])
-    assert history.execution(execution_id).document.outputs == "accepted"
-    assert history.session(session.session_id).status == "closed"
-    assert verify_history(folder).outcome is Outcome.WHOLE
 
 
 def test_a_decision_outlives_the_server(history, session, execution_id, folder):

@@ -13,6 +13,8 @@ from jupyter_agent_exec.records import OutputRef
 from jupyter_agent_exec.text.model_text import images
 from tests.journal.recorded import (
     PNG,
+    REAL_PNG,
+    SVG,
     accepted,
     add_update,
     closed,
@@ -24,11 +26,6 @@ from tests.journal.recorded import (
     stream,
 )
 
-REAL_PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"
-    "QmCC"
-)
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="5"></svg>'
 LARGE = "x" * (LARGE_BYTES + 1)
 
 

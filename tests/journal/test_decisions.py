@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.notebook import cell
 from jupyter_agent_exec.journal.verify import verify_history
-from jupyter_agent_exec.models import Document, EventsQuery, ExecutionsQuery, SearchQuery
+from jupyter_agent_exec.models import EventsQuery, ExecutionsQuery, SearchQuery
 from jupyter_agent_exec.records import (
     SERVER,
-    CellWritten,
     InputAsked,
     InputGiven,
     NotebookMoved,
@@ -21,7 +20,6 @@ from jupyter_agent_exec.records import (
     Rejected,
     digest_of,
 )
-from jupyter_agent_exec.types import CellId
 from tests.journal.recorded import (
     AT,
     PERSON,
@@ -37,6 +35,7 @@ from tests.journal.recorded import (
     new_history,
     reviewed,
     run,
+    written,
 )
 
 
@@ -187,18 +186,6 @@ def test_what_is_not_recorded_is_null(history, session):
 
 
 # -- in the notebook -------------------------------------------------------------------------------
-
-
-def written(execution_id, outputs="held", status="written"):
-    document = Document(
-        path="a.ipynb",
-        cell_id=CellId("c"),
-        via="contents",
-        status=status,
-        outputs=outputs,
-        reason=None,
-    )
-    return CellWritten(at=AT, by=SERVER, execution_id=execution_id, document=document)
 
 
 def test_accepted_outputs_stay_accepted(history, session):

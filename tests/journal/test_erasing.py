@@ -31,7 +31,6 @@ from jupyter_agent_exec.records import (
 )
 from tests.journal.recorded import (
     AT,
-    BY,
     PERSON,
     PNG,
     accepted,
@@ -94,12 +93,6 @@ def files_with(folder: Path, text: str) -> list[str]:
         for path in folder.rglob("*")
         if path.is_file() and text.encode() in path.read_bytes().lower()
     ]
-
-
-def test_two_things_to_erase_are_refused_by_name(history):
-    with pytest.raises(InvalidRequest) as refused:
-        history.erase(Erase(agent="analyst", text=SECRET), PERSON)
-    assert refused.value.detail["field"] == "text"
 
 
 def test_how_far_an_erasure_is_can_be_asked(history):
@@ -246,8 +239,9 @@ def test_what_could_not_be_recorded_as_erased_stays(history, folder):
 
 def test_it_must_be_said_what_to_erase(history):
     for wanted in (Erase(), Erase(agent="a", text="abc")):
-        with pytest.raises(InvalidRequest):
+        with pytest.raises(InvalidRequest) as refused:
             history.erase(wanted, PERSON)
+    assert refused.value.detail["field"] == "text"
     with pytest.raises(SessionNotFound):
         history.erase(Erase(session_id="s_01J00000000000000000000000"), PERSON)
     with pytest.raises(ExecutionNotFound):
@@ -350,4 +344,3 @@ def test_a_whole_history_can_be_erased_and_still_verifies(folder):
 def test_runs_of_entries_are_named_by_their_ends():
     assert erasure._ranges([0, 1, 2, 5, 7, 8]) == ((0, 2), (5, 5), (7, 8))
     assert erasure._ranges([]) == ()
-    assert BY.kind == "agent"

@@ -8,7 +8,7 @@ from jupyter_agent_exec.errors import (
     SessionNotFound,
 )
 from jupyter_agent_exec.journal.verify import verify_history
-from jupyter_agent_exec.models import ExecutionError, ExecutionsQuery, Omitted, SessionsQuery
+from jupyter_agent_exec.models import ExecutionError, ExecutionsQuery, Omitted
 from jupyter_agent_exec.records import (
     KernelEnded,
     OutputRef,
@@ -133,37 +133,6 @@ def test_a_kernel_that_ended_is_no_longer_the_sessions(history, session):
     assert history.session(session.session_id).kernel is None
 
 
-def test_sessions_are_listed_newest_first_page_by_page(history):
-    sessions = [history.open_session(opened(agent=name)) for name in "abcab"]
-    sessions[0].close(closed())
-    ids = [session.session_id for session in sessions][::-1]
-    first = history.sessions(SessionsQuery(limit=2))
-    rest = history.sessions(SessionsQuery(limit=3, after=first.next_after))
-    assert [record.id for record in [*first.sessions, *rest.sessions]] == ids
-    assert rest.next_after is None
-    assert [
-        record.agent.name for record in history.sessions(SessionsQuery(agent="b")).sessions
-    ] == ["b", "b"]
-    assert [record.id for record in history.sessions(SessionsQuery(status="closed")).sessions] == [
-        ids[-1]
-    ]
-
-
-def test_executions_are_listed_in_order_page_by_page(history, session):
-    for seq in range(1, 8):
-        run(session, seq, f"{seq}", [])
-
-    def page(**asked):
-        records, after = history.executions(session.session_id, ExecutionsQuery(**asked))
-        return [record.seq for record in records], after
-
-    assert page(limit=3) == ([1, 2, 3], 3)
-    assert page(after=3, limit=4) == ([4, 5, 6, 7], None)
-    assert page(after=7) == ([], None)
-    assert page(before=4, limit=2) == ([2, 3], 3)
-    assert page(before=99, limit=2) == ([6, 7], None)
-
-
 def test_an_idempotency_key_leads_to_its_execution(history, session):
     body, others = Digest("a" * 64), Digest("b" * 64)
     kept = Payload.unkept(body.encode())
@@ -206,29 +175,20 @@ def test_a_whole_text_is_a_blob_too(history, session):
     assert history.execution(execution_id).omitted_text_bytes == 500
 
 
-@pytest.mark.parametrize("bad", ["", "s_", "../../etc/passwd", "s_01J0000000000000000000000/", "é"])
-def test_an_id_that_cannot_be_one_is_not_found(history, bad):
+IDS = ["", "s_", "../../etc/passwd", "s_01J0000000000000000000000/", "é", "0" * 64]
+
+
+@pytest.mark.parametrize("bad", [*IDS, new_session_id(), new_execution_id()])
+def test_what_is_not_there_is_not_found(history, bad):
+    for read in (history.session, history.journal_path, history.notebook):
+        with pytest.raises(SessionNotFound):
+            read(bad)
     with pytest.raises(SessionNotFound):
-        history.session(bad)
-    with pytest.raises(SessionNotFound):
-        history.journal_path(bad)
+        history.executions(bad, ExecutionsQuery())
     with pytest.raises(ExecutionNotFound):
         history.execution(bad)
     with pytest.raises(BlobNotFound):
         history.blob(bad)
-
-
-def test_what_is_not_there_is_not_found(history):
-    session_id = new_session_id()
-    for read in (history.session, history.journal_path, history.notebook):
-        with pytest.raises(SessionNotFound):
-            read(session_id)
-    with pytest.raises(SessionNotFound):
-        history.executions(session_id, ExecutionsQuery())
-    with pytest.raises(ExecutionNotFound):
-        history.execution(new_execution_id())
-    with pytest.raises(BlobNotFound):
-        history.blob("0" * 64)
 
 
 def test_init_source_is_recorded_with_the_session(history, folder):

@@ -13,6 +13,8 @@ from jupyter_agent_exec.records import OutputRef
 from tests.journal.recorded import (
     AT,
     PNG,
+    REAL_PNG,
+    SVG,
     add_late,
     add_update,
     closed,
@@ -23,12 +25,6 @@ from tests.journal.recorded import (
     run,
     stream,
 )
-
-REAL_PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu"
-    "QmCC"
-)
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="5"></svg>'
 
 
 def plot(text="<Figure>", **more):

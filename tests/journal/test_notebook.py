@@ -226,13 +226,6 @@ def test_a_long_session_is_exported_whole_and_in_order(history):
     assert [told["source"] for told in cells] == [str(seq) for seq in range(1, 300)]
 
 
-def test_a_cell_by_itself_is_valid(history, session):
-    record = history.execution(run(session, 1, "1", [stream("1")]))
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell(record))])
-    notebook.nbformat_minor = 5
-    nbformat.validate(notebook)
-
-
 @pytest.mark.parametrize("lost", [False, True], ids=["whole", "blobs lost"])
 @pytest.mark.parametrize("brief", [False, True], ids=["in full", "brief"])
 def test_cells_are_nbformats_and_valid_whatever_they_hold(history, session, lost, brief):

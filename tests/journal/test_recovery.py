@@ -65,14 +65,6 @@ def test_two_servers_share_a_folder(history, folder, session, other_server):
     assert history.session(theirs).title == "theirs"
 
 
-def test_a_second_server_leaves_the_firsts_sessions_alone(folder, other_server):
-    theirs, _, running, _ = other_server.stdout.readline().split()
-    history = new_history(folder)
-    assert history.session(theirs).status == "open"
-    assert history.execution(running).status == "running"
-    history.stop()
-
-
 def test_the_sessions_of_a_killed_server_are_ended(folder, other_server):
     theirs, done, lost, waiting = other_server.stdout.readline().split()
     other_server.kill()

@@ -135,7 +135,6 @@ def test_exit_codes_are_distinct_and_leave_2_to_usage():
     }
 
 
-@pytest.mark.parametrize("n", range(13))
 @pytest.mark.parametrize(
     "alter",
     [
@@ -149,12 +148,12 @@ def test_exit_codes_are_distinct_and_leave_2_to_usage():
         lambda line: bytes(len(line) - 1) + b"\n",
     ],
 )
-def test_an_altered_line_is_found(made, n, alter):
+def test_an_altered_line_is_found(made, alter):
     lines = read(made)
-    assert alter(lines[n]) != lines[n]
-    lines[n] = alter(lines[n])
-    made.write_bytes(b"".join(lines))
-    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
+    for n, line in enumerate(lines[:-1]):
+        assert alter(line) != line
+        made.write_bytes(b"".join([*lines[:n], alter(line), *lines[n + 1 :]]))
+        assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
 
 
 def test_only_the_altered_line_is_blamed(made):
@@ -165,15 +164,15 @@ def test_only_the_altered_line_is_blamed(made):
     assert found(verify_journal(made)) == [(Outcome.ALTERED, 4), (Outcome.ALTERED, 8)]
 
 
-@pytest.mark.parametrize("n", range(1, 13))
-def test_a_line_taken_out_put_in_or_moved_is_found(made, n):
+def test_a_line_taken_out_put_in_or_moved_is_found(made):
     lines = read(made)
-    made.write_bytes(b"".join(lines[:n] + lines[n + 1 :]))
-    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
-    made.write_bytes(b"".join([*lines[:n], lines[n], *lines[n:]]))
-    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n + 1)
-    made.write_bytes(b"".join([*lines[: n - 1], lines[n], lines[n - 1], *lines[n + 1 :]]))
-    assert found(verify_journal(made))[0] == (Outcome.ALTERED, n - 1)
+    for n in range(1, 13):
+        made.write_bytes(b"".join(lines[:n] + lines[n + 1 :]))
+        assert found(verify_journal(made))[0] == (Outcome.ALTERED, n)
+        made.write_bytes(b"".join([*lines[:n], lines[n], *lines[n:]]))
+        assert found(verify_journal(made))[0] == (Outcome.ALTERED, n + 1)
+        made.write_bytes(b"".join([*lines[: n - 1], lines[n], lines[n - 1], *lines[n + 1 :]]))
+        assert found(verify_journal(made))[0] == (Outcome.ALTERED, n - 1)
 
 
 def test_a_payload_altered_on_its_line_is_found(made):
