@@ -126,6 +126,14 @@ async def kernel_server(**config: Any) -> AsyncIterator[KernelServer]:
         await opened.close()
 
 
+@asynccontextmanager
+async def with_person(**config: Any) -> AsyncIterator[tuple[Person, LiveKernel]]:
+    """Give a kernel with a person's notebook, that was adopted for an agent."""
+    async with kernel_server(**config) as server:
+        person = await server.person(kernel_id := await server.start_kernel())
+        yield person, await server.live.adopt(kernel_id)
+
+
 class AgentRun:
     """An agent's code on its way through a kernel."""
 

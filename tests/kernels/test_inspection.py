@@ -84,14 +84,6 @@ async def bench() -> AsyncIterator[Bench]:
         yield Bench(server, await server.live.adopt(await server.start_kernel()))
 
 
-async def test_all_is_answered_while_a_cell_runs(gate: Gate) -> None:
-    async with bench() as b, b.busy(gate, "mine = [1, 2]"):
-        assert await names(b.kernel) == ["mine"]
-        (found, more) = await ask(b.kernel, packages("msgspec"), ASKER, about_to)
-        assert ([name for name, *_ in found], more) == (["msgspec"], 0)
-        assert b.kernel.connection.execution_state == "busy"
-
-
 class Activity(logging.Handler):
     """The types of the messages that the server's kernel manager has read from a kernel."""
 

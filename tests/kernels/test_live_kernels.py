@@ -27,6 +27,7 @@ from tests.kernels.kernel_server import (
     granted,
     kernel_server,
     text,
+    with_person,
 )
 from tests.real_server import Gate
 from tests.sessions.kernelspecs import install_ending_kernel
@@ -127,12 +128,6 @@ def _requests_heard(person: Person) -> asyncio.Task[list[str]]:
     return asyncio.ensure_future(hear())
 
 
-async def test_a_kernel_that_nobody_knows_is_not_found() -> None:
-    async with kernel_server() as server:
-        with pytest.raises(KernelNotFound):
-            await server.live.adopt("no-such-kernel")
-
-
 async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
     async with kernel_server() as server:
         kernel_id = await server.start_kernel()
@@ -153,29 +148,8 @@ async def test_sessions_share_one_connection_until_the_last_lets_go() -> None:
 # -- turns -----------------------------------------------------------------------------------------
 
 
-async def test_an_agent_waits_for_a_long_cell_and_can_take_it_back(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
-        cell = person.runs(gate.source)
-        await running(gate)
-        await at_foreign_work(kernel)
-        turn = kernel.turns.ask()
-        assert not turn.done()
-        kernel.turns.leave(turn)
-        await opened(gate)
-        assert (await person.reply(cell))["status"] == "ok"
-        ended = await AgentRun(1, "print(len(In))").in_turn(kernel)
-        assert text(ended) == "3\n"  # an empty first one, the person's, and this
-        assert not turn.done()
-
-
 async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         states: list[KernelState] = []
         cell = person.runs(gate.source)
         await running(gate)
@@ -194,10 +168,7 @@ async def test_requests_on_other_channels_do_not_make_a_running_cell_look_idle(g
 
 
 async def test_an_agent_goes_in_after_all_cells_that_were_sent_at_once(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         cells = [person.runs(f"{gate.source}\nran = []")]
         cells += [person.runs(f"ran.append({number})") for number in range(20)]
         await running(gate)
@@ -213,10 +184,7 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
     tmp_path: Path,
 ) -> None:
     first, second = gates(tmp_path, 2)
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         cells = [person.runs(first.source), person.runs(second.source)]
         await running(first)
         await at_foreign_work(kernel)
@@ -241,27 +209,8 @@ async def test_an_agent_without_patience_goes_in_between_and_no_cell_is_harmed(
         assert {(await person.reply(cell))["status"] for cell in cells} == {"ok"}
 
 
-async def test_an_agent_gets_in_though_a_person_runs_cells_without_a_pause() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
-        turns = KernelQueue(kernel.connection.activity, patience=0.2)
-        kernel.connection.on_state = turns.kernel_is
-        await person.has_run("cells = 0")
-        statuses = []
-        agent = AgentRun(1, "print(cells)").in_turn(kernel, turns)
-        while not agent.done():
-            statuses.append((await person.has_run("cells += 1"))["status"])
-        assert int(text(agent.result())) <= len(statuses)
-        assert set(statuses) == {"ok"}
-
-
 async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         cell = person.runs(
             f"{gate.source}\nimport datetime as d\nt = d.datetime.now(d.timezone.utc)"
         )
@@ -278,10 +227,7 @@ async def test_a_run_behind_a_cell_starts_when_the_kernel_takes_it_up(gate: Gate
 
 
 async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         person.runs(f"{gate.source}\n1 / 0")
         await running(gate)
         await at_foreign_work(kernel)
@@ -297,10 +243,7 @@ async def test_an_agents_run_behind_a_cell_that_fails_is_told_as_not_run(gate: G
 
 
 async def test_an_agents_error_leaves_the_cells_behind_it(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         agent = AgentRun(1, f"{gate.source}\n1 / 0").in_turn(kernel)
         await running(gate)
         cells = [person.runs(f"behind = {number}") for number in range(3)]
@@ -310,10 +253,7 @@ async def test_an_agents_error_leaves_the_cells_behind_it(gate: Gate) -> None:
 
 
 async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         agent = AgentRun(1, gate.source)
         agent_ended = agent.in_turn(kernel)
         await running(gate)
@@ -326,21 +266,6 @@ async def test_interrupting_an_agent_leaves_the_cells_behind_it(gate: Gate) -> N
         assert ended.error.ename == "KeyboardInterrupt"
         assert {(await person.reply(cell))["status"] for cell in cells} == {"ok"}
         assert not kernel.connection.requests.is_running(agent.run)
-
-
-async def test_two_sessions_on_one_kernel_alternate() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        one, two = await server.live.adopt(kernel_id), await server.live.adopt(kernel_id)
-        assert (await AgentRun(0, "order = ''").in_turn(one)).status == "ok"
-
-        async def work(kernel: LiveKernel, name: str, first: int) -> None:
-            for number in range(4):
-                ended = await AgentRun(first + number, f"order += {name!r}").in_turn(kernel)
-                assert ended.status == "ok"
-
-        await asyncio.gather(work(one, "a", 10), work(two, "b", 20))
-        assert text(await AgentRun(30, "print(order)").in_turn(one)) == "abababab\n"
 
 
 async def test_late_output_is_told_to_all_that_listen(gate: Gate) -> None:
@@ -460,10 +385,7 @@ async def test_the_source_of_what_a_person_runs_is_told() -> None:
 
 
 async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
-    async with kernel_server(people=WITH_OUTPUTS) as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person(people=WITH_OUTPUTS) as (person, kernel):
         told = told_by(kernel)
         await AgentRun(1, "print('agent')").in_turn(kernel)
         await person.has_run("print('a')\n1 / 0")
@@ -473,22 +395,8 @@ async def test_what_a_person_runs_is_told_with_its_outputs() -> None:
         assert (execution.status, execution.omitted) == ("error", Omitted())
 
 
-async def test_what_a_person_runs_is_not_told_where_nothing_is_kept() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
-        told = told_by(kernel)
-        await person.has_run("'private'")
-        await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
-        assert told.empty()
-
-
 async def test_what_a_person_ran_before_anybody_listened_is_told_to_the_first() -> None:
-    async with kernel_server(people=WITH_OUTPUTS) as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person(people=WITH_OUTPUTS) as (person, kernel):
         await person.has_run("'early'")
         await AgentRun(1, "1").in_turn(kernel)  # then all of what came before was heard
         first, second = told_by(kernel), told_by(kernel)
@@ -499,10 +407,7 @@ async def test_what_a_person_ran_before_anybody_listened_is_told_to_the_first() 
 
 
 async def test_a_persons_update_of_an_agents_display_is_told() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[Late] = asyncio.Queue()
         kernel.connection.on_late.add(lambda late: loop.call_soon_threadsafe(told.put_nowait, late))

@@ -16,38 +16,7 @@ from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import ExecutionError, Omitted, OutputChange
 from jupyter_agent_exec.records import OutputRef
 from jupyter_agent_exec.types import ExecutionId, Output
-
-CAP = 1_000_000
-
-
-def outputs_of(
-    name: str = "x_1", displays: Displays | None = None, cap: int = CAP, most: int = 10_000
-) -> Outputs:
-    displays = Displays() if displays is None else displays
-    return Outputs(ExecutionId(name), displays, max_output_bytes=cap, sink=None, max_outputs=most)
-
-
-def say(outputs: Outputs, text: str, name: str = "stdout") -> None:
-    outputs.feed("stream", {"name": name, "text": text})
-
-
-def show(
-    outputs: Outputs, data: Any, display_id: str | None = None, kind: str = "display_data"
-) -> None:
-    transient = {"display_id": display_id} if display_id else {}
-    outputs.feed(kind, {"data": {"text/plain": data}, "metadata": {}, "transient": transient})
-
-
-def update(outputs: Outputs, data: Any, display_id: str) -> None:
-    show(outputs, data, display_id, "update_display_data")
-
-
-def clear(outputs: Outputs, *, wait: bool = False) -> None:
-    outputs.feed("clear_output", {"wait": wait})
-
-
-def fail(outputs: Outputs, *traceback: str, evalue: str = "v") -> None:
-    outputs.feed("error", {"ename": "E", "evalue": evalue, "traceback": list(traceback)})
+from tests.kernels.feeding import CAP, clear, fail, outputs_of, say, show, update
 
 
 def brief(outputs: list[Output]) -> list[str]:
@@ -185,7 +154,7 @@ def test_display_updates_over_the_cap_are_left_out_and_counted() -> None:
     displays = Displays()
     first = outputs_of("x_1", displays)
     show(first, "a", "d")
-    second = outputs_of("x_2", displays, 1000)
+    second = outputs_of("x_2", displays, cap=1000)
     update(second, "b" * 1001, "d")
     (handed,) = second.take_display_updates()
     assert handed.output["data"] == {"text/plain": "[1,001 bytes and 1 whole output left out]"}

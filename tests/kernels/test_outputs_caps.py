@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import nbformat
 import pytest
@@ -13,7 +12,8 @@ from jupyter_agent_exec.kernels.displays import Displays
 from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.text.model_text import transcript
-from jupyter_agent_exec.types import ExecutionId, Output
+from jupyter_agent_exec.types import Output
+from tests.kernels.feeding import fail, outputs_of, say, show, update
 
 WHOLE = 1 << 30
 
@@ -30,30 +30,6 @@ class Sink:
     @property
     def text(self) -> str:
         return "".join(self.pieces)
-
-
-def outputs_of(cap: int, sink: Sink | None = None, most: int = 10_000) -> Outputs:
-    return Outputs(
-        ExecutionId("x_1"), Displays(), max_output_bytes=cap, sink=sink, max_outputs=most
-    )
-
-
-def say(outputs: Outputs, text: str, name: str = "stdout") -> None:
-    outputs.feed("stream", {"name": name, "text": text})
-
-
-def show(outputs: Outputs, data: str, display_id: str | None = None) -> None:
-    content: dict[str, Any] = {"data": {"text/plain": data}, "metadata": {}}
-    outputs.feed("display_data", {**content, "transient": {"display_id": display_id}})
-
-
-def update(outputs: Outputs, data: str, display_id: str) -> None:
-    content: dict[str, Any] = {"data": {"text/plain": data}, "metadata": {}}
-    outputs.feed("update_display_data", {**content, "transient": {"display_id": display_id}})
-
-
-def fail(outputs: Outputs, *traceback: str, evalue: str = "v") -> None:
-    outputs.feed("error", {"ename": "E", "evalue": evalue, "traceback": list(traceback)})
 
 
 def told(output: Output) -> Omitted | None:
@@ -95,7 +71,7 @@ def parts(outputs: list[Output]) -> tuple[str, str]:
     ids=["one line", "wide", "mixed", "lines", "tiny", "huge between", "progress", "just over"],
 )
 def test_head_and_omitted_and_tail_are_the_whole_text(cap: int, chunks: list[str]) -> None:
-    outputs = outputs_of(cap)
+    outputs = outputs_of(cap=cap)
     whole = "".join(chunks)
     for chunk in chunks:
         say(outputs, chunk)
@@ -115,7 +91,7 @@ def test_head_and_omitted_and_tail_are_the_whole_text(cap: int, chunks: list[str
 
 
 def test_what_fits_exactly_is_kept_whole() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     say(outputs, "x" * 600)
     show(outputs, "é" * 150)
     say(outputs, "y" * 100)
@@ -126,7 +102,7 @@ def test_what_fits_exactly_is_kept_whole() -> None:
 
 
 def test_the_note_stands_between_and_tells_exactly() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     for index in range(1000):
         say(outputs, f"{index:4}\n")
     before, note, after = outputs.outputs
@@ -146,7 +122,7 @@ def test_the_note_stands_between_and_tells_exactly() -> None:
 
 
 def test_a_large_display_is_left_out_alone() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     say(outputs, "before\n")
     show(outputs, "x" * 5000)
     say(outputs, "after\n")
@@ -157,7 +133,7 @@ def test_a_large_display_is_left_out_alone() -> None:
 
 
 def test_a_display_that_just_fits_is_kept() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     say(outputs, "x" * 900)
     show(outputs, "y" * 490)
     assert outputs.outputs[-1]["data"] == {"text/plain": "y" * 490}
@@ -165,7 +141,7 @@ def test_a_display_that_just_fits_is_kept() -> None:
 
 
 def test_a_large_display_that_becomes_small_is_shown_and_no_more_omitted() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     show(outputs, "x" * 5000, "d")
     update(outputs, "small", "d")
     assert outputs.outputs[0]["data"] == {"text/plain": "small"}
@@ -175,14 +151,14 @@ def test_a_large_display_that_becomes_small_is_shown_and_no_more_omitted() -> No
 
 
 def test_metadata_and_json_count_as_well() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     outputs.feed("display_data", {"data": {}, "metadata": {"m": "x" * 2000}})
     outputs.feed("display_data", {"data": {"application/json": ["x" * 2000]}, "metadata": {}})
     assert outputs.omitted == Omitted(bytes=2009 + 2004, outputs=2)
 
 
 def test_the_error_at_the_end_survives() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     for _ in range(100):
         say(outputs, "x" * 99 + "\n")
     fail(outputs, "Traceback", "the end")
@@ -201,7 +177,7 @@ def test_the_error_at_the_end_survives() -> None:
     ],
 )
 def test_a_huge_error_loses_its_middle(traceback: list[str], evalue: str) -> None:
-    outputs = outputs_of(4000)
+    outputs = outputs_of(cap=4000)
     fail(outputs, *traceback, evalue=evalue)
     (output,) = outputs.outputs
     whole = len("E") + len(evalue.encode()) + sum(len(line.encode()) for line in traceback)
@@ -214,7 +190,7 @@ def test_a_huge_error_loses_its_middle(traceback: list[str], evalue: str) -> Non
 
 
 def test_what_was_cleared_is_not_omitted() -> None:
-    outputs = outputs_of(1000)
+    outputs = outputs_of(cap=1000)
     say(outputs, "x" * 5000)
     show(outputs, "y" * 5000)
     outputs.feed("clear_output", {"wait": True})
@@ -225,7 +201,7 @@ def test_what_was_cleared_is_not_omitted() -> None:
 
 
 def test_too_many_outputs_lose_their_middle() -> None:
-    outputs = outputs_of(WHOLE, most=20)
+    outputs = outputs_of(cap=WHOLE, most=20)
     for index in range(100):
         show(outputs, f"{index:2}")
     shown = [output["data"]["text/plain"] for output in outputs.outputs]
@@ -237,7 +213,7 @@ def test_too_many_outputs_lose_their_middle() -> None:
 
 def test_displays_behind_the_cap_are_still_found() -> None:
     displays = Displays()
-    first = Outputs(ExecutionId("x_1"), displays, max_output_bytes=1000, sink=None)
+    first = outputs_of("x_1", displays, cap=1000)
     show(first, "in the head", "head")
     show(first, "left out", "gone")
     for _ in range(100):
@@ -246,7 +222,7 @@ def test_displays_behind_the_cap_are_still_found() -> None:
     gone = first.omitted.bytes
     while first.omitted.bytes == gone:
         say(first, "x" * 9 + "\n")
-    second = Outputs(ExecutionId("x_2"), displays, max_output_bytes=1000, sink=None)
+    second = outputs_of("x_2", displays, cap=1000)
     for display_id in ("head", "tail"):
         update(second, "new", display_id)
     indexes = [handed.targets[0].index for handed in second.take_display_updates()]
@@ -274,7 +250,7 @@ def random_feed(rng: random.Random, feeds: list[Outputs]) -> None:
 def test_random_outputs_are_counted_exactly(cap: int, most: int) -> None:
     for seed in range(30):
         rng = random.Random(seed)
-        outputs, whole = outputs_of(cap, most=most), outputs_of(WHOLE)
+        outputs, whole = outputs_of(cap=cap, most=most), outputs_of(cap=WHOLE)
         for _ in range(rng.randrange(200)):
             random_feed(rng, [outputs, whole])
             assert size(outputs.outputs) <= cap
@@ -303,8 +279,8 @@ def continued(outputs: list[Output], everything: list[Output]) -> bool:
 
 
 def test_the_sink_is_given_the_whole_text_from_the_start() -> None:
-    sink, whole = Sink(), outputs_of(WHOLE)
-    outputs = outputs_of(1000, sink)
+    sink, whole = Sink(), outputs_of(cap=WHOLE)
+    outputs = outputs_of(cap=1000, sink=sink)
     rng = random.Random(3)
     for _ in range(500):
         text = rng.choice(["line\n", "\x1b[31mred\x1b[0m", "\r50 %", "😀" * 30, "x" * 100 + "\n"])
@@ -323,7 +299,7 @@ def test_the_sink_is_given_the_whole_text_from_the_start() -> None:
 
 def test_the_sink_is_given_nothing_while_nothing_is_left_out() -> None:
     sink = Sink()
-    outputs = outputs_of(1000, sink)
+    outputs = outputs_of(cap=1000, sink=sink)
     say(outputs, "x" * 1000)
     outputs.finish()
     assert sink.pieces == []
@@ -331,7 +307,7 @@ def test_the_sink_is_given_nothing_while_nothing_is_left_out() -> None:
 
 def test_a_traceback_that_is_cut_is_whole_in_the_sink() -> None:
     sink = Sink()
-    outputs = outputs_of(4000, sink)
+    outputs = outputs_of(cap=4000, sink=sink)
     say(outputs, "before\n")
     fail(outputs, "x" * 2000)
     outputs.finish()

@@ -14,7 +14,7 @@ import zmq
 
 from jupyter_agent_exec.kernels import inspection
 from jupyter_agent_exec.kernels.iopub import DROPPED
-from tests.kernels.kernel_server import AgentRun, kernel_server, text
+from tests.kernels.kernel_server import AgentRun, kernel_server, text, with_person
 from tests.server_process import Gate, server_process
 
 LINES = 4_000
@@ -95,10 +95,7 @@ async def test_somebody_who_has_stopped_keeps_a_persons_kernel_waiting_only_once
 
 @pytest.mark.usefixtures("jp_environ", "patience")
 async def test_what_a_persons_kernel_dropped_for_us_is_said_to_be_missing() -> None:
-    async with kernel_server() as server:
-        kernel_id = await server.start_kernel()
-        person = await server.person(kernel_id)
-        kernel = await server.live.adopt(kernel_id)
+    async with with_person() as (person, kernel):
         await AgentRun(1, "1").in_turn(kernel)
         run = AgentRun(2, PRINTS)
         running = run.in_turn(kernel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.variables import variable_expressions
 from jupyter_agent_exec.models import Changes, VariableChange
-from tests.kernels.kernel_server import AgentRun, KernelServer, kernel_server, text
+from tests.kernels.kernel_server import AgentRun, kernel_server, text
 
 pytestmark = pytest.mark.usefixtures("jp_environ")
 
@@ -34,10 +36,12 @@ class Looked:
         return {change.name: change for change in ended.variables.variables}
 
 
-async def looked_at(server: KernelServer) -> Looked:
-    looked = Looked(await server.live.adopt(await server.start_kernel()))
-    await looked.ended("pass")  # changes are told from the second listing on
-    return looked
+@asynccontextmanager
+async def looking() -> AsyncIterator[Looked]:
+    async with kernel_server() as server:
+        looked = Looked(await server.live.adopt(await server.start_kernel()))
+        await looked.ended("pass")  # changes are told from the second listing on
+        yield looked
 
 
 VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
@@ -87,8 +91,7 @@ VALUES: list[tuple[str, str, Any, int | None, str | None]] = [
 
 
 async def test_values_are_told_by_type_shape_length_and_preview() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked("''")
         for source, type_name, shape, length, preview in VALUES:
             (change,) = (await looked(f"value = {source}")).values()
@@ -141,8 +144,7 @@ MUTATIONS = [
 
 
 async def test_changes_in_place_are_seen() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         for before, change in MUTATIONS:
             await looked(before)
             assert await looked("'nothing' + str()") == {}, before
@@ -217,8 +219,7 @@ ran.clear()
 
 
 async def test_nobodys_code_runs_because_it_is_looked_at() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked.ended("import numpy, pandas")
         told = await looked(HOSTILE)
         assert {name: told[name].length for name in ("listed", "mapped", "worded", "coupled")} == {
@@ -251,8 +252,7 @@ async def test_nothing_of_ours_stays_in_the_kernel() -> None:
     )
     told: dict[bool, list[str]] = {}
     for looks in (True, False):
-        async with kernel_server() as server:
-            looked = await looked_at(server)
+        async with looking() as looked:
             for code in ("x = {1: [2]}", "x\n", "y = 1 / 0", "_"):
                 await looked.ended(code, looks=looks)
             told[looks] = [
@@ -264,16 +264,14 @@ async def test_nothing_of_ours_stays_in_the_kernel() -> None:
 
 
 async def test_python_that_was_covered_up_is_found_nevertheless() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         covered = "exec = eval = type = list = str = get_ipython = __import__ = len = id = None"
         assert set(await looked("import sys\n" + covered)) >= {"sys", "exec", "list"}
         assert set(await looked("z = 1")) == {"z"}
 
 
 async def test_variables_go_with_del_and_with_reset() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked("a = 1; b = 2; _private = 3")
         assert {name: told.change for name, told in (await looked("del a")).items()} == {
             "a": "removed"
@@ -287,8 +285,7 @@ async def test_variables_go_with_del_and_with_reset() -> None:
 
 @pytest.mark.parametrize("raised", ["1 / 0", "raise KeyboardInterrupt"])
 async def test_after_an_error_or_an_interrupt_changes_are_unknown_once(raised: str) -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         failed = await looked.ended(f"a = 1\n{raised}")
         assert failed.error is not None
         assert failed.variables is None
@@ -297,8 +294,7 @@ async def test_after_an_error_or_an_interrupt_changes_are_unknown_once(raised: s
 
 
 async def test_an_interrupt_while_it_is_looked_at_fails_nothing() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         slow = """
 import signal, sys
 a = 1
@@ -328,8 +324,7 @@ async def test_what_a_person_did_meanwhile_is_not_the_agents() -> None:
 
 
 async def test_of_very_many_variables_the_newest_are_told() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked.ended("base = 1")
         many = "for n in range(5000): globals()[f'v{n}'] = n"
         ended = await looked.ended(many)
@@ -369,8 +364,7 @@ HARM = [
 
 
 async def test_a_change_is_told_however_many_variables_there_are() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked(BEFORE_200)
         for source, expected in HARM:
             await looked.ended("import math; sales = kept.copy(); x0 = 0; tmp = None; del tmp")
@@ -393,8 +387,7 @@ LARGE = [
 
 
 async def test_what_is_not_read_whole_is_counted() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked("import numpy as np")
         for before, change in LARGE:
             await looked(before)
@@ -404,8 +397,7 @@ async def test_what_is_not_read_whole_is_counted() -> None:
 
 
 async def test_what_a_thread_prints_while_it_is_looked_at_is_the_executions() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         source = """
 import threading, sys
 def later():
@@ -434,8 +426,7 @@ TARGETS = "get_ipython().kernel.comm_manager.targets"
 
 
 async def test_our_code_is_sent_once_in_a_kernels_life() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         sent = [
             text(await looked.ended(f"print(id({TARGETS}['jupyter_agent_exec']))"))
             for _ in range(3)
@@ -459,8 +450,7 @@ async def test_our_code_is_sent_again_after_somebody_has_removed_it() -> None:
 
 
 async def test_code_that_cannot_stay_is_sent_once_a_run() -> None:
-    async with kernel_server() as server:
-        looked = await looked_at(server)
+    async with looking() as looked:
         await looked("'begins' + str()")
         unwilling = f"""
 manager = get_ipython().kernel.comm_manager
