@@ -85,7 +85,7 @@ async def test_there_is_no_way_out_of_the_folder(
             ("DELETE", None, (400,) if raw in MALFORMED else (403, 404)),
         )
         for method, body, statuses in asked:
-            for headers in ({}, {"If_Match": "*"}):
+            for headers in ({}, {"If_Match": "*"}) if method in ("PUT", "DELETE") else ({},):
                 answered = await files.ask(method, raw, body, **headers)
                 if answered.status not in statuses or INSIDE.encode() in answered.body:
                     wrong.append(f"{method} {raw}: {answered.status} {answered.body[:200]!r}")

@@ -61,6 +61,7 @@ EXECUTIONS: list[tuple[dict[str, Any], str]] = [
     ({"source": "1", "timeout": 61}, "timeout"),
     ({"source": "1", "timeout": "1"}, "timeout"),
     ({"source": "1", "timeout": True}, "timeout"),
+    ({"source": "1", "values": {"": "1"}}, "values"),
     ({"source": "1", "queue_timeout": 0}, "queue_timeout"),
     ({"source": "1", "wait": -0.1}, "wait"),
     ({"source": "1", "wait": 3601}, "wait"),
@@ -128,6 +129,10 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("sessions/{session}/executions", {"after": "1.5"}, "after"),
     ("sessions/{session}/executions", {"after": str(2**63)}, "after"),
     ("sessions/{session}/executions", {"outputs": "none"}, "outputs"),
+    ("sessions/{session}/variables", {"limit": "0"}, "limit"),
+    ("sessions/{session}/variables", {"sort": "name"}, "sort"),
+    ("sessions/{session}/packages", {"limit": "10001"}, "limit"),
+    ("sessions/{session}/packages", {"match": "x" * 201}, "match"),
     ("sessions/{session}/events", {"after": "-1"}, "after"),
     ("sessions/{session}/events", {"after": str(2**63)}, "after"),
     ("sessions/{session}/events", {"limit": "501"}, "limit"),
@@ -141,6 +146,7 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("search", {"q": "x" * 1001}, "q"),
     ("search", {"status": "finished"}, "status"),
     ("search", {"since": "yesterday"}, "since"),
+    ("search", {"since": "0001-01-01T00:00:00+14:00"}, "since"),
     ("search", {"until": "2026-13-01T00:00:00Z"}, "until"),
     ("search", {"has_image": "perhaps"}, "has_image"),
     ("search", {"review": "fine"}, "review"),
@@ -150,6 +156,9 @@ QUERIES: list[tuple[str, dict[str, str], str]] = [
     ("images", {"after": "x"}, "after"),
     ("images", {"limit": "0"}, "limit"),
     ("notebooks/a.ipynb/cells", {"outputs": "false", "text_limit": "100"}, "text_limit"),
+    ("notebooks/a.ipynb/cells", {"text_limit": "99"}, "text_limit"),
+    ("notebooks/a.ipynb/cells", {"outputs": "x"}, "outputs"),
+    ("notebooks/a.ipynb/cells", {"x": "1"}, "x"),
 ]
 
 IDS = [
@@ -291,6 +300,7 @@ async def test_ids_that_nobody_has_are_not_found_whatever_they_try(
         ("GET", "sessions/{}/executions", "session_not_found"),
         ("GET", "sessions/{}/notebook", "session_not_found"),
         ("GET", "sessions/{}/journal", "session_not_found"),
+        ("GET", "sessions/{}/variables", "session_not_found"),
         ("POST", "sessions/{}/executions", "session_not_found"),
         ("POST", "sessions/{}/close", "session_not_found"),
         ("POST", "sessions/{}/interrupt", "session_not_found"),
@@ -371,6 +381,8 @@ async def test_a_closed_session_takes_nothing_and_its_record_stays_as_it_is(
     for path, body in [("executions", {"source": "1"}), ("interrupt", {}), ("restart", {})]:
         refused = await agent.ask("POST", f"sessions/{session['id']}/{path}", body)
         assert (refused.status, refused.json["code"]) == (409, "session_closed")
+    refused = await agent.get(f"sessions/{session['id']}/variables")
+    assert (refused.status, refused.json["code"]) == (409, "session_closed")
     assert (await agent.ask("POST", f"sessions/{session['id']}/close")).status == 200
     refused = await agent.ask("POST", f"executions/{done['id']}/cancel")
     assert (refused.status, refused.json["code"]) == (409, "already_finished")

@@ -31,8 +31,9 @@ async def test_an_agents_loop_does_not_keep_a_persons_kernel(
     kernel_id = (await desk.opens(name=slow_kernel))["kernel"]["id"]
     person = await desk.sits_at(kernel_id)
     session = await agent.open(target=notebook_target())
+    await person.has_run("kept = 1")
     looping = await started(agent, session)
     await until_status(agent, looping, "running")
     await agent.ask("POST", f"sessions/{session['id']}/close")
     assert (await finished(agent, looping))["status"] == "interrupted"
-    assert (await person.has_run("1"))["status"] == "ok"
+    assert (await person.has_run("kept"))["status"] == "ok"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from tests.asking import Agent
 from tests.real_server import Gate
-from tests.sessions.living_notebook import entries
+from tests.sessions.living_notebook import entries, finished, until_it_prints
 
 LOOP = "print('before', flush=True)\nwhile True: pass"
 DEAF = """
@@ -43,18 +42,6 @@ except KeyboardInterrupt:
 while True: pass
 """
 """Code that catches one interrupt."""
-
-
-async def finished(agent: Agent, execution: dict[str, Any]) -> dict[str, Any]:
-    answered = await agent.get(f"executions/{execution['id']}", wait=30)
-    assert answered.json["finished_at"], answered.json["status"]
-    return answered.json
-
-
-async def running(agent: Agent, execution: dict[str, Any]) -> None:
-    """Wait until an execution has printed something."""
-    while not (await agent.get(f"executions/{execution['id']}")).json["text"]:
-        await asyncio.sleep(0.01)
 
 
 async def test_code_that_raises_is_a_result_not_an_http_error(agent: Agent) -> None:
@@ -137,7 +124,7 @@ async def test_code_that_ignores_its_interrupt_is_told_and_blocks_what_follows(
 async def test_code_that_catches_one_interrupt_is_sent_another(agent: Agent) -> None:
     session = await agent.open()
     started = await agent.run(session, ONCE, wait=0)
-    await running(agent, started)
+    await until_it_prints(agent, started)
     await agent.ask("POST", f"executions/{started['id']}/cancel")
     done = await finished(agent, started)
     assert (done["status"], done["interrupt_ignored"]) == ("interrupted", False)
@@ -213,7 +200,7 @@ async def test_an_interrupt_ends_what_runs_and_says_who(agent: Agent) -> None:
     session = await agent.open()
     started = await agent.run(session, LOOP, wait=0)
     assert started["status"] in ("queued", "running")
-    await running(agent, started)
+    await until_it_prints(agent, started)
     assert (await agent.ask("POST", f"sessions/{session['id']}/interrupt")).status == 200
     done = await finished(agent, started)
     assert done["status"] == "interrupted"
@@ -234,7 +221,7 @@ async def test_a_waiting_execution_can_be_cancelled_and_never_runs(agent: Agent)
     cancelled = (await agent.ask("POST", f"executions/{second['id']}/cancel")).json
     assert cancelled["status"] == "cancelled"
     assert cancelled["started_at"] is None
-    await running(agent, first)
+    await until_it_prints(agent, first)
     stopped = (await agent.ask("POST", f"executions/{first['id']}/cancel")).json
     assert stopped["status"] == "interrupted"
     again = await agent.ask("POST", f"executions/{first['id']}/cancel")
@@ -256,7 +243,7 @@ async def test_a_restart_gives_a_fresh_kernel_and_says_so(agent: Agent) -> None:
     session = await agent.open()
     await agent.run(session, "x = 1")
     looping = await agent.run(session, LOOP, wait=0)
-    await running(agent, looping)
+    await until_it_prints(agent, looping)
     restarted = (await agent.ask("POST", f"sessions/{session['id']}/restart")).json
     assert restarted["kernel"]["incarnation"] == 2
     assert (await finished(agent, looping))["status"] == "interrupted"

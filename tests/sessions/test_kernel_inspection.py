@@ -58,26 +58,6 @@ async def test_all_is_answered_while_code_runs_and_nothing_is_recorded(
     assert (await finished(agent, running))["text"] == "went on\n"
 
 
-async def test_what_was_said_wrongly_is_named(agent: Agent) -> None:
-    session = await agent.open()
-    path = f"sessions/{session['id']}"
-    asked: list[tuple[Any, str]] = [
-        (await agent.get(f"{path}/variables", limit=0), "limit"),
-        (await agent.get(f"{path}/packages", limit=10_001), "limit"),
-        (await agent.get(f"{path}/packages", match="x" * 201), "match"),
-        (await agent.get(f"{path}/variables", sort="name"), "sort"),
-        (await agent.ask("POST", f"{path}/executions", {"source": "1", "values": {"": "1"}}), None),
-    ]
-    for answered, field in asked:
-        assert (answered.status, answered.json["code"]) == (400, "invalid_request")
-        assert field is None or answered.json["detail"]["field"] == field
-    missing = await agent.get("sessions/s_01ARZ3NDEKTSV4RRFFQ69G5FAV/variables")
-    assert (missing.status, missing.json["code"]) == (404, "session_not_found")
-    await agent.ask("POST", f"{path}/close")
-    closed = await agent.get(f"{path}/variables")
-    assert (closed.status, closed.json["code"]) == (409, "session_closed")
-
-
 async def test_a_session_without_a_kernel_says_so(agent: Agent) -> None:
     session = await agent.open()
     await agent.run(session, "import os; os._exit(3)")

@@ -11,16 +11,7 @@ import nbformat
 import pytest
 
 from tests.asking import Agent
-
-PLOT = """
-import base64
-from IPython.display import display, SVG
-png = base64.b64decode(
-    'iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAADklEQVR4nGNgYGBgQGYAAAAWAAGv2lPLAAAAAElFTkSu'
-    'QmCC'
-)
-display({'image/png': png, 'text/plain': 'a plot'}, raw=True)
-"""
+from tests.sessions.test_history_pages import PLOT
 
 
 def events(body: bytes) -> list[tuple[str, str, Any]]:

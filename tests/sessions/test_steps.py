@@ -52,15 +52,6 @@ async def test_steps_run_in_order_each_as_an_execution_of_its_own(agent: Agent) 
     assert kinds[2:] == ["accepted"] * 3 + ["dispatched", "finished"] * 3
 
 
-async def test_what_each_step_is_for_is_recorded(agent: Agent) -> None:
-    session = await agent.open()
-    claim = {"purpose": "to look", "trace_id": "0f" * 16, "tool_call_id": "call_1"}
-    steps = [{"source": "1", "claim": claim}, {"source": "2"}]
-    path = f"sessions/{session['id']}/steps"
-    answered = await agent.ask("POST", path, {"steps": steps, "wait": 60})
-    assert [each["claim"] for each in answered.json["executions"]] == [claim, None]
-
-
 async def test_what_comes_after_a_step_that_fails_is_cancelled_and_says_why(agent: Agent) -> None:
     session = await agent.open()
     answered = await ask_steps(agent, session, "x = 1", "1 / 0", "x = 2", "x = 3", wait=60)
@@ -208,15 +199,15 @@ async def test_each_step_is_a_cell_of_the_notebook_in_order(agent: Agent, desk: 
     assert [each["source"] for each in cells] == ["before", "a = 1", "b = 2"]
 
 
-async def test_values_come_with_each_step(agent: Agent) -> None:
+async def test_each_step_has_values_and_a_purpose_of_its_own(agent: Agent) -> None:
     session = await agent.open()
-    body = {
-        "steps": [{"source": "x = 1", "values": {"x": "x"}}, {"source": "x = 2"}],
-        "wait": 60,
-    }
-    answered = await agent.ask("POST", f"sessions/{session['id']}/steps", body)
+    claim = {"purpose": "to look", "trace_id": "0f" * 16, "tool_call_id": "call_1"}
+    steps = [{"source": "x = 1", "values": {"x": "x"}, "claim": claim}, {"source": "x = 2"}]
+    path = f"sessions/{session['id']}/steps"
+    answered = await agent.ask("POST", path, {"steps": steps, "wait": 60})
     first, second = answered.json["executions"]
     assert (first["values"]["x"]["json"], second["values"]) == (1, None)
+    assert (first["claim"], second["claim"]) == (claim, None)
 
 
 async def test_the_wait_ends_when_a_step_asks_for_input(agent: Agent) -> None:

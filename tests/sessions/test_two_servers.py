@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify import verify_history
 from tests.server_process import Gate, ServerProcess, server_process
@@ -55,16 +53,17 @@ def test_a_session_of_a_killed_server_is_ended(
     assert verify_history(tmp_path / "history").outcome is Outcome.WHOLE
 
 
-@pytest.mark.parametrize("path", ["sessions/{session}", "sessions", "executions/{execution}"])
-def test_whatever_is_read_first_ends_what_a_killed_server_left(tmp_path: Path, path: str) -> None:
-    with server_process(tmp_path) as theirs:
-        session = theirs.open()
-        execution = theirs.run(session, "import time; time.sleep(600)", wait=0).json()["id"]
-        with server_process(tmp_path) as ours:
-            theirs.kill()
-            found = ours.get(path.format(session=session, execution=execution))
-            (found,) = found.get("sessions", [found])
-            assert found["status"] in ("closed", "lost")
+def test_whatever_is_read_first_ends_what_a_killed_server_left(tmp_path: Path) -> None:
+    with server_process(tmp_path) as ours:
+        for path in ("sessions/{session}", "sessions", "executions/{execution}"):
+            with server_process(tmp_path) as theirs:
+                session = theirs.open()
+                source = "import time; time.sleep(600)"
+                execution = theirs.run(session, source, wait=0).json()["id"]
+                theirs.kill()
+                found = ours.get(path.format(session=session, execution=execution))
+                found, *_ = found.get("sessions", [found])
+                assert found["status"] in ("closed", "lost"), path
 
 
 def test_a_pause_and_the_policy_hold_on_every_server_of_the_history(tmp_path: Path) -> None:
