@@ -21,7 +21,7 @@ from jupyter_agent_exec.notebooks.cell_writer import (
     NewCell,
     WriteLoop,
 )
-from jupyter_agent_exec.notebooks.changes import Position, PutCell, SetOutputs, Unreachable
+from jupyter_agent_exec.notebooks.changes import Position, PutCell, Unreachable
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.types import CellId
 from tests.notebooks.ways import DictWay, Switch, code, notebook
@@ -112,6 +112,17 @@ async def kept(
     yield it
     task.cancel()
     await asyncio.wait({task})
+
+
+def added(
+    loop: WriteLoop, id: str, state: CellState, printing: Printing | None = None
+) -> CellWriter:
+    """Have a loop write another cell."""
+    printing = printing or Printing()
+    cell, path = NewCell("print()", Position()), lambda: "a.ipynb"
+    return loop.add(
+        CellWriter(loop, CellId(id), cell, path=path, state=state, changes=printing.changes)
+    )
 
 
 def text(way: DictWay) -> str:
@@ -442,21 +453,6 @@ async def test_an_unacknowledged_source_is_not_taken_for_the_users():
     assert document.status == "written"
 
 
-async def test_cells_at_the_end_keep_their_order_also_when_they_are_put_again():
-    switch = Switch(DictWay(notebook()))
-    first, second = Kept(switch), Kept(switch)
-    second.writer.cell_id = "y"
-    first.writer.again_at = Position(before="y")
-    second.writer.again_at = Position(after="x")
-    tasks = [asyncio.create_task(kept.loop.run()) for kept in (first, second)]
-    await first.rest()
-    switch.way = new = DictWay(notebook())
-    await second.prints("2")
-    await first.prints("1")
-    assert new.order == ["x", "y"]
-    await asyncio.gather(first.ends(), second.ends(), *tasks)
-
-
 async def test_cells_put_out_of_order_stand_in_order():
     document = DictWay(notebook(code("a", "1"), code("y", "2")))
     it = Kept(document)
@@ -465,20 +461,6 @@ async def test_cells_put_out_of_order_stand_in_order():
     await it.ends()
     assert document.order == ["a", "x", "y"]
     await task
-
-
-async def test_whole_outputs_are_sent_only_to_a_way_that_has_none():
-    tab = DictWay(notebook())
-    async with kept(tab) as it:
-        await it.prints("1\n")
-        await it.ends()
-    wholes = [
-        change
-        for changes in tab.applied
-        for change in changes
-        if isinstance(change, SetOutputs) and change.changes[0].truncate is True
-    ]
-    assert len(wholes) == 1
 
 
 async def test_a_new_cell_of_a_short_execution_is_written_once_with_its_end():
@@ -512,15 +494,7 @@ async def test_gathered_ends_cost_one_save_in_order(late):
     writers: dict[str, CellWriter] = {}
     task: asyncio.Task[None] | None = None
     for id in ("x", "y", "z"):
-        writers[id] = CellWriter(
-            loop,
-            CellId(id),
-            NewCell("print()", Position()),
-            path=lambda: "a.ipynb",
-            state=RUNNING,
-            changes=Printing().changes,
-        )
-        loop.add(writers[id])
+        writers[id] = added(loop, id, RUNNING)
         task = task or asyncio.create_task(loop.run())
         if id != late:
             writers[id].update(OK)
@@ -550,15 +524,7 @@ async def test_a_cell_that_cannot_be_written_does_not_keep_others_from_being_wri
     loop = WriteLoop(Notebooks([file]), LOG, merge_delay=0, batch_delay=0)
     writers = []
     for id in ("x", "bad", "y"):
-        writer = CellWriter(
-            loop,
-            CellId(id),
-            NewCell("print()", Position()),
-            path=lambda: "a.ipynb",
-            state=OK,
-            changes=Printing().changes,
-        )
-        writers.append(loop.add(writer))
+        writers.append(added(loop, id, OK))
     await asyncio.wait_for(loop.run(), 10)
     assert file.order == ["x", "y"]
     assert [writer.document().reason for writer in writers] == [
@@ -577,15 +543,7 @@ async def test_a_cell_whose_outputs_fail_does_not_keep_others_from_being_written
 
     tab = DictWay(notebook())
     async with kept(tab) as it:
-        bad = CellWriter(
-            it.loop,
-            CellId("bad"),
-            NewCell("print()", Position()),
-            path=lambda: "a.ipynb",
-            state=OK,
-            changes=Failing().changes,
-        )
-        it.loop.add(bad)
+        bad = added(it.loop, "bad", OK, Failing())
         told = await asyncio.wait_for(bad.written, 10)
         assert (told.status, told.reason) == ("not_written", "Writing the cell was broken off.")
         assert (await it.ends()).status == "written"

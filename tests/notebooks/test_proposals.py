@@ -23,7 +23,7 @@ from tests.notebooks.notebooks_made import File, as_written, code, markdown, per
 from tests.notebooks.ways import DictWay, Switch
 from tests.on_disk import record_bytes
 from tests.real_server import real_server
-from tests.server_process import server_process, with_its_own_pid
+from tests.server_process import ServerProcess, server_process, with_its_own_pid
 
 PATH = "work/a.ipynb"
 ROUTE = f"notebooks/{PATH}/cells"
@@ -403,19 +403,6 @@ async def test_two_agents_propose_for_the_same_cell(
     assert (refused.status, refused.json["code"]) == (403, "forbidden")
 
 
-async def test_proposals_stay_when_their_session_is_closed(
-    work: Proposing, file: File, history_dir: Path
-) -> None:
-    told = await work.propose(INSERT, REPLACE)
-    await work.agent.ask("POST", f"sessions/{work.session}/close")
-    assert set(await work.open()) == {told["cell_ids"][0][0], "load"}
-    await work.decide("keep", "load")
-    await work.decide("reject")
-    assert on_disk(file)["load"] == REPLACE["source"]
-    assert await work.open() == {}
-    assert verify_history(history_dir).findings == []
-
-
 async def test_proposals_follow_a_notebook_that_is_moved_after_their_session_closed(
     work: Proposing, history_dir: Path, jp_root_dir: Path, jp_fetch: Any, jp_serverapp: Any
 ) -> None:
@@ -651,6 +638,15 @@ async def test_an_edit_is_kept_once_although_its_backend_breaks_off(
     assert way.cells["title"]["source"] == "# Mine"
 
 
+def agents_session(server: ServerProcess, **token: str) -> tuple[str, dict[str, str]]:
+    """Open a session of an agent in the notebook; return its id, and the agent's credential."""
+    asked = {"label": "a", "scopes": list(SCOPES), **token}
+    secret = server.ask("POST", "tokens", asked).json()["secret"]
+    headers = {"Authorization": f"Bearer {secret}"}
+    request = {"agent": {"name": "agent"}, "target": {"kind": "notebook", "path": PATH}}
+    return server.ask("POST", "sessions", request, headers=headers).json()["id"], headers
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_proposals_are_there_again_after_the_server_was_killed(tmp_path: Path, when: str) -> None:
     (tmp_path / "root" / "work").mkdir(parents=True)
@@ -659,11 +655,7 @@ def test_proposals_are_there_again_after_the_server_was_killed(tmp_path: Path, w
     contents = "--ServerApp.contents_manager_class=killing_contents.KillingContents"
     kills = f"--KillingContents.{when}=new = 1"
     with server_process(tmp_path, contents, kills, approval=PROPOSES) as server:
-        minted = server.ask("POST", "tokens", {"label": "a", "scopes": list(SCOPES)}).json()
-        headers = {"Authorization": f"Bearer {minted['secret']}"}
-        target = {"kind": "notebook", "path": PATH}
-        request = {"agent": {"name": "agent"}, "target": target}
-        session = server.ask("POST", "sessions", request, headers=headers).json()["id"]
+        session, headers = agents_session(server)
         edits = {"session_id": session, "edits": [INSERT]}
         told = server.ask("PATCH", ROUTE, edits, headers=headers)
         assert told.status_code == 202, told.text

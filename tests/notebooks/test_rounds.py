@@ -15,7 +15,7 @@ from jupyter_agent_exec.types import Via
 from tests.approvals.person_deciding import approve
 from tests.asking import Agent, Answered, Send
 from tests.notebooks.notebooks_made import File, as_written, code, markdown, persons_notebook
-from tests.notebooks.test_proposals import PATH, PROPOSES, SCOPES, Proposing, proposing
+from tests.notebooks.test_proposals import PATH, PROPOSES, Proposing, agents_session, proposing
 from tests.notebooks.ways import DictWay, Switch
 from tests.server_process import server_process
 from tests.sessions.living_notebook import finished
@@ -92,7 +92,7 @@ class Round:
         return dict(answered.json)
 
 
-@pytest.fixture(params=["contents", "tab", "collaboration"])
+@pytest.fixture(params=["contents", "tab"])
 def via(request: pytest.FixtureRequest) -> Via:
     via: Via = request.param
     return via
@@ -257,12 +257,7 @@ def test_a_round_is_taken_back_after_the_server_was_started_again(tmp_path: Path
     file.text = as_written(persons_notebook(markdown("title", "# Sales")))
     before = json.loads(file.text)["cells"]
     with server_process(tmp_path, approval=PROPOSES) as server:
-        token = {"label": "a", "scopes": list(SCOPES), "edits": "apply"}
-        headers = {
-            "Authorization": f"Bearer {server.ask('POST', 'tokens', token).json()['secret']}"
-        }
-        request = {"agent": {"name": "agent"}, "target": {"kind": "notebook", "path": PATH}}
-        session = server.ask("POST", "sessions", request, headers=headers).json()["id"]
+        session, headers = agents_session(server, edits="apply")
         edits = {"session_id": session, "edits": [EDITS[0]]}
         server.ask("PATCH", f"notebooks/{PATH}/cells", edits, headers=headers)
         run = {"source": "print(1)", "wait": 30}
@@ -293,12 +288,7 @@ def test_a_round_that_a_server_began_to_take_back_is_taken_back_by_the_next(
     killing = "--ServerApp.contents_manager_class=killing_contents.KillingContents"
     kills = f"--KillingContents.{when}={'df = 1' if what == 'undo' else 'df = 3'}"
     with server_process(tmp_path, approval=PROPOSES) as server:
-        token = {"label": "a", "scopes": list(SCOPES), "edits": "apply"}
-        headers = {
-            "Authorization": f"Bearer {server.ask('POST', 'tokens', token).json()['secret']}"
-        }
-        request = {"agent": {"name": "agent"}, "target": {"kind": "notebook", "path": PATH}}
-        session = server.ask("POST", "sessions", request, headers=headers).json()["id"]
+        session, headers = agents_session(server, edits="apply")
         for edits in (EDITS[:2], ({**EDITS[1], "source": "df = 3"}, EDITS[4])):
             body = {"session_id": session, "edits": edits}
             server.ask("PATCH", f"notebooks/{PATH}/cells", body, headers=headers)
