@@ -16,6 +16,11 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
+async def works(ask: Send, token: str) -> bool:
+    """Whether a token lets an agent in."""
+    return (await ask("GET", "status", headers=bearer(token))).status == 200
+
+
 MINTED: list[str] = []
 """Secrets that the test which runs has minted."""
 

@@ -14,7 +14,7 @@ import pytest
 from tests.asking import Answered, Send
 from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, VERBS, LoggedIn, Verb
 from tests.auth.matrix_table import EXPECTED, JUPYTERS_OWN
-from tests.auth.minting import MINTED, bearer
+from tests.auth.minting import MINTED, PAST, bearer, change_kept
 
 FOREIGN = "https://elsewhere.example"
 UNKNOWN = "jaex_t_01JD0000000000000000000000_" + "0" * 64
@@ -195,7 +195,7 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
     ids = {each["id"]: each for each in (await ada.does("GET", "tokens"))["tokens"]}
     revoked, expired = (next(id for id in ids if id in tokens[n]) for n in ("revoked", "expired"))
     await ada.does("DELETE", f"tokens/{revoked}")
-    let_expire(history_dir, expired)
+    change_kept(history_dir, expired, expires_at=PAST)
     agents = await ada.has_run({"kind": "scratch"}, "agent", **bearer(tokens["right"]))
     persons = await ada.has_run({"kind": "scratch"}, "person")
     notebook = {"kind": "notebook", "path": "reports/a.ipynb"}
@@ -209,16 +209,6 @@ async def set_scene(ada: Person, history_dir: Path, root_dir: Path) -> Scene:
         limited={**limited, **nowhere, "path": "reports/a.ipynb"},
         looked={**looked, **nowhere, "path": "reports/a.ipynb"},
     )
-
-
-def let_expire(history_dir: Path, token_id: str) -> None:
-    """Have a token's time be over, as if it had been minted long ago."""
-    path = history_dir / "tokens.json"
-    kept = json.loads(path.read_bytes())
-    for token in kept["tokens"]:
-        if token["id"] == token_id:
-            token["expires_at"] = "2026-01-01T00:00:00.000Z"
-    path.write_text(json.dumps(kept))
 
 
 def asked(verb: Verb, credential: Credential) -> str | None:

@@ -22,7 +22,7 @@ from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.records import AccessDenied, TokenMinted, TokenRenewed, TokenRevoked
 from tests.asking import Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
-from tests.auth.minting import MINTED, bearer, ledger, mint
+from tests.auth.minting import MINTED, bearer, ledger, mint, works
 from tests.notebooks.page import Page, shown
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -169,11 +169,6 @@ def browser(open_browser: Callable[[], Browser]) -> Browser:
 def sign_in(jp_serverapp: Any) -> SignIn:
     apps = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     return next(iter(apps)).services.sign_in
-
-
-async def works(ask: Send, token: str) -> bool:
-    """Whether a token lets an agent in."""
-    return (await ask("GET", "status", headers=bearer(token))).status == 200
 
 
 # -- what a client gets ----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from jupyter_agent_exec.models import MintToken
 from jupyter_agent_exec.text.connections import connections
 from tests.asking import Agent, Answered, Send
 from tests.auth.access_asking import HASHED, PASSWORD, LoggedIn, alert, hidden_fields
-from tests.auth.minting import MINTED, PAST, bearer, change_kept, mint
+from tests.auth.minting import MINTED, PAST, bearer, change_kept, mint, works
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 FILLED_IN = {
@@ -78,10 +78,6 @@ def browser(ask: Send, log_in: Callable[[str], Awaitable[LoggedIn]], jp_serverap
 def tokens(jp_serverapp: Any) -> Any:
     [app] = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     return app.services.tokens
-
-
-async def works(ask: Send, secret: str) -> bool:
-    return (await ask("GET", "status", headers=bearer(secret))).status == 200
 
 
 async def test_a_person_gives_a_token_sees_it_once_and_revokes_it(
