@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -192,7 +193,15 @@ def files(kernels: Kernels, session: Session) -> str:
     return codes.pop()
 
 
-@pytest.mark.parametrize("replace", [by_a_link, above_by_a_link, by_a_folder, by_nothing])
+REPLACES: Final = (by_a_link, above_by_a_link, by_a_folder, by_nothing)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "replace"),
+    # What isolates differs only where it mounts the folder: see the last test.
+    [*product(("unshare", "not isolated"), REPLACES), ("bubblewrap", by_a_link)],
+    indirect=["kernels"],
+)
 def test_what_takes_a_folders_place_is_not_the_sessions_folder(
     kernels: Kernels, replace: Callable[[Kernels], None]
 ) -> None:
