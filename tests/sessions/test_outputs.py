@@ -106,9 +106,7 @@ async def test_output_after_the_end_is_added_to_its_execution(agent: Agent) -> N
 
 
 @pytest.mark.parametrize("agent_exec_config", [{"max_text_bytes": 50_000}])
-async def test_capped_output_says_exactly_what_is_missing_and_stays_readable(
-    agent: Agent,
-) -> None:
+async def test_capped_output_says_exactly_what_is_missing_and_stays_readable(agent: Agent) -> None:
     session = await agent.open(limits={"max_output_bytes": 2000})
     done = await agent.run(session, "for i in range(20000): print(i)")
     whole = "".join(f"{i}\n" for i in range(20000))
@@ -118,11 +116,7 @@ async def test_capped_output_says_exactly_what_is_missing_and_stays_readable(
     assert whole.startswith(head["text"])
     assert whole.endswith(tail["text"])
     missing = whole[len(head["text"]) : len(whole) - len(tail["text"])]
-    assert counts == {
-        "bytes": len(missing),
-        "lines": missing.count("\n"),
-        "outputs": 0,
-    }
+    assert counts == {"bytes": len(missing), "lines": missing.count("\n"), "outputs": 0}
     assert done["outputs_complete"] is False
     text = (await agent.get(f"executions/{done['id']}/text", offset=3000, limit=100)).json
     assert text["text"] == whole[3000:3100]
@@ -174,9 +168,7 @@ async def test_a_stream_can_be_resumed_and_read_again_after_the_end(agent: Agent
 async def test_whoever_resumes_a_running_stream_gets_all_outputs_again(agent: Agent) -> None:
     session = await agent.open()
     started = await agent.run(
-        session,
-        "import time\nprint('first', flush=True)\ntime.sleep(0.3)\nprint('last')",
-        wait=0,
+        session, "import time\nprint('first', flush=True)\ntime.sleep(0.3)\nprint('last')", wait=0
     )
     path = f"executions/{started['id']}/stream"
     resumed = events((await agent.ask("GET", path, headers={"Last-Event-ID": "7"})).body)
@@ -237,11 +229,11 @@ async def test_the_last_executions_can_be_listed_backwards(agent: Agent) -> None
     assert [e["seq"] for e in last["executions"]] == [4, 5]
 
 
-async def test_twenty_thousand_flushed_lines_all_arrive(agent: Agent) -> None:
+async def test_thousands_of_flushed_lines_all_arrive(agent: Agent) -> None:
     session = await agent.open()
-    done = await agent.run(session, "for i in range(20000): print(i, flush=True)", wait=60)
+    done = await agent.run(session, "for i in range(5000): print(i, flush=True)", wait=60)
     (stream,) = done["cell"]["outputs"]
-    assert stream["text"] == "".join(f"{i}\n" for i in range(20000))
+    assert stream["text"] == "".join(f"{i}\n" for i in range(5000))
 
 
 async def test_what_the_kernel_has_not_been_sent_yet_has_no_outputs(
