@@ -189,7 +189,7 @@ async def test_steps_that_wait_say_so(bench: Bench, gate: Gate) -> None:
 
 async def test_the_pictures_and_texts_of_steps_share_the_room_of_one(bench: Bench) -> None:
     session = await bench.open()
-    noise = f"{PLOT}\nimport os\ndisplay(Image(png(900, 700, lambda: os.urandom(2700))))"
+    noise = f"{PLOT}\nimport os\ndisplay(Image(png(400, 300, lambda: os.urandom(1200))))"
     noise += "\nprint('é\"' * 100_000)"
     steps = [{"source": noise, "values": {"v": "'é' * 100_000"}}] * budget.STEPS
     result = await bench.whole("execute", session_id=session, steps=steps, wait=60)
