@@ -1780,6 +1780,10 @@ class ExportQuery(Request, frozen=True, kw_only=True):
     history: a cell's id is that of its execution."""
 
 
+class ShareSession(Request, frozen=True, kw_only=True):
+    """Export a session as a notebook that somebody else can read and run."""
+
+
 class SessionsQuery(Request, frozen=True, kw_only=True):
     """Which sessions to list."""
 

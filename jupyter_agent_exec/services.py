@@ -45,6 +45,7 @@ from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
 from .notebooks.proposals import Proposals
+from .notebooks.sharing import SharedNotebooks
 from .observability.logs import ActivityLog
 from .observability.metrics import Metrics
 from .server import ContentsEvents, HubAccess, StopSignals
@@ -376,6 +377,7 @@ class Services:
             folder=self._contents.folder,
             located=self._contents.located,
         )
+        self.sharing = SharedNotebooks(self.manager, self._documents, self.history.redactor)
         self.sign_in = SignIn(self.tokens, fetch_document if traits.mcp_client_documents else None)
         self.mcp_endpoint = Endpoint(
             Managers(
@@ -424,6 +426,7 @@ class Services:
             "reviews": self.reviews,
             "send_timeout": traits.send_timeout,
             "set_policy": self.approvals.set_policy,
+            "sharing": self.sharing,
             "sign_in": self.sign_in,
             "tabs": self.tabs,
             "tokens": self.tokens,

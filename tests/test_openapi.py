@@ -344,6 +344,7 @@ async def test_answers_are_what_the_document_says(agent: Agent, described: dict[
     await ask("POST", f"{at}/interrupt")
     await ask("POST", f"{at}/restart")
     await ask("POST", f"{at}/restore", {"dry_run": True})
+    await ask("POST", f"{at}/notebook/share")
     await ask("GET", f"{at}/executions", outputs="brief")
     for path in (
         "sessions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
@@ -246,7 +247,10 @@ def _export_options(parser: ArgumentParser) -> None:
     what = "the file to write (SESSION.ipynb); - for standard output"
     option(parser, "-o, --output FILE", what)
     what = "indented and without our metadata, for git, nbdime, jupytext and papermill"
-    option(parser, "--clean", what)
+    form = parser.add_mutually_exclusive_group()
+    option(form, "--clean", what)
+    what = "for a colleague: with headings and the cells it needs; checked in an empty kernel"
+    option(form, "--share", what)
     option(parser, "--journal FILE", "also write the raw record to this file")
     what = "also write the packages that its kernel had to this file, such as requirements.txt"
     option(parser, "--requirements FILE", what)
@@ -274,7 +278,7 @@ def export(arguments: Namespace, console: Console) -> None:
     ):
         session = client.session(arguments.session)
         notebook = paths.get("notebook", Path(folder) / "export.ipynb")
-        session.export(notebook, clean=arguments.clean, progress=progress)
+        session.export(notebook, clean=arguments.clean, share=arguments.share, progress=progress)
         if is_piped:
             sys.stdout.buffer.write(notebook.read_bytes())
         if "journal" in paths:
@@ -287,6 +291,10 @@ def export(arguments: Namespace, console: Console) -> None:
     written = {kind: str(path) for kind, path in paths.items()}
     told = {"session_id": session.id, "chain": chain, **written}
     console.answer(told, *(f"{kind}  {path}" for kind, path in written.items()))
+    if arguments.share:
+        about = json.loads(notebook.read_text("utf-8"))["cells"][1]["source"]
+        console.note("".join(about))
+        return
     console.note(
         f"chain head {chain.head}, {counted(chain.length, 'entry')}: `verify --head` takes it"
     )

@@ -315,9 +315,13 @@ class Connection:
                 check(response)
             yield response
 
-    async def pieces(self, path: str, **query: str | float | None) -> AsyncGenerator[bytes, None]:
+    def pieces(self, path: str, **query: str | float | None) -> AsyncGenerator[bytes, None]:
         """Yield the content of `path` below `API` in pieces."""
-        async with self.download(Request("GET", with_query(f"{API}{path}", **query))) as response:
+        return self.pieces_of(Request("GET", with_query(f"{API}{path}", **query)))
+
+    async def pieces_of(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """Yield the content of the response to a request in pieces."""
+        async with self.download(request) as response:
             async for piece in response.aiter_bytes():
                 yield piece
 

@@ -25,11 +25,12 @@ from .calls import (
     give_input,
     read_cells,
 )
-from .connection import Connection
+from .connection import Connection, Request, encoded
 from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
 from .replies import decoded
 from .requests import (
+    API,
     ExecuteOptions,
     Source,
     execute_request,
@@ -44,6 +45,10 @@ T = TypeVar("T")
 
 FIRST_WAIT_SECONDS: Final = 5.0
 """How long the first request waits. After that, the client prints that a user must decide."""
+
+
+SHARE_SECONDS: Final = 300.0
+"""How long the answer to a shared export may take: a kernel starts, and all cells run."""
 
 
 class AsyncSession(SessionFiles):
@@ -497,7 +502,9 @@ class AsyncSession(SessionFiles):
         return (await self._connection.get(f"{self._path}/guide", models.Guide)).text
 
     @overload
-    async def export(self, path: None = None, *, clean: bool = False) -> dict[str, Any]: ...
+    async def export(
+        self, path: None = None, *, clean: bool = False, share: bool = False
+    ) -> dict[str, Any]: ...
 
     @overload
     async def export(
@@ -505,6 +512,7 @@ class AsyncSession(SessionFiles):
         path: str | PathLike[str],
         *,
         clean: bool = False,
+        share: bool = False,
         progress: Progress | None = None,
     ) -> Path: ...
 
@@ -513,15 +521,26 @@ class AsyncSession(SessionFiles):
         path: str | PathLike[str] | None = None,
         *,
         clean: bool = False,
+        share: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Any] | Path:
         """Return the session as an nbformat 4.5 notebook, or write it to `path` and return that.
 
         `clean` is for git, nbdime, jupytext and papermill. The notebook is then indented, and has
-        no metadata of this extension, only cell ids that lead to the record. `progress` is called
-        with the number of bytes each time that some were written.
+        no metadata of this extension, only cell ids that lead to the record.
+
+        `share` is for somebody who does not have the record: the purposes are headings, what
+        failed is folded, and the cells of the session's notebook that it needs stand before it. The
+        server runs all cells in a trial, in an empty kernel, and the notebook says how that ended.
+
+        `progress` is called with the number of bytes each time that some were written.
         """
-        pieces = self._connection.pieces(f"{self._path}/notebook", clean=clean or None)
+        if share:
+            body, address = encoded(models.ShareSession()), f"{API}{self._path}/notebook/share"
+            request = Request("POST", address, body, read_timeout=SHARE_SECONDS)
+            pieces = self._connection.pieces_of(request)
+        else:
+            pieces = self._connection.pieces(f"{self._path}/notebook", clean=clean or None)
         if path is not None:
             return await save(self._connection, pieces, path, progress)
         return decoded(await joined(pieces), dict[str, Any])

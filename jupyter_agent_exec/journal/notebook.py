@@ -1,14 +1,16 @@
 """Exports the record of a session as a notebook, and reads the record about the user's cells.
 
-Pure, except for reading the journal. An export has one cell for each execution and no others, so
-that it can be run again. Trials changed nothing, so they have no cells: the metadata list them.
+Pure, except for reading the journal. An export has one cell for each execution, so that it can be
+run again, and other cells only if it is to be shared. Trials changed nothing, so they have no
+cells: the metadata list them.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +27,7 @@ from ..records import (
     PersonRan,
     digest_of,
 )
+from ..text.lookalikes import exact
 from ..text.widgets import STATE
 from ..types import JSON, ExecutionId
 from .blobs import BlobStore
@@ -40,6 +43,9 @@ Sign = Callable[[Mapping[str, JSON]], dict[str, JSON] | None]
 
 _CHUNK_CHARACTERS: Final = 1 << 16
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+_MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|$~!&]")
+"""Characters that mean something in Markdown."""
 
 _SESSION_FIELDS: Final = (
     "id", "agent", "title", "target", "path", "record_people", "approval", "username",
@@ -121,6 +127,24 @@ def _clean_cell(record: ExecutionRecord) -> NotebookNode:
     return made
 
 
+def _shared_cell(record: ExecutionRecord) -> NotebookNode:
+    """Return the cell of an execution in a shared notebook; JupyterLab folds it if it failed."""
+    made = _clean_cell(record)
+    if record.status == "error":
+        hidden = _node(source_hidden=True, outputs_hidden=True)
+        made["metadata"] = _node(collapsed=True, jupyter=hidden, tags=["raises-exception"])
+    return made
+
+
+def in_markdown(text: str) -> str:
+    """Return a text as one line of Markdown that shows it as it is."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(exact(text).split()))
+
+
+def _markdown(id: str, source: str) -> NotebookNode:
+    return _node(cell_type="markdown", id=id, metadata=_node(), source=source)
+
+
 def _approval(approval: Approval) -> dict[str, Any]:
     """Return the approval of an execution, with the digest of the source shown for approval."""
     metadata: dict[str, Any] = msgspec.to_builtins(approval)
@@ -128,6 +152,18 @@ def _approval(approval: Approval) -> dict[str, Any]:
     del metadata["asked_source"], metadata["before"]
     metadata["asked_source_sha256"] = None if asked is None else digest_of(asked.encode("utf-8"))
     return metadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreword:
+    """What a shared notebook has before the cells of the session."""
+
+    about: Sequence[str]
+    """Paragraphs of Markdown."""
+    sources: Sequence[str]
+    """Sources of the user's cells without which those of the session do not run."""
+    shown: Collection[ExecutionId]
+    """The executions that have a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +184,16 @@ class Export:
     sign: Sign | None = None
     """Signs the notebook, so that it can be verified without the journal."""
 
-    def chunks(self, *, clean: bool = False) -> Iterator[str]:
+    def chunks(self, *, clean: bool = False, foreword: Foreword | None = None) -> Iterator[str]:
         """Yield the text of an nbformat 4.5 notebook, some cells at a time.
 
         With `clean`, it is in nbformat's format, and has only the metadata that identify the
-        record.
+        record. With a foreword, it is in that format too, and is for readers without the record.
         """
         chunk: list[str] = []
         size = 0
-        for piece in self._clean_pieces() if clean else self._pieces():
+        is_clean = clean or foreword is not None
+        for piece in self._clean_pieces(foreword) if is_clean else self._pieces():
             chunk.append(piece)
             size += len(piece)
             if size >= _CHUNK_CHARACTERS:
@@ -194,15 +231,12 @@ class Export:
         yield f'\n],\n"metadata":{dump(self._metadata(about, digests))},\n'
         yield '"nbformat":4,"nbformat_minor":5}\n'
 
-    def _clean_pieces(self) -> Iterator[str]:
+    def _clean_pieces(self, foreword: Foreword | None) -> Iterator[str]:
         """Yield what `nbformat.write` writes, to the byte."""
         yield '{\n "cells": ['
         separator, end = "\n  ", ""
         digests: list[JSON] = []
-        for record in self.executions:
-            if record.trial:
-                continue
-            made = _clean_cell(record)
+        for made in self._clean_cells() if foreword is None else self._shared_cells(foreword):
             if self.sign is not None:
                 digests.append([made["id"], cell_digest(made)])
             split = split_lines(from_dict({"cells": [strict(made)]}))  # type: ignore[no-untyped-call]
@@ -214,12 +248,40 @@ class Export:
             "session_id": self.session.id,
             "chain": msgspec.to_builtins(self.session.chain),
         }
-        yield f'{end}],\n "metadata": {_indented(self._metadata(about, digests), 1)},\n'
+        metadata = self._metadata(about, digests) if foreword is None else self._shared_metadata
+        yield f'{end}],\n "metadata": {_indented(metadata, 1)},\n'
         yield ' "nbformat": 4,\n "nbformat_minor": 5\n}\n'
+
+    def _clean_cells(self) -> Iterator[NotebookNode]:
+        return (_clean_cell(record) for record in self.executions if not record.trial)
+
+    def _shared_cells(self, foreword: Foreword) -> Iterator[NotebookNode]:
+        title = self.session.title or f"Session of {self.session.agent.name}"
+        yield _markdown("title", f"# {in_markdown(title)}")
+        yield _markdown("about", "\n\n".join(foreword.about))
+        for number, source in enumerate(foreword.sources, 1):
+            yield _node(
+                cell_type="code",
+                execution_count=None,
+                id=f"before-{number}",
+                metadata=_node(),
+                outputs=[],
+                source=source,
+            )
+        for record in self.executions:
+            if record.id not in foreword.shown:
+                continue
+            if record.claim is not None and record.claim.purpose:
+                yield _markdown(f"{record.id}-purpose", f"## {in_markdown(record.claim.purpose)}")
+            yield _shared_cell(record)
+
+    @property
+    def _shared_metadata(self) -> dict[str, Any]:
+        return {**_kernel(self.started), **self.widgets.metadata}
 
     def _metadata(self, about: dict[str, Any], cells: list[JSON]) -> dict[str, Any]:
         """Return the notebook's metadata, with a signature of them and of its cells."""
-        metadata = {"agent_exec": about, **_kernel(self.started), **self.widgets.metadata}
+        metadata = {"agent_exec": about, **self._shared_metadata}
         if self.sign is not None:
             statement: dict[str, JSON] = {
                 "chain": self.session.id,
@@ -245,13 +307,14 @@ def journal_notebook(
     blobs: BlobStore,
     *,
     clean: bool = False,
+    foreword: Foreword | None = None,
     sign: Sign | None = None,
     length: int | None = None,
 ) -> Iterator[str]:
     """Yield the text of the notebook of a session's journal, as it is now.
 
-    Only the positions of the lines are in memory, not the lines. `clean` and `sign` are as in
-    `Export`; `length` is the number of entries to export, None for all.
+    Only the positions of the lines are in memory, not the lines. `clean`, `foreword` and
+    `sign` are as in `Export`; `length` is the number of entries to export, None for all.
 
     Raises
     ------
@@ -286,7 +349,7 @@ def journal_notebook(
         started=started,
         sign=sign,
     )
-    yield from export.chunks(clean=clean)
+    yield from export.chunks(clean=clean, foreword=foreword)
 
 
 class Widgets:

@@ -39,6 +39,7 @@ from .journal import signatures_of
 from .ledger import sessions_below
 from .lines import Line, Range, lines, lines_at
 from .notebook import (
+    Foreword,
     journal_notebook,
 )
 from .proposals import RecordedProposal, SessionChanges, SessionProposals
@@ -334,11 +335,13 @@ class HistoryReader:
             raise SessionNotFound("There is no such session.", session_id=session_id)
         return path
 
-    def notebook(self, session_id: str, *, clean: bool = False) -> Iterator[str]:
+    def notebook(
+        self, session_id: str, *, clean: bool = False, foreword: Foreword | None = None
+    ) -> Iterator[str]:
         """Yield the text of a session's notebook, cell by cell, in its current state.
 
         With `clean`, the notebook is as nbformat writes it, and only the metadata that lead to the
-        record are added.
+        record are added. With a foreword, none are, and nothing is signed.
 
         Raises
         ------
@@ -346,10 +349,13 @@ class HistoryReader:
             If no session has this id.
         """
         path = self.journal_path(session_id)
+        blobs = self._blobs(SessionId(session_id))
+        if foreword is not None:
+            return journal_notebook(path, blobs, foreword=foreword)
         sign = self.signatures.of_exports
         if sign is not None and verify_journal(path).outcome not in (Outcome.WHOLE, Outcome.TORN):
             sign = None  # nothing is signed that is not as it was written
-        return journal_notebook(path, self._blobs(SessionId(session_id)), clean=clean, sign=sign)
+        return journal_notebook(path, blobs, clean=clean, sign=sign)
 
     def requirements(self, session_id: str) -> str:
         """Return what a session's kernel had installed at last, as a `requirements.txt`.

@@ -4,8 +4,9 @@ It is in memory only: of each run its number, a hash of its source and names of 
 ran before an agent's session was attached to the kernel, or silently, is not seen.
 
 Which global names a source reads and changes is told from the source (`names_of`), and by the
-kernel. What is certain happens whenever the source runs to its end. The bodies of functions and
-classes are not read, nor what code changes by other names for the same object.
+kernel. What is certain happens whenever the source runs to its end. What the bodies of functions
+and classes read is told apart. What they change is not told, nor what code changes by other names
+for the same object.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Names:
     binds: dict[str, str | None] = field(default_factory=dict)
     """Names that it binds or deletes for certain; for an import, what it imports."""
     may_change: set[str] = field(default_factory=set)
+    later: set[str] = field(default_factory=set)
+    """Names that may be read when its functions and classes are used."""
     unknown: str | None = None
     """What in it may change any other name; None if nothing does."""
 
@@ -185,6 +188,8 @@ class _Reader(ast.NodeVisitor):
         for each in (*node.decorator_list, *getattr(node, "bases", ()), *arguments):
             self.visit(each)
         self._bind(node.name)
+        loaded = (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        self.names.later.update(set(loaded).difference(_stored(node)))
 
     def visit_import(self, node: ast.Import | ast.ImportFrom) -> None:
         for each in node.names:

@@ -29,6 +29,7 @@ from ..models import (
     RejectEdits,
     Request,
     RoundUndone,
+    ShareSession,
     UndoRound,
 )
 from ..sessions.answers import over_http
@@ -40,6 +41,7 @@ from .edit_decisions import keep_edits, reject_edits, undo_edits
 from .manager import CellsQuery, NotebookManager
 from .proposals import Proposals
 from .rounds import redo_round, undo_round
+from .sharing import CHECK_SECONDS, SharedNotebooks
 
 
 class NotebooksBase(AgentExecHandler):
@@ -260,6 +262,23 @@ class RedoRoundHandler(ProposalsBase):
         self.answer(await redo_round(self.proposals, session_id, self.caller))
 
 
+class ShareHandler(SessionsBase):
+    """A session as a notebook to share."""
+
+    sharing: SharedNotebooks
+
+    @web.authenticated
+    @requires("exec", body=ShareSession, answers={200: "application/x-ipynb+json"})
+    async def post(self, session_id: str, body: ShareSession) -> None:
+        """Export a session as a notebook for somebody else, and check that it runs."""
+        if self.caller.grants is None:  # a token that runs code in a notebook may read it
+            await self.authorize("read:notebook")
+        with self.manager.holding(self.caller, CHECK_SECONDS):
+            pieces = await self.sharing.export(session_id, self.caller)
+        self.check_token()
+        await self.send_notebook(session_id, pieces)
+
+
 ROUTES = (
     ("/notebooks", NotebooksHandler),
     ("/notebooks/{path}/cells", CellsHandler),
@@ -270,6 +289,7 @@ ROUTES = (
     ("/sessions/{session_id}/proposals/undo", UndoEditsHandler),
     ("/sessions/{session_id}/round/undo", UndoRoundHandler),
     ("/sessions/{session_id}/round/redo", RedoRoundHandler),
+    ("/sessions/{session_id}/notebook/share", ShareHandler),
     ("/executions/{execution_id}/accept", AcceptHandler),
     ("/sessions/{session_id}/accept", AcceptAllHandler),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -112,11 +113,24 @@ class SessionsBase(AgentExecHandler):
         for piece in json_pieces(await self.history.in_thread(model)):
             await self.send(piece)
 
+    async def send_notebook(self, session_id: str, pieces: Iterable[str]) -> None:
+        """Answer with the text of a session's notebook, an iterable that blocks."""
+        self.set_header("Content-Type", "application/x-ipynb+json")
+        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
+        await self.send_pieces(_in_chunks(pieces))
+
     async def send_pieces(self, pieces: Iterable[bytes]) -> None:
         """Send the pieces of an iterable that blocks."""
         iterator = iter(pieces)
         while (piece := await self.history.in_thread(lambda: next(iterator, None))) is not None:
             await self.send(piece)
+
+
+def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
+    """Join small pieces, so that each chunk costs one hop between threads."""
+    iterator = iter(pieces)
+    while batch := "".join(islice(iterator, 200)):
+        yield batch.encode()
 
 
 class SessionsHandler(SessionsBase):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-
 from tornado import web
 
 from ..auth.operations import requires
@@ -35,9 +32,7 @@ class NotebookHandler(SessionsBase):
     async def get(self, session_id: str, query: ExportQuery) -> None:
         """Export a session as a notebook."""
         pieces = await self.history.notebook(session_id, clean=query.clean)
-        self.set_header("Content-Type", "application/x-ipynb+json")
-        self.set_header("Content-Disposition", f'attachment; filename="{session_id}.ipynb"')
-        await self.send_pieces(_in_chunks(pieces))
+        await self.send_notebook(session_id, pieces)
 
 
 class RequirementsHandler(SessionsBase):
@@ -164,13 +159,6 @@ class ImagesHandler(SessionsBase):
         page = await self.history.read(images, query, token=self.access.only(self.caller))
         shown = [recorded_image(pictured, self.public_path) for pictured in page.images]
         self.answer(ImageList(images=shown, next_after=page.next_after))
-
-
-def _in_chunks(pieces: Iterable[str]) -> Iterable[bytes]:
-    """Join small pieces, so that each chunk costs one hop between threads."""
-    iterator = iter(pieces)
-    while batch := "".join(islice(iterator, 200)):
-        yield batch.encode()
 
 
 ROUTES: list[tuple[str, type[SessionsBase]]] = [

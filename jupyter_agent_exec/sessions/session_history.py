@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..executions.execution import LiveExecution, until_finished
 from ..journal.history import History
+from ..journal.notebook import Foreword
 from ..journal.outputs import brief, read_outputs
 from ..models import (
     EventsQuery,
@@ -395,10 +396,12 @@ class SessionHistory:
         """Return whether a token's sessions have a payload; BlobNotFound if no session has it."""
         return await self.read(self.recorded.has_blob, digest, token_id)
 
-    async def notebook(self, id: str, *, clean: bool = False) -> Iterator[str]:
+    async def notebook(
+        self, id: str, *, clean: bool = False, foreword: Foreword | None = None
+    ) -> Iterator[str]:
         """Return a session as the text of a notebook, in pieces; reading a piece blocks."""
         await self._environment_told(id)
-        return await self.read(self.recorded.notebook, id, clean=clean)
+        return await self.read(self.recorded.notebook, id, clean=clean, foreword=foreword)
 
     async def requirements(self, id: str) -> str:
         """Return what a session's kernel had installed at last, as a `requirements.txt`."""

@@ -24,6 +24,7 @@ POST   sessions/{session_id}/restart            400 403 400   400 403 404 400 40
 GET    sessions/{session_id}/executions         200 200 200   200 200 404 200 200
 POST   sessions/{session_id}/executions         400 403 400   400 403 404 429 400
 GET    sessions/{session_id}/notebook           200 200 200   200 200 404 200 200
+POST   sessions/{session_id}/notebook/share     400 403 400   400 403 404 400 403
 GET    sessions/{session_id}/requirements       200 200 200   200 200 404 200 200
 GET    sessions/{session_id}/journal            200 200 200   200 200 404 200 200
 GET    sessions/{session_id}/events             200 200 200   200 200 404 200 200

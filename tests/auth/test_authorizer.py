@@ -74,6 +74,7 @@ ASKED_FOR = {
     "GET sessions/{session_id}/events": [READ],
     "POST sessions/{session_id}/executions": [EXECUTE],
     "GET sessions/{session_id}/notebook": [READ],
+    "POST sessions/{session_id}/notebook/share": [EXECUTE],
     "GET sessions/{session_id}/requirements": [READ],
     "GET sessions/{session_id}/journal": [READ],
     "POST sessions/{session_id}/accept": DECIDE_THERE,

@@ -148,6 +148,15 @@ def test_a_reader_who_leaves_is_no_error_message(cli: Cli, worked: Session) -> N
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+def test_a_shared_export_says_whether_it_runs(cli: Cli, worked: Session) -> None:
+    done = cli("export", worked.id, "--share", "-o", "shared.ipynb")
+    cells = json.loads((cli.folder / "shared.ipynb").read_text("utf-8"))["cells"]
+    about = "".join(cells[1]["source"])
+    assert "hecked" in about
+    assert about in done.stderr
+    assert cli("export", worked.id, "--share", "--clean").returncode == 2
+
+
 def test_a_clean_export_verifies_by_the_record(
     cli: Cli, worked: Session, server: RealServer
 ) -> None:

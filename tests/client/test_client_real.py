@@ -172,6 +172,9 @@ def test_the_awaiting_client_does_the_same(server: RealServer, gate: Gate, tmp_p
             assert len((await other.export())["cells"]) == 3
             clean = await other.export(tmp_path / "clean.ipynb", clean=True)
             assert len(nbformat.read(clean, as_version=4).cells) == 3
+            shared = (await other.export(share=True))["cells"]
+            assert [each["cell_type"] for each in shared[:2]] == ["markdown", "markdown"]
+            assert "hecked" in "".join(shared[1]["source"])
             path = await other.journal(tmp_path / "j.jsonl")
             assert path.read_bytes() == await other.journal()
         with pytest.raises(errors.SessionClosed):
