@@ -53,6 +53,7 @@ export namespace CommandIDs {
   export const stopAll = 'agent-exec:stop-all';
   export const newToken = 'agent-exec:new-token';
   export const openNotebook = 'agent-exec:open-notebook';
+  export const shareSession = 'agent-exec:share-session';
   export const insertAndRun = 'agent-exec:insert-and-run';
   export const insertCells = 'agent-exec:insert-cells';
   export const insertMissing = 'agent-exec:insert-missing';

@@ -112,6 +112,32 @@ test('a session is opened as a notebook of one’s own', async ({
   await expect(opened).toContainText('42');
 });
 
+test('a session is exported for a colleague, who sees that it runs', async ({
+  page,
+  panel,
+  newAgent
+}) => {
+  const agent = await newAgent('For Ada');
+  await agent.run('x = 1\nraise ValueError("folded")');
+  await agent.run('print(6 * 7)');
+  await panel.open();
+  await panel.show('For Ada');
+  await panel.tool('More actions').click();
+  await page
+    .getByRole('menuitem', { name: 'Export for a Colleague', exact: true })
+    .click();
+  await expect(
+    page.getByRole('main').getByRole('tab', { selected: true })
+  ).toHaveText('Agent session For Ada.ipynb');
+  const opened = page.getByRole('main').locator('.jp-NotebookPanel:visible');
+  await expect(opened.getByRole('heading', { name: 'For Ada' })).toBeVisible();
+  await expect(opened).toContainText(/Checked on .* runs from start to end/);
+  await expect(opened).toContainText('Folded: 1 execution that failed.');
+  await expect(opened).toContainText('print(6 * 7)');
+  await expect(opened.getByText('ValueError')).toHaveCount(0);
+  await expect(page.getByText('The server tries whether')).toHaveCount(0);
+});
+
 test('the document of a session is there again after a reload', async ({
   page,
   panel,

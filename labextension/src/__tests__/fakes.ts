@@ -405,6 +405,10 @@ export class FakeServer implements IAgentExecApi {
     return this._missing(sessionId);
   }
 
+  async shareNotebook(sessionId: string): Promise<Blob> {
+    return this._missing(sessionId);
+  }
+
   notebookURL(sessionId: string): string {
     return `notebook of ${sessionId}`;
   }

@@ -127,6 +127,13 @@ export class AgentExecApi {
     return response.blob();
   }
 
+  /** A session as a notebook for somebody else, once the server has tried it. */
+  async shareNotebook(sessionId: string): Promise<Blob> {
+    const path = ['sessions', sessionId, 'notebook', 'share'];
+    const init = { method: 'POST', body: '{}' };
+    return (await this._respond(path, {}, init)).blob();
+  }
+
   /** The address of a session's notebook, for the browser to download. */
   notebookURL(sessionId: string): string {
     return this._url(['sessions', sessionId, 'notebook']);

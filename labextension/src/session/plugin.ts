@@ -119,7 +119,9 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
     addTextCommand(app, api, trans);
     addSaveNotebook(app, live, trans, browser);
     const category = trans.__('Agents');
-    palette?.addItem({ command: CommandIDs.openNotebook, category });
+    for (const command of [CommandIDs.openNotebook, CommandIDs.shareSession]) {
+      palette?.addItem({ command, category });
+    }
     const documents = new Set<NotebookPanel['context']>();
     const choose = () => {
       const { currentWidget } = shell;

@@ -112,6 +112,10 @@ export class SessionView implements IDisposable {
       ...(session.session?.path
         ? [{ command: CommandIDs.insertMissing, args }]
         : []),
+      {
+        command: CommandIDs.shareSession,
+        args: { ...args, label: trans.__('Export for a Colleague') }
+      },
       { command: CommandIDs.reviewAll, args },
       { command: CommandIDs.erase, args }
     ];

@@ -216,10 +216,12 @@ describe('AgentExecApi', () => {
     const { api, asked } = server();
     await api.getSession('s_1');
     await api.getNotebook('s_1');
+    await api.shareNotebook('s_1');
     await api.getText('x_1', 10, 20);
     expect(asked.map(({ url }) => url)).toEqual([
       'sessions/s_1',
       'sessions/s_1/notebook',
+      'sessions/s_1/notebook/share',
       'executions/x_1/text?offset=10&limit=20'
     ]);
   });
