@@ -149,6 +149,7 @@ def test_a_reader_who_leaves_is_no_error_message(cli: Cli, worked: Session) -> N
 
 
 def test_a_shared_export_says_whether_it_runs(cli: Cli, worked: Session) -> None:
+    """What run-again.md says of a colleague."""
     done = cli("export", worked.id, "--share", "-o", "shared.ipynb")
     cells = json.loads((cli.folder / "shared.ipynb").read_text("utf-8"))["cells"]
     about = "".join(cells[1]["source"])
