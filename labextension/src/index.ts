@@ -3,7 +3,6 @@ import { agentTokensPlugin } from './access/plugin';
 import { approvalsPlugin } from './approvals/plugin';
 import { atWorkPlugin } from './atwork/plugin';
 import { documentsPlugin } from './tab/plugin';
-import { imagesPlugin } from './images/plugin';
 import { insertPlugin } from './notebooks/insert';
 import { modelPlugin } from './panel/activity';
 import { sessionsPlugin } from './session/plugin';
@@ -21,7 +20,6 @@ const plugins = [
   notificationsPlugin,
   notebooksPlugin,
   insertPlugin,
-  imagesPlugin,
   sessionsPlugin,
   documentsPlugin,
   agentTokensPlugin

@@ -9,6 +9,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { tellAway } from './away';
+import { addImages } from '../images/images';
 import { addNext } from '../review/next';
 import { tellRescues } from '../review/rescue';
 import { Reviews } from '../review/reviews';
@@ -98,6 +99,7 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
       openMenu: menuOpener(commands)
     };
     addAcceptOutputs(commands, live.api, options.trans);
+    addImages(app, notebooks, palette, options.trans);
     addNext(app, notebooks, options.reviews, palette, options.trans);
     addRound(app, notebooks, live, palette, options.trans);
     tellAway(app, live, options.trans);
