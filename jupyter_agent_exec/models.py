@@ -643,6 +643,8 @@ class Refusal(Answer, frozen=True, kw_only=True):
     program or process; `access`: something else that the system refused, such as reading a file."""
     what: str | None
     """The file, host, program or process, as the code named it; null if unknown."""
+    line: int | None = None
+    """The line of the code that tried it first, from 1; null if unknown."""
 
 
 class Seal(Answer, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ async def test_the_request_shows_what_the_code_would_print_change_and_be_refused
     ]  # fmt: skip
     changed = {(each["change"], each["name"]) for each in told["changes"]["variables"]}
     assert changed == {("changed", "x"), ("added", "y")}
-    assert told["seal"]["refused"] == [{"kind": "write", "what": "mark"}]
+    assert told["seal"]["refused"] == [{"kind": "write", "what": "mark", "line": 5}]
     assert not (jp_root_dir / "mark").exists()
     assert (await approve(agent, asked)).status == 200
     done = await finished(agent, asked)

@@ -109,6 +109,21 @@ async def test_a_trial_shows_what_the_kernel_would_show(agent: Agent) -> None:
     assert asks["error"]["ename"] == "StdinNotImplementedError"
 
 
+async def test_a_refusal_has_the_line_that_tried_it_if_that_is_known(agent: Agent) -> None:
+    session = await agent.open()
+    known = (
+        "import pathlib, os\ndef writes(name):\n    pathlib.Path(name).write_text('x')\n"
+        "for each in 'aa':\n    try:\n        writes(each)\n    except OSError: pass\n"
+        "%pwd\ntry:\n    !ls\nexcept OSError: pass\nos.listdir('/root')\n"
+    )
+    tried = (await attempt(agent, session, known))["seal"]["refused"]
+    lines = [(each["kind"], each["line"]) for each in tried]
+    assert lines == [("write", 3), ("start", 10), ("access", 12)]
+    for shifted in ("\n\nopen('mark', 'w')", "%%time\n\nopen('mark', 'w')"):
+        tried = (await attempt(agent, session, shifted))["seal"]["refused"]
+        assert [(each["what"], each["line"]) for each in tried] == [("mark", None)]
+
+
 async def test_a_trial_runs_again_after_somebody_has_removed_our_code_from_the_kernel(
     agent: Agent,
 ) -> None:

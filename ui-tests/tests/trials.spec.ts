@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@jupyterlab/galata';
 import { mergeTests } from '@playwright/test';
 import { Question, test as approvalTest } from './approval';
+import { expectAccessible } from './axe';
 import { codeCell } from './notebook';
 import { runAsPerson, test as trustTest } from './trust';
 
@@ -84,6 +85,39 @@ test('twenty looks and three changes cost a person three decisions, each with a 
     'rows.append(10)',
     "open('report.txt', 'w').write(str(sum(rows)))"
   ]);
+});
+
+test('what a trial showed leads to the lines of the code', async ({
+  page,
+  newAsking,
+  desk
+}) => {
+  await desk.open([codeCell('mine', 'x = 1')]);
+  const agent = await newAsking('Lines', desk.path);
+  await agent.ask(
+    'total = 1  # a first value\nopen("report.txt", "w")\ntotal += 1\n'
+  );
+  const question = Question.in(page.locator('.jp-NotebookPanel'));
+  await question.tried();
+  const marked = question.node.locator('.jp-AgentExecSource-highlight');
+  const refused = question.node.getByRole('button', {
+    name: 'It writes or removes a file: “report.txt” Line 2'
+  });
+  await expect(marked).toHaveCount(0);
+  await refused.hover();
+  await expect(marked).toHaveText(['open("report.txt", "w")']);
+  await refused.focus();
+  await page.keyboard.press('Tab');
+  await expect(
+    question.node.getByRole('button', { name: /^total.* Lines 1, 3$/ })
+  ).toBeFocused();
+  await expect(marked).toHaveText(['total = 1  # a first value', 'total += 1']);
+  await page.screenshot({ path: 'test-results/lines-light.png' });
+  await expectAccessible(page);
+  await page.theme.setDarkTheme();
+  await page.screenshot({ path: 'test-results/lines-dark.png' });
+  await page.theme.setLightTheme();
+  await question.answer('Reject…');
 });
 
 test('what the code says in its trial stands in a frame that holds nothing of ours', async ({

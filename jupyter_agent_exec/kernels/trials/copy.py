@@ -27,6 +27,8 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+import types
 import warnings
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -226,7 +228,10 @@ class Denials:
 
     def __init__(self, private: str) -> None:
         self._private = os.path.realpath(private) + os.sep
-        self._found: dict[tuple[str, str | None], None] = {}
+        self._found: dict[tuple[str, str | None], int | None] = {}
+        """Where it was tried first: the line of the code, if known."""
+        self.file: str | None = None
+        """What Python calls the code's file; None if its lines are not those of the source."""
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an audit event; what is raised here would reach the code."""
@@ -235,7 +240,7 @@ class Denials:
             with contextlib.suppress(Exception):
                 what = None if index is None else arguments[index]
                 if kind != "write" or self._is_refused(event, what, arguments):
-                    self.add(kind, what)
+                    self.add(kind, what, self._line(sys._getframe(1)))
 
     def _is_refused(self, event: str, path: Any, arguments: tuple[Any, ...]) -> bool:
         if isinstance(path, int) or (event == "open" and not arguments[2] & WRITES):
@@ -244,14 +249,30 @@ class Denials:
         is_known = event == "os.mkdir" and os.path.isdir(there)
         return not (is_known or there == os.devnull or (there + os.sep).startswith(self._private))
 
-    def add(self, kind: str, what: Any) -> None:
+    def _line(self, frame: types.FrameType | None) -> int | None:
+        """Return the line of the code at which a frame, or the nearest one above it, is."""
+        while frame is not None and frame.f_code.co_filename != self.file:
+            frame = frame.f_back
+        return None if frame is None else frame.f_lineno
+
+    def _raised_at(self, error: BaseException) -> int | None:
+        """Return the last line of the code that an error came through."""
+        at = [
+            line
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_filename == self.file
+        ]
+        return at[-1] if at else None
+
+    def add(self, kind: str, what: Any, line: int | None) -> None:
         """Note something that was refused."""
         if isinstance(what, (str, bytes, os.PathLike)):
             what = os.fsdecode(what)
         if len(self._found) < MOST_DENIALS:
-            self._found[kind, None if what is None else str(what)[:MOST_CHARACTERS]] = None
+            named = None if what is None else str(what)[:MOST_CHARACTERS]
+            self._found.setdefault((kind, named), line)
 
-    def told(self, error: BaseException | None) -> list[dict[str, str | None]]:
+    def told(self, error: BaseException | None) -> list[dict[str, str | int | None]]:
         """Return what was refused, also what only an error of the system tells."""
         named = {what for _, what in self._found}
         for _ in range(10):
@@ -260,12 +281,12 @@ class Denials:
                 if (None if name is None else os.fsdecode(name)) not in named and not (
                     name is None and self._found
                 ):
-                    self.add("access", name)
+                    self.add("access", name, self._raised_at(error))
             error = error and (error.__cause__ or error.__context__)
         unnamed = {kind for kind, what in self._found if what is not None}
         return [
-            {"kind": kind, "what": what}
-            for kind, what in self._found
+            {"kind": kind, "what": what, "line": line}
+            for (kind, what), line in self._found.items()
             if what is not None or kind not in unnamed
         ]
 
@@ -459,6 +480,9 @@ async def run(plan: dict[str, Any], connection: Connection, denials: Denials) ->
         fault = sys.exc_info()
     # IPython looks there for a semicolon at the end, which hides the value.
     shell.history_manager.input_hist_parsed.append(transformed)
+    if len(transformed.splitlines()) == len(source.splitlines()):
+        with contextlib.suppress(Exception):
+            denials.file = shell.compile.get_code_name(source, transformed, shell.execution_count)
     shell._last_traceback, shell._last_traceback_during_displayhook = None, False
     result = await shell.run_cell_async(
         source, store_history=False, transformed_cell=transformed, preprocessing_exc_tuple=fault

@@ -113,7 +113,11 @@ export class ApprovalView extends Widget {
       }
     }, this);
     live.missed.connect(() => void this._look(), this);
-    this._preview = new PreviewView(live.api, _options);
+    this._preview = new PreviewView(live.api, {
+      ..._options,
+      highlight: (lines, isSought) => this._source?.highlight(lines, isSought),
+      source: () => this._shown.source
+    });
     const layout = this._body.layout as PanelLayout;
     layout.insertWidget(layout.widgets.indexOf(this._actions), this._preview);
     this._render();

@@ -7,6 +7,7 @@ import { Panel, Widget } from '@lumino/widgets';
 import type { IAgentExecApi, IPreview } from '../tokens';
 import { createLines } from '../ui/changes';
 import { element } from '../ui/elements';
+import { linesWith } from '../ui/sourcetext';
 import { refusedText } from './approvalwording';
 import { plainName } from '../ui/wording';
 
@@ -61,7 +62,7 @@ export class PreviewView extends Panel {
   }
 
   private _render(): void {
-    const { trans } = this._options;
+    const { source, trans } = this._options;
     const preview = this._isEdited ? PENDING : this._preview;
     const state = this._isEdited
       ? trans.__('No trial of this code.')
@@ -73,19 +74,48 @@ export class PreviewView extends Panel {
     this.addWidget(this._told);
     const facts = element('div', '');
     facts.append(
-      ...(preview.seal?.refused ?? []).map(refusal =>
-        element(
-          'div',
-          'jp-AgentExecPreview-refused',
-          refusedText(refusal, trans)
-        )
-      ),
+      ...(preview.seal?.refused ?? []).map(refusal => {
+        const line = element('div', 'jp-AgentExecPreview-refused');
+        const text = element('span', '', refusedText(refusal, trans));
+        // The copy says it, so it may be no line of the code.
+        const lines = linesWith(source()).filter(n => n === refusal.line);
+        line.append(this._createChip(text, lines));
+        return line;
+      }),
       ...(['pending', 'none'].includes(preview.status)
         ? []
-        : createLines(preview.changes, true, trans))
+        : createLines(preview.changes, true, trans, (item, name) =>
+            this._createChip(item, linesWith(source(), name))
+          ))
     );
     this._told.addWidget(new Widget({ node: facts }));
     this._renderFrame(this._told, preview);
+  }
+
+  /** Have what the trial showed lead to the lines of the code that are about it, if there are any. */
+  private _createChip(item: HTMLElement, lines: number[]): HTMLElement {
+    if (lines.length === 0) {
+      return item;
+    }
+    const { highlight, trans } = this._options;
+    const chip = element('button', 'jp-AgentExecPreview-chip');
+    chip.type = 'button';
+    const where = trans._n(
+      'Line %2',
+      'Lines %2',
+      lines.length,
+      lines.join(', ')
+    );
+    chip.append(item, ' ', element('small', '', where));
+    for (const [begin, end] of [
+      ['mouseenter', 'mouseleave'],
+      ['focus', 'blur']
+    ]) {
+      chip.addEventListener(begin, () => highlight(lines));
+      chip.addEventListener(end, () => highlight([]));
+    }
+    chip.addEventListener('click', () => highlight(lines, true));
+    return chip;
   }
 
   /**
@@ -174,6 +204,10 @@ export namespace PreviewView {
   export interface IOptions {
     /** Renders only what is harmless. */
     rendermime: IRenderMimeRegistry;
+    /** Marks lines of the code, from 1, and may bring them into view. */
+    highlight: (lines: readonly number[], isSought?: boolean) => void;
+    /** The code that was tried. */
+    source: () => string;
     trans: TranslationBundle;
   }
 }

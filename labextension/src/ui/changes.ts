@@ -20,11 +20,16 @@ export function createChanges(
     : [];
 }
 
-/** A line with the variables that changed, one with those that are gone, one for the others. */
+/**
+ * A line with the variables that changed, one with those that are gone, one for the others.
+ *
+ * `dress` gives what stands in a variable's place.
+ */
 export function createLines(
   changes: IChanges | null,
   trial: boolean,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  dress = (item: HTMLElement, _name: string): HTMLElement => item
 ): HTMLElement[] {
   if (changes === null) {
     const unknown = trial
@@ -34,9 +39,9 @@ export function createLines(
   }
   const { more_variables, not_compared, variables } = changes;
   const isDeleted = ({ change }: IVariableChange) => change === 'removed';
-  const changed = variables
-    .filter(each => !isDeleted(each))
-    .map(each => createVariable(each, trans));
+  const create = (each: IVariableChange) =>
+    dress(createVariable(each, trans), each.name);
+  const changed = variables.filter(each => !isDeleted(each)).map(create);
   if (more_variables > 0) {
     changed.push(
       element(
@@ -46,9 +51,7 @@ export function createLines(
       )
     );
   }
-  const deleted = variables
-    .filter(isDeleted)
-    .map(each => createVariable(each, trans));
+  const deleted = variables.filter(isDeleted).map(create);
   const lines = [
     createLine(
       trial ? trans.__('It would change:') : trans.__('Changed:'),

@@ -1,6 +1,12 @@
 /** A source in an editor of JupyterLab's, with all that could hide in it made visible. */
 import { unifiedMergeView } from '@codemirror/merge';
-import { Compartment, EditorState, Prec, StateField } from '@codemirror/state';
+import {
+  Compartment,
+  EditorState,
+  Prec,
+  StateEffect,
+  StateField
+} from '@codemirror/state';
 import type { Extension, Range } from '@codemirror/state';
 import {
   Decoration,
@@ -119,6 +125,20 @@ export class SourceEditor extends Panel {
     this.node.scrollIntoView({ block: 'end' });
   }
 
+  /** Mark lines that there are, and no others; bring the first into view if it is sought. */
+  highlight(lines: readonly number[], isSought = false): void {
+    if (this.isDisposed) {
+      return;
+    }
+    const { doc } = this._view.state;
+    const starts = lines.map(each => doc.line(each).from);
+    const marks = starts.map(each => HIGHLIGHT.range(each));
+    const sought = isSought ? [EditorView.scrollIntoView(starts[0])] : [];
+    this._view.dispatch({
+      effects: [setHighlight.of(Decoration.set(marks)), ...sought]
+    });
+  }
+
   /** Keep what is shown as it is while it is sent. */
   set busy(value: boolean) {
     this._wrapper.editor.setOption('readOnly', value || !this._isEditing);
@@ -200,6 +220,7 @@ export class SourceEditor extends Panel {
       provide: field => EditorView.decorations.from(field)
     });
     return [
+      highlighted,
       Prec.highest(marks), // JupyterLab marks some of it with a dot
       this._difference.of(this._compared()),
       EditorView.contentAttributes.of({ 'aria-label': trans.__('Source') })
@@ -261,6 +282,19 @@ export namespace SourceEditor {
     trans: TranslationBundle;
   }
 }
+
+const HIGHLIGHT = Decoration.line({ class: 'jp-AgentExecSource-highlight' });
+const setHighlight = StateEffect.define<DecorationSet>();
+
+/** The lines that are marked, until the text changes. */
+const highlighted = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update: (set, { docChanged, effects }) =>
+    docChanged
+      ? Decoration.none
+      : (effects.find(each => each.is(setHighlight))?.value ?? set),
+  provide: field => EditorView.decorations.from(field)
+});
 
 /** A text with the line ends that an editor has. */
 function plainEnds(source: string): string {

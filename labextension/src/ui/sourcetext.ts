@@ -144,3 +144,11 @@ function codeOf(character: string): string {
   const code = Number(character.codePointAt(0));
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
+
+/** The lines, from 1, on which a name stands as a word; all without a name. */
+export function linesWith(source: string, name?: string): number[] {
+  return source.split(/\r\n?|\n/).flatMap((line, n) => {
+    const isThere = name === undefined || line.match(WORD)?.includes(name);
+    return isThere ? [n + 1] : [];
+  });
+}

@@ -349,6 +349,7 @@ export type Schemas = {
   Refusal: {
     kind: 'access' | 'connect' | 'signal' | 'start' | 'write';
     what: string | null;
+    line: number | null;
   };
   /** Reject a session's proposed edits. */
   RejectEdits: {

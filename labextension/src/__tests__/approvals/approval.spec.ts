@@ -302,7 +302,7 @@ describe('ApprovalSlot', () => {
         files: null
       } as unknown as IChanges,
       seal: {
-        refused: [{ kind: 'write', what: 'out\u202e.csv' }]
+        refused: [{ kind: 'write', what: 'out\u202e.csv', line: null }]
       }
     });
     page.server.emit(1, { action: 'approvals' });
@@ -326,6 +326,54 @@ describe('ApprovalSlot', () => {
     await settle(GUARD);
     page.button('Approve').click();
     expect(page.decisions).toHaveLength(1);
+  });
+
+  it('leads from what the trial showed to the lines of the code', async () => {
+    const source = 'y = 1\nx = y\nopen("a", "w")\nx = 2\n';
+    const page = new Page(asking({ source }));
+    const variable = { change: 'added', type: 'int', shape: null };
+    page.server.preview = preview({
+      changes: {
+        variables: [
+          { ...variable, name: 'x', length: null, preview: null },
+          { ...variable, name: 'hidden', length: null, preview: null }
+        ],
+        more_variables: 0,
+        not_compared: 0
+      } as unknown as IChanges,
+      seal: {
+        refused: [
+          { kind: 'write', what: 'a', line: 3 },
+          { kind: 'write', what: 'b', line: null },
+          { kind: 'write', what: 'lie', line: -1 }
+        ]
+      }
+    });
+    await settle(GUARD * 2);
+    const chips = Array.from(
+      page.preview.querySelectorAll<HTMLElement>('.jp-AgentExecPreview-chip')
+    );
+    expect(page.preview.textContent).toContain('“lie”');
+    expect(chips.map(each => each.textContent)).toEqual([
+      'It writes or removes a file: “a” Line 3',
+      'x Lines 2, 4'
+    ]);
+    const marked = () =>
+      Array.from(
+        page.cell.node.querySelectorAll('.jp-AgentExecSource-highlight'),
+        each => each.textContent
+      );
+    chips[1].focus();
+    expect(marked()).toEqual(['x = y', 'x = 2']);
+    chips[0].dispatchEvent(new MouseEvent('mouseenter'));
+    expect(marked()).toEqual(['open("a", "w")']);
+    chips[0].dispatchEvent(new MouseEvent('mouseleave'));
+    expect(marked()).toEqual([]);
+    chips[0].click();
+    expect(marked()).toEqual(['open("a", "w")']);
+    page.button('Edit').click();
+    page.type('b');
+    expect(marked()).toEqual([]);
   });
 
   it('shows no trial of code that the user has edited since', async () => {

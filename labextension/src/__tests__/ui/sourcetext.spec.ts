@@ -1,4 +1,4 @@
-import { readPieces, splitLines } from '../../ui/sourcetext';
+import { linesWith, readPieces, splitLines } from '../../ui/sourcetext';
 
 /** Pieces in one line of text: `⟨U+202E direction⟩`, `[turned]`. */
 function shown(line: string): string {
@@ -15,6 +15,15 @@ function shown(line: string): string {
     })
     .join('');
 }
+
+describe('linesWith', () => {
+  it('finds a name where it stands as a word', () => {
+    const source = 'x = 1\r\nxy = x2\rprint(x)\n"é" + été\n\n# x';
+    expect(linesWith(source, 'x')).toEqual([1, 3, 6]);
+    expect(linesWith(source, 'été')).toEqual([4]);
+    expect(linesWith(source, '__proto__')).toEqual([]);
+  });
+});
 
 describe('splitLines', () => {
   it.each([
