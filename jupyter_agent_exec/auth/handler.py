@@ -270,7 +270,7 @@ class AgentExecHandler(JupyterHandler):
         token_id = None if caller is None or caller.token is None else caller.token.id
         if isinstance(error, TokenRefused):
             token_id = error.token_id
-        path: Mapping[str, str] = getattr(self, "path_kwargs", {})  # none for an unknown verb
+        path: Mapping[str, str] = getattr(self, "path_kwargs", None) or {}  # of an unknown verb
         self.on_refusal(
             Refusal(
                 code=error.code,
