@@ -29,7 +29,7 @@ export function createLines(
   changes: IChanges | null,
   trial: boolean,
   trans: TranslationBundle,
-  dress = (item: HTMLElement, _name: string): HTMLElement => item
+  dress: (item: HTMLElement, name: string) => HTMLElement = item => item
 ): HTMLElement[] {
   if (changes === null) {
     const unknown = trial
