@@ -15,6 +15,7 @@ from jupyter_agent_exec.journal.notebook import in_markdown
 from jupyter_agent_exec.notebooks.sharing import cells_before
 from tests.asking import Agent, Send
 from tests.auth.minting import TokenAgent, mint
+from tests.checkpoints.asking import turned_on, undone
 from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target
 
 PASSWORD = "correct horse battery staple"
@@ -106,6 +107,18 @@ async def test_what_failed_is_folded_and_what_did_not_run_is_left_out(agent: Age
         "tags": ["raises-exception"],
     }
     assert notebook.cells[4].metadata == {}
+
+
+@pytest.mark.skipif(not LINUX, reason="undo needs Linux")
+async def test_what_was_undone_is_left_out(agent: Agent, desk: Desk) -> None:
+    desk.writes(NOTEBOOK)
+    _, session, _ = await turned_on(agent, desk)
+    await agent.run(session, "x = 1")
+    await undone(agent, await agent.run(session, "x = 2"))
+    await agent.run(session, "x = 3")
+    notebook = await shared(agent, session)
+    assert "Left out: 1 execution stopped, not run, or undone." in notebook.cells[1].source
+    assert shown(notebook) == ["x = 1", "x = 3"]
 
 
 @needs_trials
