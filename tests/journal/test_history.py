@@ -28,7 +28,6 @@ from tests.journal.recorded import (
     finished,
     kernel_started,
     new_execution_id,
-    new_session_id,
     opened,
     run,
     stream,
@@ -175,10 +174,13 @@ def test_a_whole_text_is_a_blob_too(history, session):
     assert history.execution(execution_id).omitted_text_bytes == 500
 
 
-IDS = ["", "s_", "../../etc/passwd", "s_01J0000000000000000000000/", "é", "0" * 64]
+IDS = [
+    *("", "s_", "../../etc/passwd", "s_01J0000000000000000000000/", "é", "0" * 64),
+    *("s_01M8KRQWM8BYSQVN94PQGYN77D", "x_01M8KRQWM8BYSQVN94PQGYN77E"),
+]
 
 
-@pytest.mark.parametrize("bad", [*IDS, new_session_id(), new_execution_id()])
+@pytest.mark.parametrize("bad", IDS)
 def test_what_is_not_there_is_not_found(history, bad):
     for read in (history.session, history.journal_path, history.notebook):
         with pytest.raises(SessionNotFound):
