@@ -110,8 +110,8 @@ def lowest(session: nox.Session) -> None:
     session.install(
         "--quiet",
         *(re.sub(r">=([\d.]+).*", r"==\1", requirement) for requirement in declared),
-        *("jsonschema", "jupyter-collaboration", "jupytext", "nbclient", "nbconvert"),
-        "papermill",
+        *("bash_kernel", "ipywidgets", "jsonschema", "jupyter-collaboration", "jupytext"),
+        *("matplotlib", "nbclient", "nbconvert", "pandas", "papermill", "pip"),
         *("pytest", "pytest-jupyter[server]", "pytest-timeout", "pytest-xdist"),
         "--editable",
         ".",

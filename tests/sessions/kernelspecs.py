@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
+import pytest
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+needs_ipykernel_7 = pytest.mark.skipif(
+    int(version("ipykernel").partition(".")[0]) < 7,
+    reason="ipykernel 6 answers nothing while code runs, and misses errors of what shows a value",
+)
 
 COUNTS = """
 import pathlib, sys

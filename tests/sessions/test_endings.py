@@ -9,6 +9,7 @@ import pytest
 
 from tests.asking import Agent
 from tests.real_server import Gate
+from tests.sessions.kernelspecs import needs_ipykernel_7
 from tests.sessions.living_notebook import entries, finished, until_it_prints
 
 LOOP = "print('before', flush=True)\nwhile True: pass"
@@ -56,15 +57,25 @@ async def test_code_that_raises_is_a_result_not_an_http_error(agent: Agent) -> N
     assert failed["outputs_complete"] is True
 
 
-async def test_an_error_has_its_name_and_is_shown_once(agent: Agent) -> None:
-    session = await agent.open()
-    errors = {
+SHOWN = pytest.param(
+    {
         "class A:\n    def __repr__(self): 1 / 0\nA()": ("ZeroDivisionError", "by zero"),
         "class A:\n    def _repr_html_(self): 1 / 0\nA()": ("ZeroDivisionError", "by zero"),
-        "%nothing": ("UsageError", "UsageError: Line magic function `%nothing` not found."),
-        "1 +": ("SyntaxError", "SyntaxError: invalid syntax"),
-        "exec('1 +')": ("SyntaxError", "SyntaxError: invalid syntax"),
-    }
+    },
+    marks=needs_ipykernel_7,
+)
+RAISED = {
+    "%nothing": ("UsageError", "UsageError: Line magic function `%nothing` not found."),
+    "1 +": ("SyntaxError", "SyntaxError: invalid syntax"),
+    "exec('1 +')": ("SyntaxError", "SyntaxError: invalid syntax"),
+}
+
+
+@pytest.mark.parametrize("errors", [SHOWN, RAISED], ids=["while a value is shown", "raised"])
+async def test_an_error_has_its_name_and_is_shown_once(
+    agent: Agent, errors: dict[str, tuple[str, str]]
+) -> None:
+    session = await agent.open()
     for source, (name, told) in errors.items():
         for trial in (False, True):
             failed = await agent.run(session, source, trial=trial)

@@ -8,6 +8,7 @@ from typing import Any
 from tests.approvals.person_deciding import set_paused
 from tests.asking import Agent
 from tests.real_server import Gate
+from tests.sessions.kernelspecs import needs_ipykernel_7
 from tests.sessions.living_notebook import Desk, at_persons_cell, entries, finished, notebook_target
 
 
@@ -41,6 +42,7 @@ async def test_variables_are_the_users_own_by_name(agent: Agent) -> None:
     assert (await agent.get(f"sessions/{session['id']}/variables", limit=2)).json["more"] == 3
 
 
+@needs_ipykernel_7
 async def test_all_is_answered_while_code_runs_and_nothing_is_recorded(
     agent: Agent, gate: Gate
 ) -> None:
