@@ -63,7 +63,7 @@ async def test_an_agent_takes_back_nothing_of_another_session_and_nothing_that_r
     assert code(await undo(own, theirs)) == (404, "execution_not_found")
     session, other = [await own.open(target=notebook_target()) for _ in range(2)]
     running = await own.run(
-        session, "print('up', flush=True); input_ = __import__('time').sleep(60)"
+        session, "print('up', flush=True); input_ = __import__('time').sleep(60)", wait=0
     )
     await until_it_prints(agent, running)
     refused = await undo(own, running)

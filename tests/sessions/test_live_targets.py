@@ -17,6 +17,7 @@ from tests.sessions.living_notebook import (
     entries,
     finished,
     notebook_target,
+    until_it_prints,
 )
 
 
@@ -290,6 +291,20 @@ async def test_a_persons_kernel_is_never_culled(agent: Agent, desk: Desk) -> Non
     looked = (await agent.get(f"sessions/{session['id']}")).json
     assert looked["kernel"]["id"] == kernel_id
     assert kernel_id in desk.server.kernel_manager
+
+
+async def test_closing_interrupts_what_the_agent_runs_and_leaves_the_kernel(
+    agent: Agent, desk: Desk
+) -> None:
+    kernel_id = (await desk.opens())["kernel"]["id"]
+    person = await desk.sits_at(kernel_id)
+    session = await agent.open(target=notebook_target())
+    looping = "kept = 1\nprint('on', flush=True)\nwhile True: pass"
+    running = await agent.run(session, looping, placement="none", wait=0)
+    await until_it_prints(agent, running)
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    assert (await finished(agent, running))["status"] == "interrupted"
+    assert (await person.has_run("kept"))["status"] == "ok"
 
 
 async def test_code_that_ends_a_persons_kernel_is_told_so(agent: Agent, desk: Desk) -> None:

@@ -36,6 +36,20 @@ async def started(agent: Agent, session: dict[str, Any], source: str, **asked: A
     return await agent.run(session, source, placement="none", wait=0, **asked)
 
 
+async def test_an_agent_waits_for_the_persons_cell_and_says_so(
+    agent: Agent, desk: Desk, gate: Gate
+) -> None:
+    person, session = await together(agent, desk)
+    cell = person.runs(gate.source)
+    await at_persons_cell(agent, session, gate)
+    waiting = await started(agent, session, "1")
+    behind = await until_it_waits_for(agent, waiting, "person")
+    assert behind["agent"] is None
+    gate.let_it_go_on()
+    assert (await finished(agent, waiting))["status"] == "ok"
+    assert (await person.reply(cell))["status"] == "ok"
+
+
 async def test_what_waits_is_taken_back_and_the_kernel_never_saw_it(
     agent: Agent, desk: Desk, gate: Gate
 ) -> None:
@@ -80,6 +94,18 @@ async def test_a_timeout_interrupts_the_agent_and_the_persons_queued_cells_still
     queued = [person.runs("a = 1"), person.runs("a + 1")]
     assert (await finished(agent, looping))["status"] == "timed_out"
     assert [(await person.reply(cell))["status"] for cell in queued] == ["ok", "ok"]
+
+
+async def test_an_agents_error_leaves_the_persons_queued_cells(
+    agent: Agent, desk: Desk, gate: Gate
+) -> None:
+    person, session = await together(agent, desk)
+    failing = await started(agent, session, gate.source + "\n1 / 0")
+    await asyncio.to_thread(gate.wait_until_it_runs)
+    queued = person.runs("'still here'")
+    gate.let_it_go_on()
+    assert (await finished(agent, failing))["status"] == "error"
+    assert (await person.reply(queued))["status"] == "ok"
 
 
 async def test_a_person_who_interrupts_in_jupyterlab_is_told_to_the_agent(
@@ -303,6 +329,16 @@ async def test_what_the_person_runs_is_not_recorded_by_default(agent: Agent, des
     assert session["record_people"] == "off"
     assert "private" not in journal
     assert "person_ran" not in journal
+
+
+async def test_an_agents_code_leaves_nothing_behind(agent: Agent, desk: Desk) -> None:
+    person, session = await together(agent, desk)
+    names = "sorted(name for name in globals() if not name.startswith('_'))"
+    before = await agent.run(session, names, placement="none")
+    await agent.run(session, "1 + 1", placement="none")
+    after = await agent.run(session, names, placement="none")
+    assert before["text"] == after["text"]
+    assert (await person.has_run("_2"))["status"] == "ok"  # as the kernel itself keeps it
 
 
 async def test_a_session_whose_server_is_asked_again_has_the_same_answer(
