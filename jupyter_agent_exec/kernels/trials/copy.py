@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..confinement import die_with_parent
+    from .opener import Opener
     from .parking import park
     from .seal import (
         GPUS,
-        Opener,
         blank_descriptors,
         descriptors,
         make_scratch,

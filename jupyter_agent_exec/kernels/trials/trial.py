@@ -117,7 +117,8 @@ class TrialSettings:
 
 
 FILES: Final = (
-    *("../confinement.py", "../trials/seal.py", "../trials/parking.py", "../trials/copy.py"),
+    "../confinement.py",
+    *(f"../trials/{name}.py" for name in ("seal", "opener", "parking", "copy")),
 )
 
 NOT_THERE: Final = ("AttributeError", "KeyError")
