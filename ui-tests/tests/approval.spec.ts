@@ -282,6 +282,8 @@ test('the keyboard alone rejects in a notebook, and stays there', async ({
   await page.keyboard.press('Tab');
   await expect(question.source).toBeFocused();
   await page.keyboard.press('Tab');
+  await expect(question.button('y Line 1')).toBeFocused();
+  await page.keyboard.press('Tab');
   await expect(question.button('Approve')).toBeFocused();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');

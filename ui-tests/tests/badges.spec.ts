@@ -322,7 +322,7 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   );
   await page.keyboard.press('Enter');
   await expect(
-    page.locator('.jp-AgentExecMenu [data-type="command"]')
+    page.locator('.jp-AgentExecMenu [data-type="command"]:visible')
   ).toHaveCount(6);
   await menuOpened(page);
   await page.keyboard.press('Escape');
