@@ -146,7 +146,7 @@ test('what is asked in a notebook is told, and answered at its cell', async ({
   const id = await asks.ask('print("hello", input("Whom? "))');
   const told = page.locator('.jp-toast-message, .Toastify__toast');
   await expect(told.first()).toContainText('“asker”');
-  await expect(told.first()).toContainText('needs input: Whom?');
+  await expect(told.first()).toContainText('needs input for cell 1: Whom?');
   await expect(
     page.getByRole('button', { name: '1 cell needs input' })
   ).toBeVisible();
