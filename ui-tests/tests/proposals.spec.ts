@@ -305,4 +305,7 @@ test('next leads through 60 cells, to each card with its buttons and its cell', 
     ).toBeInViewport({ ratio: 0.99 });
   }
   await page.screenshot({ path: 'test-results/proposals-next.png' });
+  await shown.all('Reject all');
+  await expect(shown.edits).toHaveCount(0);
+  await agent.close();
 });
