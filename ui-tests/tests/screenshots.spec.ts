@@ -87,8 +87,8 @@ test('an agent’s cells in a notebook', async ({
     await expect(badges.nth(1)).toContainText('JavaScript hidden');
     await expect(badges.nth(2)).toContainText(/Running\s*\d+ s/);
     await expect(
-      page.locator('[data-jp-item-name="agent-exec:status"]')
-    ).toContainText('Running import time');
+      page.getByRole('button', { name: /^Agent “analyst”: Running/ })
+    ).toBeVisible();
     await keep(page, 'notebook-light');
   } finally {
     await agent.close();

@@ -175,8 +175,10 @@ test('an agent works in a notebook with unsaved edits', async ({
   expect(await agent.run('print(6 * 7)')).toBe('tab');
   await expect(new Person(page).badge(1)).toContainText('Done');
   await expect(
-    page.locator('.jp-Toolbar-item[data-jp-item-name="agent-exec:status"]')
-  ).toContainText('analyst');
+    page
+      .locator('.jp-Toolbar-item[data-jp-item-name="agent-exec:status"]')
+      .getByRole('button', { name: /analyst/ })
+  ).toBeVisible();
   await notebook.save();
   expect(await files.cells(path)).toEqual([
     { source: 'x = 100', text: '' },
