@@ -42,7 +42,7 @@ test('the panel lists and finds, and a document streams and shows images', async
   await page.mouse.move(0, 0);
 
   await agent.run(PICTURE);
-  await expect(panel.cell(2).getByRole('img')).toBeVisible();
+  await expect(panel.cell(2).locator('img')).toBeVisible();
 
   await agent.run('print("a num" + "bat")');
   await panel.region
