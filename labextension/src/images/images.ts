@@ -1,7 +1,8 @@
 /** Shows images of agents' cells large, by a click or a command. */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
-import type { CodeCell } from '@jupyterlab/cells';
+import { CodeCell } from '@jupyterlab/cells';
+import type { Cell } from '@jupyterlab/cells';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
@@ -9,22 +10,22 @@ import { CommandIDs } from '../tokens';
 import { reporter, takes } from '../ui/commands';
 import type { IImageOutput } from './imagedialog';
 
-/** The images of agents' cells, in a notebook's order. */
-export function imagesOf({ content }: NotebookPanel): IImageOutput[] {
-  return content.widgets
-    .filter(({ model }) => readCellRecord(model.getMetadata(METADATA_KEY)))
-    .filter((cell): cell is CodeCell => cell.model.type === 'code')
-    .flatMap(cell => {
-      const { outputs } = cell.model;
-      return Array.from({ length: outputs.length }, (_, index) => {
-        const output = outputs.get(index);
-        const safe = output.trusted ? 'any' : 'ensure';
-        const { data } = output;
-        const type = content.rendermime.preferredMimeType(data, safe) ?? '';
-        return { cell, output, type };
-      });
-    })
-    .filter(({ type }) => type.startsWith('image/'));
+/** The images of a cell, if an agent ran it. */
+function imagesOf(cell: Cell): IImageOutput[] {
+  if (
+    !(cell instanceof CodeCell) ||
+    !readCellRecord(cell.model.getMetadata(METADATA_KEY))
+  ) {
+    return [];
+  }
+  const { outputs } = cell.model;
+  return Array.from({ length: outputs.length }, (_, index) => {
+    const output = outputs.get(index);
+    const safe = output.trusted ? 'any' : 'ensure';
+    const { rendermime } = cell.outputArea;
+    const type = rendermime.preferredMimeType(output.data, safe) ?? '';
+    return { cell, output, type };
+  }).filter(({ type }) => type.startsWith('image/'));
 }
 
 /** Whether a node of the page is in the output. */
@@ -46,7 +47,7 @@ export function addImages(
     panel: NotebookPanel,
     isWanted: (image: IImageOutput) => boolean
   ) => {
-    const images = imagesOf(panel);
+    const images = panel.content.widgets.flatMap(imagesOf);
     const place = images.findIndex(isWanted);
     if (place >= 0) {
       const { showImages } = await import('./imagedialog');
@@ -59,8 +60,8 @@ export function addImages(
     label: trans.__('Enlarge Image'),
     describedBy: takes(),
     isVisible: () =>
-      notebooks.currentWidget !== null &&
-      imagesOf(notebooks.currentWidget).some(isActive),
+      notebooks.activeCell !== null &&
+      imagesOf(notebooks.activeCell).length > 0,
     execute: async () => {
       if (notebooks.currentWidget) {
         await open(notebooks.currentWidget, isActive);
