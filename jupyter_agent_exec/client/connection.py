@@ -315,12 +315,18 @@ class Connection:
                 check(response)
             yield response
 
-    def pieces(self, path: str, **query: str | float | None) -> AsyncGenerator[bytes, None]:
-        """Yield the content of `path` below `API` in pieces."""
-        return self.pieces_of(Request("GET", with_query(f"{API}{path}", **query)))
-
-    async def pieces_of(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Yield the content of the response to a request in pieces."""
+    async def pieces(
+        self,
+        path: str,
+        body: RequestModel | None = None,
+        *,
+        read_timeout: float = 60.0,
+        **query: str | float | None,
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the answer of `path` below `API` in pieces: to a POST if there is a body."""
+        method, sent = ("GET", b"") if body is None else ("POST", encoded(body))
+        address = with_query(f"{API}{path}", **query)
+        request = Request(method, address, sent, read_timeout=read_timeout)
         async with self.download(request) as response:
             async for piece in response.aiter_bytes():
                 yield piece

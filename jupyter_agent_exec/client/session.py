@@ -25,12 +25,11 @@ from .calls import (
     give_input,
     read_cells,
 )
-from .connection import Connection, Request, encoded
+from .connection import Connection
 from .errors import ClientError, ServerUnreachable
 from .events import Event, follow
 from .replies import decoded
 from .requests import (
-    API,
     ExecuteOptions,
     Source,
     execute_request,
@@ -45,7 +44,6 @@ T = TypeVar("T")
 
 FIRST_WAIT_SECONDS: Final = 5.0
 """How long the first request waits. After that, the client prints that a user must decide."""
-
 
 SHARE_SECONDS: Final = 300.0
 """How long the answer to a shared export may take: a kernel starts, and all cells run."""
@@ -535,14 +533,14 @@ class AsyncSession(SessionFiles):
 
         `progress` is called with the number of bytes each time that some were written.
         """
+        address, connection = f"{self._path}/notebook", self._connection
         if share:
-            body, address = encoded(models.ShareSession()), f"{API}{self._path}/notebook/share"
-            request = Request("POST", address, body, read_timeout=SHARE_SECONDS)
-            pieces = self._connection.pieces_of(request)
+            asked = models.ShareSession()
+            pieces = connection.pieces(f"{address}/share", asked, read_timeout=SHARE_SECONDS)
         else:
-            pieces = self._connection.pieces(f"{self._path}/notebook", clean=clean or None)
+            pieces = connection.pieces(address, clean=clean or None)
         if path is not None:
-            return await save(self._connection, pieces, path, progress)
+            return await save(connection, pieces, path, progress)
         return decoded(await joined(pieces), dict[str, Any])
 
     async def restore(
