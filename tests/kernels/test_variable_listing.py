@@ -40,7 +40,7 @@ class Looked:
 async def looking() -> AsyncIterator[Looked]:
     async with kernel_server() as server:
         looked = Looked(await server.live.adopt(await server.start_kernel()))
-        await looked.ended("pass")  # changes are told from the second listing on
+        await looked.ended("pass")  # the second listing is the first that tells changes
         yield looked
 
 

@@ -61,7 +61,7 @@ export class ApprovalActions extends Widget {
     this._renderButtons();
   }
 
-  /** Offer all answers anew. */
+  /** Create the buttons again, for what can be answered now. */
   reset(): void {
     const { approve, asks, coversMore, edit, isEditing } = this._options;
     const { grant, once, reject, restore, trans } = this._options;
