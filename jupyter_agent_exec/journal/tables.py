@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -156,8 +156,7 @@ def take_in(
         return None
     if session is not None:
         with path.open("rb") as file:
-            for execution_id, new in ranges.items():
-                _put_execution(connection, session, execution_id, new, file.fileno(), store)
+            _put_executions(connection, session, ranges, file.fileno(), store)
     _put_session(connection, session_id, session, last_seq, end)
     return size if end < size else None
 
@@ -237,57 +236,62 @@ def _put_event(
         )
 
 
-def _put_execution(
+def _put_executions(
     connection: sqlite3.Connection,
     session: Session,
-    execution_id: ExecutionId,
-    new: Sequence[Line],
+    new: Mapping[ExecutionId, Sequence[Line]],
     journal_fd: int,
     store: BlobStore,
 ) -> None:
-    row = connection.execute(
-        "SELECT number, ranges FROM executions WHERE id = ?", (execution_id,)
-    ).fetchone()
-    all_lines = list(new)
-    if row is not None:
-        all_lines = [*lines_at(journal_fd, parse_ranges(row[1])), *new]
-    record = execution_record(session, all_lines, _searchable(store, all_lines))
-    if record is None:
-        return
-    if row is None:
-        number = _free_number(connection, execution_id)
-    else:
-        number = row[0]
+    """Write the rows of executions with these new lines, in few statements.
+
+    At each statement this thread waits for the others, which hold the interpreter meanwhile.
+    """
+    earlier: dict[ExecutionId, tuple[int, str]] = {
+        id: (number, ranges)
+        for id, number, ranges in connection.execute(
+            "SELECT id, number, ranges FROM executions"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (_as_json(list(new)),),
+        )
+    }
+    for number, _ in earlier.values():
         connection.execute("DELETE FROM executions WHERE number = ?", (number,))
         connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
         connection.execute("DELETE FROM images WHERE number = ?", (number,))
-    accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
-    review = None if record.review is None else record.review.verdict or "comment"
+    numbers = _free_numbers(connection, [id for id in new if id not in earlier])
+    rows: list[tuple[str | int | None, ...]] = []
+    texts: list[tuple[int, str, str, str]] = []
+    for execution_id, lines in new.items():
+        number, ranges = earlier.get(execution_id) or (numbers[execution_id], "[]")
+        all_lines = [*lines_at(journal_fd, parse_ranges(ranges)), *lines]
+        record = execution_record(session, all_lines, _searchable(store, all_lines))
+        if record is None:
+            continue
+        accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
+        review = None if record.review is None else record.review.verdict or "comment"
+        rows.append(
+            (
+                number, execution_id, session.id, record.seq, record.execution_count,
+                record.status, record.agent.name, target_kind(session), session.title,
+                record.accepted_at, _images(record), _plain(record.source[:500]), review,
+                review is None and _has_run(record), _as_json([line.at for line in all_lines]),
+                accepted.idempotency_key,
+            )
+        )  # fmt: skip
+        purpose = record.claim and record.claim.purpose
+        source = _plain(record.source[:_TEXT_CHARACTERS])
+        texts.append((number, source, _output_text(record), _plain(purpose or "")))
+        if record.blobs:
+            _put_images(connection, number, record, store)
+        _put_blobs(connection, session.id, lines)
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
-    connection.execute(
-        "INSERT INTO executions"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            number, execution_id, session.id, record.seq, record.execution_count, record.status,
-            record.agent.name, target_kind(session), session.title, record.accepted_at,
-            _images(record), _plain(record.source[:500]), review,
-            review is None and _has_run(record),
-            msgspec.json.encode([line.at for line in all_lines]).decode(),
-            accepted.idempotency_key,
-        ),
-    )  # fmt: skip
-    connection.execute(
-        "INSERT INTO texts (rowid, source, output, purpose) VALUES (?, ?, ?, ?)",
-        (
-            number,
-            _plain(record.source[:_TEXT_CHARACTERS]),
-            _output_text(record),
-            _plain((record.claim and record.claim.purpose) or ""),
-        ),
+    connection.executemany(
+        "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
     )
-    if record.blobs:
-        _put_images(connection, number, record, store)
-    _put_blobs(connection, session.id, new)
+    connection.executemany(
+        "INSERT INTO texts (rowid, source, output, purpose) VALUES (?, ?, ?, ?)", texts
+    )
 
 
 def _put_images(
@@ -352,18 +356,40 @@ def _output_text(record: ExecutionRecord) -> str:
 
 def _plain(text: str) -> str:
     """Return text that SQLite can store, without the characters that mark matches."""
+    if text.isascii():
+        return text.replace("\0", "")
     for mark in ("\u2068", "\u2069", "\0"):
         text = text.replace(mark, "")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _free_number(connection: sqlite3.Connection, execution_id: ExecutionId) -> int:
-    """Return a number for a new row: the id's time, then three of its random characters."""
+def _as_json(values: Sequence[object]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _free_numbers(
+    connection: sqlite3.Connection, ids: Sequence[ExecutionId]
+) -> dict[ExecutionId, int]:
+    """Return numbers for new rows: the ids' times, then three of their random characters."""
+    free: dict[ExecutionId, int] = {}
+    wanted = {id: _number(id) for id in ids}
+    while wanted:
+        found = connection.execute(
+            "SELECT number FROM executions WHERE number IN (SELECT value FROM json_each(?))",
+            (_as_json(list(wanted.values())),),
+        )
+        taken = {*free.values(), *(number for (number,) in found)}
+        for id, number in wanted.items():
+            if number not in taken:
+                free[id] = number
+                taken.add(number)
+        wanted = {id: number + 1 for id, number in wanted.items() if id not in free}
+    return free
+
+
+def _number(execution_id: ExecutionId) -> int:
     ulid = execution_id.removeprefix("x_")
     number = 0
     for character in ulid[:10] + ulid[-3:]:
         number = number << 5 | _BASE32.get(character, 0)
-    number &= (1 << 63) - 1
-    while connection.execute("SELECT 1 FROM executions WHERE number = ?", (number,)).fetchone():
-        number += 1
-    return number
+    return number & ((1 << 63) - 1)
