@@ -23,15 +23,18 @@ from .heads import signatures_path
 class Checked:
     """The contents of a chain that was read."""
 
-    lines: list[ParsedLine] = field(default_factory=list)
-    """Only their hashes and entries."""
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    """Empty for a line that cannot be read."""
     hashes: list[str] = field(default_factory=list)
     missing: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of entries, and the names of their payloads that are not there."""
 
 
-def check_chain(path: Path, report: Report) -> Checked:
-    """Check a file's lines and payloads, add findings to `report`, and return its entries."""
+def check_chain(path: Path, report: Report, *, whole: bool = False) -> Checked:
+    """Check a file's lines and payloads, add findings to `report`, and return its entries.
+
+    Unless `whole`, most of a session's entries are returned without what only its cells need.
+    """
     checked = Checked()
     try:
         signatures = signatures_path(path).read_bytes()
@@ -50,7 +53,7 @@ def check_chain(path: Path, report: Report) -> Checked:
             outcome = Outcome.TORN if last else Outcome.ALTERED
             report.add(outcome, path, expected, f"Entry {expected} cannot be read: {error}.")
             if outcome is Outcome.ALTERED:  # the next lines keep their numbers
-                checked.lines.append(_UNREADABLE)
+                checked.entries.append({})
                 checked.hashes.append("")
             previous, expected = set(), expected + 1
             continue
@@ -62,7 +65,7 @@ def check_chain(path: Path, report: Report) -> Checked:
         if is_copy and isinstance(n, int) and n > expected:
             message = f"Entries {expected} to {n - 1} have not arrived."
             report.add(Outcome.MISSING, path, expected, message)
-            checked.lines += [_UNREADABLE] * (n - expected)
+            checked.entries += [{}] * (n - expected)
             checked.hashes += [""] * (n - expected)
             previous, expected = set(), n
         if n != expected:
@@ -79,7 +82,7 @@ def check_chain(path: Path, report: Report) -> Checked:
             )
         if line.entry.get("format") == FORMAT:
             _check_payloads(path, expected, line, blobs, checked.missing, report)
-        checked.lines.append(line._replace(canonical=b"", payloads={}, salts={}))
+        checked.entries.append(line.entry if whole else _kept(line.entry))
         checked.hashes.append(line.hash)
         previous, expected = {line.hash, *links}, expected + 1
     _check_formats(path, checked, report)
@@ -101,12 +104,10 @@ def check_chain(path: Path, report: Report) -> Checked:
 def _check_formats(path: Path, checked: Checked, report: Report) -> None:
     """Add a finding if a chain has another format than the one that this version reads."""
     others = [
-        n
-        for n, line in enumerate(checked.lines)
-        if line.entry and line.entry.get("format") != FORMAT
+        n for n, entry in enumerate(checked.entries) if entry and entry.get("format") != FORMAT
     ]
     if others:
-        format = checked.lines[others[0]].entry.get("format", 1)
+        format = checked.entries[others[0]].get("format", 1)
         message = (
             f"{len(others)} of its entries, from entry {others[0]} on, have a format that this "
             f"version does not read: {shown(format)}. It reads format {FORMAT} only."
@@ -114,8 +115,15 @@ def _check_formats(path: Path, checked: Checked, report: Report) -> None:
         report.add(Outcome.ALTERED, path, others[0], message)
 
 
+def _kept(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry; of one about an execution, only what is read of it after its check."""
+    if "execution_id" not in entry:
+        return entry
+    return {name: entry[name] for name in ("type", "format", "at") if name in entry}
+
+
 def _read_chain(checked: Checked, signatures: bytes | None) -> ReadChain:
-    entries = [line.entry for line in checked.lines]
+    entries = checked.entries
     first = entries[0] if entries else {}
     is_ledger = first.get("type") == "ledger_opened"
     return ReadChain(
@@ -134,8 +142,7 @@ def _time(entry: dict[str, Any]) -> bytes:
 def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int]]:
     """Return the runs of entries whose payloads were erased, and say so in the report."""
     erased: list[tuple[int, int]] = []
-    for n, line in enumerate(checked.lines):
-        entry = line.entry
+    for n, entry in enumerate(checked.entries):
         if entry.get("type") != "erased":
             continue
         try:
@@ -149,8 +156,6 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
             report.add(Outcome.ALTERED, path, n, f"What entry {n} says cannot be understood.")
     return erased
 
-
-_UNREADABLE = ParsedLine("", b"", {}, {}, {})
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 

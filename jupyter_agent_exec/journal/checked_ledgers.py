@@ -56,8 +56,8 @@ def read_ledgers(folder: Path, report: Report) -> Listed:
     for path in sorted([*folder.glob("ledger-*.jsonl"), *copies]):
         ledger = check_ledger(path, report)
         listed.hashes.update(ledger.hashes)
-        for n, line in enumerate(ledger.lines):
-            if not _list_entry(line.entry, At(path, n), listed):
+        for n, entry in enumerate(ledger.entries):
+            if not _list_entry(entry, At(path, n), listed):
                 message = f"What entry {n} says cannot be understood."
                 report.add(Outcome.ALTERED, path, n, message)
     for path in sorted(folder.glob("ledger-*.head")):

@@ -166,7 +166,7 @@ def _compare_session(
     path: Path, session_id: str, checked: Checked, listed: Listed, report: Report
 ) -> list[_Unsaid]:
     """Compare a journal with the ledgers; return what they do not list."""
-    entries = [line.entry for line in checked.lines]
+    entries = checked.entries
     if entries and entries[0]:
         _compare_opened(path, entries[0], session_id, listed, report)
     if entries and session_id not in listed.ends:

@@ -16,7 +16,6 @@ from msgspec import MsgspecError
 
 from ..records import KINDS
 from .blobs import BlobStore
-from .chain import ParsedLine
 from .checked_chains import Checked, check_chain
 from .findings import Outcome, Report, differing, shown
 from .heads import recorded
@@ -64,7 +63,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
         The session's `journal.jsonl`, with its blobs beside it.
     """
     report = Report()
-    checked = check_chain(journal, report)
+    checked = check_chain(journal, report, whole=True)
     try:
         document = json.loads(notebook.read_text("utf-8"))
         metadata = document["metadata"]
@@ -95,7 +94,7 @@ def verify_notebook(notebook: Path, journal: Path) -> Report:
         expected = {_execution_id(cell): _fields(cell, clean) for cell in again["cells"]}
         known_about = _metadata_fields(again["metadata"])
         unknown = _unknown(checked, again["metadata"]["agent_exec"])
-        numbers = _numbers(checked.lines[:length])
+        numbers = _numbers(checked.entries[:length])
     except _WRONG_SHAPE as error:
         message = f"It cannot be exported: {shown(repr(error))}."
         report.add(Outcome.ALTERED, journal, None, message)
@@ -113,10 +112,9 @@ def _leave_out_reviews(document: dict[str, Any], checked: Checked) -> None:
 
     They are an event of the session now. One that is not in the journal stays, and is found.
     """
-    entries = [line.entry for line in checked.lines]
     said = [
         [entry.get(name) for name in ("at", "verdict", "comment")]
-        for entry in entries
+        for entry in checked.entries
         if entry.get("type") == "reviewed" and entry.get("execution_id") is None
     ]
     cells = [_metadata(cell).get("agent_exec") for cell in document["cells"]]
@@ -169,11 +167,11 @@ def _compare_cells(
         report.add(Outcome.ALTERED, notebook, numbers.get(id), message)
 
 
-def _numbers(lines: list[ParsedLine]) -> dict[str, int]:
+def _numbers(entries: list[dict[str, Any]]) -> dict[str, int]:
     """Return the number of the entry that finished each execution, or else accepted it."""
     kinds = ("accepted", "finished")
-    entries = enumerate(line.entry for line in lines)
-    return {str(entry["execution_id"]): n for n, entry in entries if entry.get("type") in kinds}
+    numbered = enumerate(entries)
+    return {str(entry["execution_id"]): n for n, entry in numbered if entry.get("type") in kinds}
 
 
 def _unknown(checked: Checked, about: dict[str, Any]) -> defaultdict[str | None, set[str]]:
@@ -181,7 +179,7 @@ def _unknown(checked: Checked, about: dict[str, Any]) -> defaultdict[str | None,
     events, trials = about.get("events", []), about.get("trials", [])
     unknown: defaultdict[str | None, set[str]] = defaultdict(set)
     for n, name in checked.missing:
-        entry = checked.lines[n].entry
+        entry = checked.entries[n]
         kind, execution_id = entry["type"], entry.get("execution_id")
         if kind in ("environment_found", "packages_changed"):
             unknown[None].add("agent_exec.environments")
