@@ -36,6 +36,8 @@ from jupyter_agent_exec.journal.tables import SCHEMA_VERSION
 NAME = "history"
 BLOCK = 10
 QUERIES = 5
+PAUSE = 0.15
+"""Seconds between two executions while the index is made."""
 ERASED_AGENT = "analyst 1"
 Contenders = dict[str, Callable[[], list[float]]]
 
@@ -115,13 +117,13 @@ def run(folder: Path, *, size: float) -> Result:
 
 HOW = (
     "The journal's own writer writes the history, one in 100 cells with an image. A server starts "
-    "on it with an index of the version before, which it makes again, and serves meanwhile. Then "
-    "one on this history and one on an empty history take turns at starting (until the first "
-    "answer to `GET /status`) and at `1+1`. Lists and searches are GETs of a page of 50 on a kept "
-    "connection; the goal applies to the slowest kind. `jupyter agent-exec verify` reads all "
-    "of it. At last, one agent's sessions, a tenth, are erased, and retention removes the oldest "
-    "tenth, while `1+1` runs again and again. Asserted: all cells are listed after the index is "
-    "made, a tenth less after retention, and the record verifies before and after."
+    "on it with an index of the version before, which it makes again, while `1+1` runs every "
+    f"{PAUSE} s. Then one on this history and one on an empty history take turns at starting "
+    "(until the first answer to `GET /status`) and at `1+1`. Lists and searches are GETs of a page "
+    "of 50 on a kept connection; the goal applies to the slowest kind. `jupyter agent-exec verify` "
+    "reads all of it. At last, one agent's sessions, a tenth, are erased, and retention removes "
+    "the oldest tenth, while `1+1` runs again and again. Asserted: all cells are listed after the "
+    "index is made, a tenth less after retention, and the record verifies before and after."
 )
 
 
@@ -145,6 +147,7 @@ def _index(folder: Path, history: Path, cells: int) -> Indexed:
         executions: list[float] = []
         while not answered(http, "/status")["search_ready"]:
             executions.append(timed(lambda: session.run("1+1")))
+            time.sleep(PAUSE)
         seconds = time.perf_counter() - begin
         session.close()
         found = _listed(http)
