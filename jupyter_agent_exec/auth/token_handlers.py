@@ -136,35 +136,44 @@ class TokenPageHandler(PageHandler, TokensBase):
     @requires("tokens", answers={200: "text/html"}, query=PageQuery, without_passphrase=True)
     async def post(self, query: PageQuery) -> None:
         """Set the policy, erase, revoke a token, or create one and show its secret."""
-        if erased := self.get_body_argument("erase", ""):
-            await self.check_passphrase()
-            told = await self.erase(models.Erase(session_id=erased), self.caller.by())
-            payloads = sum(each.payloads for each in told.sessions if not each.is_open)
-            message = f"Erased. Sources, outputs and inputs: {payloads}."
-            await self._page(PageQuery(), message=message)
-            return
-        if self.get_body_argument("policy", ""):
-            await self.check_passphrase()
-            await self.set_policy(policy_in(self.get_body_argument), self.caller)
-            await self._page(query, message="Saved. This holds from the next execution on.")
-            return
-        revoked = self.get_body_argument("revoke", "")
-        if revoked:
-            await self._revoke(revoked, query)
-            return
+        message, minted, change = "", None, self._change()
         try:
-            minted = await self.mint(await self.allowed())
+            if change is None:
+                minted = await self.mint(await self.allowed())
+            else:
+                message = await change
         except AgentExecError as error:
-            await self._page(query, error=error)
-            return
-        await self._page(PageQuery(), minted=minted)
+            await self._page(query, error=error, is_of_form=change is None)
+        else:
+            await self._page(PageQuery(), message=message, minted=minted)
 
-    async def _revoke(self, id: str, query: PageQuery) -> None:
+    def _change(self) -> Awaitable[str] | None:
+        """Return what one of the page's buttons does, which says it in a sentence; None: mint."""
+        if erased := self.get_body_argument("erase", ""):
+            return self._erase(erased)
+        if self.get_body_argument("policy", ""):
+            return self._set_policy()
+        if revoked := self.get_body_argument("revoke", ""):
+            return self._revoke(revoked)
+        return None
+
+    async def _erase(self, session_id: str) -> str:
+        await self.check_passphrase()
+        told = await self.erase(models.Erase(session_id=session_id), self.caller.by())
+        payloads = sum(each.payloads for each in told.sessions if not each.is_open)
+        return f"Erased. Sources, outputs and inputs: {payloads}."
+
+    async def _set_policy(self) -> str:
+        await self.check_passphrase()
+        await self.set_policy(policy_in(self.get_body_argument), self.caller)
+        return "Saved. This holds from the next execution on."
+
+    async def _revoke(self, id: str) -> str:
         row = next((each for each in await self._mine() if each.token.id == id), None)
         if row is None:
             raise NotFound("You have no such token.", token_id=id)
         await self.tokens.revoke(id, self.caller)
-        await self._page(query, message=f"{row.name} has no access any more.")
+        return f"{row.name} has no access any more."
 
     async def _mine(self) -> list[TokenRow]:
         """Return the person's tokens, the newest first.
@@ -185,19 +194,22 @@ class TokenPageHandler(PageHandler, TokensBase):
         *,
         message: str = "",
         error: AgentExecError | None = None,
+        is_of_form: bool = False,
         minted: models.MintedToken | None = None,
     ) -> None:
+        """Show the page; an error stands in the form of tokens, which is filled in, or above."""
+        of_form = error if is_of_form else None
         rows = await self._mine()
         notebooks = offered(query.notebook or "")
         given: Values = {**SUGGESTED, "notebook": notebooks}
-        if error is not None:
+        if of_form is not None:
             given = filled_in(self.request.body_arguments)
         has_focus = error is None and query.notebook is not None
         erasure = None
         if query.erase is not None:
             asked = models.Erase(session_id=query.erase, dry_run=True)
             erasure = await self.erase(asked, self.caller.by())
-        form = self.form(given, *notebooks, error=error, has_focus=has_focus)
+        form = self.form(given, *notebooks, error=of_form, has_focus=has_focus)
         self.show(
             HTTPStatus.OK if error is None else status_of(type(error)),
             "auth/tokens.html",
@@ -206,7 +218,8 @@ class TokenPageHandler(PageHandler, TokensBase):
             ended=[row for row in rows if row.token.status != "active"],
             erasure=erasure,
             form=form,
-            is_open=error is not None or query.notebook is not None,
+            failed=error.message if error is not None and of_form is None else "",
+            is_open=of_form is not None or query.notebook is not None,
             message=message,
             minted=minted,
             person="",

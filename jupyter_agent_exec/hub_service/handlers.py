@@ -255,6 +255,7 @@ class GrantsHandler(PageHandler):
             active=[TokenRow(grant.token, grant.server_name) for grant in await self._mine()],
             ended=[],
             erasure=None,
+            failed="",
             form=None,
             message=message,
             minted=None,
