@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,67 +27,59 @@ def sessions(history_dir: Path) -> Callable[[], list[Path]]:
     return lambda: sorted((history_dir / "sessions").glob("*"))
 
 
-@pytest.mark.parametrize(
-    ("properties", "field"),
-    [
-        ({}, "properties.code"),
-        (1, "properties"),
-        ({"code": 1}, "properties.code"),
-        ({"code": "1", "codeInputType": "url"}, "properties.codeInputType"),
-        ({"code": "1", "executionType": "asynchronous"}, "properties.executionType"),
-        ({"code": "1", "timeoutInSeconds": 0}, "properties.timeoutInSeconds"),
-        ({"code": "1", "timeoutInSeconds": "soon"}, "properties.timeoutInSeconds"),
-        ({"code": "1", "timeoutInSeconds": 61}, "properties.timeoutInSeconds"),
-        ({"code": "1", "other": 1}, "properties.other"),
-    ],
-)
+BAD_PROPERTIES: list[tuple[object, str]] = [
+    ({}, "properties.code"),
+    (1, "properties"),
+    ({"code": 1}, "properties.code"),
+    ({"code": "1", "codeInputType": "url"}, "properties.codeInputType"),
+    ({"code": "1", "executionType": "asynchronous"}, "properties.executionType"),
+    ({"code": "1", "timeoutInSeconds": 0}, "properties.timeoutInSeconds"),
+    ({"code": "1", "timeoutInSeconds": "soon"}, "properties.timeoutInSeconds"),
+    ({"code": "1", "timeoutInSeconds": 61}, "properties.timeoutInSeconds"),
+    ({"code": "1", "other": 1}, "properties.other"),
+]
+
+
 @pytest.mark.parametrize("agent_exec_config", [{"max_timeout": 60}])
 async def test_bad_input_is_refused_by_its_field(
     session_of: SessionOf,
     sessions: Callable[[], list[Path]],
-    properties: Any,
-    field: str,
     agent_exec_config: dict[str, Any],
 ) -> None:
-    refused = await session_of().post_code(properties)
-    assert (refused.status, refused.json["code"]) == (400, "invalid_request")
-    assert refused.json["detail"]["field"] == field
-    assert field in refused.json["message"]
-    assert sessions() == []
+    for properties, field in BAD_PROPERTIES:
+        refused = await session_of().post_code(properties)
+        assert (refused.status, refused.json["code"]) == (400, "invalid_request"), properties
+        assert refused.json["detail"]["field"] == field, properties
+        assert field in refused.json["message"]
+        assert sessions() == []
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
+async def test_a_session_has_to_be_named(
+    ask: Send, jp_auth_header: dict[str, str], sessions: Callable[[], list[Path]]
+) -> None:
+    code = json.dumps({"properties": {"code": "1"}})
+    queries = (
         ({}, "identifier"),
         ({"identifier": ""}, "identifier"),
         ({"identifier": "x" * 129}, "identifier"),
         ({"identifier": "one", "other": "1"}, "other"),
-    ],
-)
-async def test_a_session_has_to_be_named(
-    ask: Send,
-    jp_auth_header: dict[str, str],
-    sessions: Callable[[], list[Path]],
-    query: dict[str, str],
-    field: str,
-) -> None:
-    code = json.dumps({"properties": {"code": "1"}})
-    for method, route in (
+    )
+    routes = (
         ("POST", "aca/code/execute"),
         ("POST", "aca/files/upload"),
         ("GET", "aca/files"),
         ("GET", "aca/files/content/a.txt"),
-    ):
+    )
+    for (query, field), (method, route) in product(queries, routes):
         body = code if method == "POST" else None
         refused = await ask(method, route, headers=jp_auth_header, query=query, body=body)
-        assert (refused.status, refused.json["detail"]["field"]) == (400, field), route
+        assert (refused.status, refused.json["detail"]["field"]) == (400, field), (route, query)
     assert sessions() == []
 
 
-@pytest.mark.parametrize(
-    ("filename", "status"),
-    [
+async def test_a_file_that_may_not_be_there_is_refused(session_of: SessionOf) -> None:
+    session = session_of()
+    for filename, status in (
         ("..", 400),
         ("../up.txt", 400),
         ("%2Fetc%2Fpasswd", 400),
@@ -95,15 +88,10 @@ async def test_a_session_has_to_be_named(
         ("x" * 256, 400),
         (".hidden", 403),
         ("work.ipynb", 403),
-    ],
-)
-async def test_a_file_that_may_not_be_there_is_refused(
-    session_of: SessionOf, filename: str, status: int
-) -> None:
-    session = session_of()
-    refused = await session.upload(b"data", filename)
-    assert refused.status == status, refused.body
-    assert await session.names() == []
+    ):
+        refused = await session.upload(b"data", filename)
+        assert refused.status == status, (filename, refused.body)
+        assert await session.names() == []
 
 
 async def test_what_is_no_form_with_one_file_is_refused(
@@ -163,17 +151,15 @@ async def test_code_over_the_limit_is_refused(
     assert sessions() == []
 
 
-@pytest.mark.parametrize(
-    "name", ["..%2F..%2Fetc%2Fpasswd", "%2e%2e", ".hidden", "no-such", "a%2Fb"]
-)
 async def test_what_is_outside_is_not_there(
-    session_of: SessionOf, ask: Send, jp_auth_header: dict[str, str], name: str
+    session_of: SessionOf, ask: Send, jp_auth_header: dict[str, str]
 ) -> None:
     session = session_of()
     await session.run("open('.hidden', 'w').close()")
-    route = f"aca/files/content/{name}"
-    refused = await ask("GET", route, headers=jp_auth_header, query=session.query)
-    assert (refused.status, refused.json["code"]) == (404, "file_not_found")
+    for name in ("..%2F..%2Fetc%2Fpasswd", "%2e%2e", ".hidden", "no-such", "a%2Fb"):
+        route = f"aca/files/content/{name}"
+        refused = await ask("GET", route, headers=jp_auth_header, query=session.query)
+        assert (refused.status, refused.json["code"]) == (404, "file_not_found"), name
 
 
 async def test_a_link_out_of_the_folder_is_not_followed(
@@ -187,29 +173,24 @@ async def test_a_link_out_of_the_folder_is_not_followed(
     assert (tmp_path / "secret").read_text() == "secret"
 
 
-@pytest.mark.parametrize(
-    ("scopes", "runs", "files"),
-    [
+async def test_a_token_needs_the_scopes(session_of: SessionOf, agent: Agent) -> None:
+    for scopes, runs, files in (
         (["exec:scratch"], 200, 403),
         (["files"], 403, 403),
         (["exec:notebook"], 403, 403),
         (["exec:scratch", "files"], 200, 200),
-    ],
-)
-async def test_a_token_needs_the_scopes(
-    session_of: SessionOf, agent: Agent, scopes: list[str], runs: int, files: int
-) -> None:
-    session = session_of("one", bearer((await mint(agent, *scopes))[1]))
-    answers = [
-        await session.execute("1"),
-        await session.upload(b"", "a.txt"),
-        await session.list(),
-        await session.read("a.txt"),
-    ]
-    assert [answer.status for answer in answers] == [runs, files, files, files]
-    for refused in answers:
-        if refused.status == 403:
-            assert refused.json["code"] == "forbidden"
+    ):
+        session = session_of("one", bearer((await mint(agent, *scopes))[1]))
+        answers = [
+            await session.execute("1"),
+            await session.upload(b"", "a.txt"),
+            await session.list(),
+            await session.read("a.txt"),
+        ]
+        assert [answer.status for answer in answers] == [runs, files, files, files], scopes
+        for refused in answers:
+            if refused.status == 403:
+                assert refused.json["code"] == "forbidden"
 
 
 async def test_the_files_beside_a_notebook_are_no_dynamic_sessions(

@@ -68,6 +68,19 @@ def begun(far: Far, session: str) -> str:
     return execution
 
 
+# The first, so that the launchers end while the others run.
+def test_a_restart_gives_a_fresh_kernel_and_a_close_leaves_none(far: Far) -> None:
+    session = far.server.open(target={"kind": "scratch", "kernel_name": "far"})
+    ran(far, session, "before = 1")
+    far.closed.append(kernel_of(far, session))
+    assert far.server.ask("POST", f"sessions/{session}/restart").is_success
+    after = ran(far, session, "before")
+    assert (after["error"]["ename"], after["kernel"]["incarnation"]) == ("NameError", 2)
+    far.closed.append(kernel_of(far, session))
+    assert processes(far.closed[1])
+    close(far, session)
+
+
 def test_all_output_of_a_scratch_kernel_arrives(far: Far, scratch: str) -> None:
     done = ran(far, scratch, "for i in range(10_000): print(i, flush=True)")
     assert (done["status"], done["outputs_complete"]) == ("ok", True)
@@ -97,18 +110,6 @@ def test_a_kernel_that_dies_is_told_without_an_exit_code_and_replaced(far: Far) 
     assert "exited with code" not in died["reason"], "a provisioner's code is not the kernel's"
     after = ran(far, session, "1 + 1")
     assert (after["status"], after["kernel"]["reason"]) == ("ok", "died")
-    close(far, session)
-
-
-def test_a_restart_gives_a_fresh_kernel_and_a_close_leaves_none(far: Far) -> None:
-    session = far.server.open(target={"kind": "scratch", "kernel_name": "far"})
-    ran(far, session, "before = 1")
-    far.closed.append(kernel_of(far, session))
-    assert far.server.ask("POST", f"sessions/{session}/restart").is_success
-    after = ran(far, session, "before")
-    assert (after["error"]["ename"], after["kernel"]["incarnation"]) == ("NameError", 2)
-    far.closed.append(kernel_of(far, session))
-    assert processes(far.closed[1])
     close(far, session)
 
 
