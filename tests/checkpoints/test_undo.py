@@ -110,7 +110,7 @@ async def test_undo_is_offered_until_the_user_runs_something(agent: Agent, desk:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("cycles", [3, pytest.param(300, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("cycles", [6, pytest.param(300, marks=pytest.mark.nightly)])
 async def test_nothing_hangs_or_is_lost_however_often(
     agent: Agent, desk: Desk, cycles: int
 ) -> None:
