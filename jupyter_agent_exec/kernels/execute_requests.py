@@ -431,9 +431,10 @@ class ExecuteRequests:
     @contextmanager
     def _bringing_to_an_end(self, run: ExecuteRequest) -> Iterator[None]:
         """Fail the request if anything fails here, because nothing else would end it."""
+        observer = run.observer  # the request lets go of it at its end
         try:
             yield
         except Exception as error:
             self._run = None
-            run.observer.failed(error)
+            observer.failed(error)
             raise  # the channels log it

@@ -6,11 +6,14 @@ import asyncio
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+import pytest
 
 from jupyter_agent_exec.kernels.channels import Channel, MessageReceiver
 from jupyter_agent_exec.kernels.connection import KernelConnection
+from jupyter_agent_exec.kernels.execute_request import ExecuteOutcome, RequestObserver
 from jupyter_agent_exec.kernels.messages import Header, Message
 from tests.kernels.kernel_server import SOON, AgentRun, text
 
@@ -76,7 +79,8 @@ class InMemoryChannels:
 
     def _work(self) -> None:
         while (command := self._commands.get()) is not None:
-            command()
+            with suppress(MemoryError):
+                command()
             self._receiver.all_read()
 
 
@@ -118,3 +122,22 @@ async def test_the_end_of_code_without_its_idle_frees_the_kernel() -> None:
         assert not free.done()
         connection.end_incomplete(agent.run)
         await asyncio.wait_for(free, SOON)
+
+
+class CannotRecord(RequestObserver):
+    """Observes a request, and has no memory left to record its end."""
+
+    def __init__(self, agent: AgentRun) -> None:
+        self.failed = agent.run.observer.failed  # type: ignore[method-assign]
+
+    def ended(self, outcome: ExecuteOutcome) -> None:
+        raise MemoryError
+
+
+async def test_an_end_that_cannot_be_recorded_is_told_and_the_next_code_runs() -> None:
+    async with connected() as (connection, _):
+        agent = AgentRun(1, "hello")
+        agent.run.observer = CannotRecord(agent)
+        with pytest.raises(MemoryError):
+            await agent.go(connection)
+        assert text(await AgentRun(2, "again").go(connection)) == "again"
