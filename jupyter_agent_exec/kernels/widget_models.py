@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,9 @@ from .nbformat_outputs import json_value
 from .outputs import AGENT_TOKENS, Outputs
 
 MODELS_BYTES: Final = 10_000_000
-"""The maximum size of all models of a kernel. The state of a model beyond it is not kept."""
+"""The maximum size of all models of a kernel. The state of a model beyond it is not kept.
+
+All outputs in `Output` widgets may take as much again."""
 CAPTURED_BYTES: Final = 1_000_000
 """The maximum size of the outputs in an `Output` widget."""
 
@@ -44,8 +47,10 @@ class _Model:
         """The outputs in an `Output` widget."""
         self.captures: str | None = None
         """The id of the request whose output it takes."""
+        self.counted_bytes = 0
+        """How many bytes of outputs in it are counted in those of all widgets."""
         self.is_left_out = False
-        """Whether its state is not whole, since it was too large."""
+        """Whether its state or its outputs are not whole, since they were too large."""
         self.changed_at = version
         self._references: tuple[tuple[int, int], list[str]] = ((-1, 0), [])
 
@@ -124,6 +129,7 @@ class WidgetModels:
         self._max_bytes = max_bytes
         self._models: dict[str, _Model] = {}
         self._size = 0
+        self._captured_bytes = 0
         self._versions = count(1)
 
     def take(
@@ -250,14 +256,28 @@ class WidgetModels:
     def _follow_output(self, id: str, model: _Model, state: dict[str, Any]) -> None:
         if "outputs" in state or model.captured is None:
             model.captured = self._outputs(model.value("outputs"))
+            self._count(model, model.captured.size)
         if "msg_id" in state:
             self._release(id, model)
             msg_id = state["msg_id"]
             if isinstance(msg_id, str) and msg_id:
                 model.captures = msg_id
-                self._displays.captures.setdefault(msg_id, {})[id] = model.captured.feed
-        elif model.captures is not None:
-            self._displays.captures[model.captures][id] = model.captured.feed
+                capture = partial(self._capture, model)
+                self._displays.captures.setdefault(msg_id, {})[id] = capture
+
+    def _capture(self, model: _Model, msg_type: str, content: dict[str, Any]) -> None:
+        """Add output to a widget, unless the outputs in all widgets take too much room."""
+        assert model.captured is not None
+        if self._captured_bytes < self._max_bytes or msg_type == "clear_output":
+            model.captured.feed(msg_type, content)
+            self._count(model, model.captured.size)
+        else:
+            model.is_left_out, model.changed_at = True, next(self._versions)
+
+    def _count(self, model: _Model, size: int) -> None:
+        """Count the outputs in a widget among those of all."""
+        self._captured_bytes += size - model.counted_bytes
+        model.counted_bytes = size
 
     def _outputs(self, outputs: JSON) -> Outputs:
         """Return outputs that more can be added to."""
@@ -285,6 +305,7 @@ class WidgetModels:
         model = self._models.pop(id, None)
         if model is not None:
             self._size -= model.size
+            self._count(model, 0)
             self._release(id, model)
 
 

@@ -160,6 +160,22 @@ def test_captured_output_has_a_limit_and_says_what_is_left_out() -> None:
     assert "left out]" in str(told)
 
 
+def test_captured_output_of_all_widgets_has_a_limit_together() -> None:
+    kernel = Kernel(max_bytes=10_000)
+    for id in ("first", "second", "third"):
+        kernel.open(id, "Output", outputs=[], msg_id="x_1")
+        kernel.say("z" * 6000)
+        kernel.update(id, {"msg_id": ""})
+    told = kernel.models.states(["first", "second", "third"], {}, CAP)
+    assert (list(told.models), told.left_out) == (["second", "first"], ["third"])
+    assert kernel.models.captured("third") == []
+    kernel.close("first")
+    kernel.update("second", {"outputs": []})
+    kernel.open("next", "Output", outputs=[], msg_id="x_1")
+    kernel.say("here")
+    assert texts(kernel.state("next")["outputs"]) == ["here"]
+
+
 def test_models_of_a_kernel_have_a_limit_together() -> None:
     kernel = Kernel(max_bytes=10_000)
     for n in range(20):
