@@ -67,20 +67,28 @@ class Displays:
         before
             All display ids that the outputs from `first` on may have shown.
         now
-            The display ids that are shown now, each with its indexes.
+            Those of them that are shown now, each with its indexes.
         """
         for display_id in before:
-            places = self._shown[display_id]
-            places[execution_id] = [i for i in places.get(execution_id, ()) if i < first]
-        for display_id, indexes in now.items():
-            self._shown[display_id][execution_id] += indexes
+            kept = self._shown[display_id].get(execution_id, ())
+            indexes = [i for i in kept if i < first] + list(now.get(display_id, ()))
+            if indexes:
+                self._shown[display_id][execution_id] = indexes
+            else:
+                self._drop(display_id, execution_id)
         self._lengths[execution_id] = length
 
     def forget(self, execution_id: ExecutionId) -> None:
         """Record that an execution has no outputs."""
         self._lengths.pop(execution_id, None)
-        for places in self._shown.values():
-            places.pop(execution_id, None)
+        for display_id in list(self._shown):
+            self._drop(display_id, execution_id)
+
+    def _drop(self, display_id: str, execution_id: ExecutionId) -> None:
+        places = self._shown[display_id]
+        places.pop(execution_id, None)
+        if not places:
+            del self._shown[display_id]
 
     def elsewhere(
         self, display_id: str, execution_id: ExecutionId | None = None, first: int = 0

@@ -12,8 +12,8 @@ from jupyter_agent_exec.kernels.displays import Displays
 from jupyter_agent_exec.kernels.outputs import Outputs
 from jupyter_agent_exec.models import Omitted
 from jupyter_agent_exec.text.model_text import transcript
-from jupyter_agent_exec.types import Output
-from tests.kernels.feeding import fail, outputs_of, say, show, update
+from jupyter_agent_exec.types import ExecutionId, Output
+from tests.kernels.feeding import clear, fail, outputs_of, say, show, update
 
 WHOLE = 1 << 30
 
@@ -312,3 +312,18 @@ def test_a_traceback_that_is_cut_is_whole_in_the_sink() -> None:
     fail(outputs, "x" * 2000)
     outputs.finish()
     assert sink.text == "before\n" + "x" * 2000 + "\nE: v"
+
+
+def test_a_display_id_that_nothing_shows_any_more_is_forgotten() -> None:
+    displays = Displays()
+    first, second = outputs_of("x_1", displays, most=20), outputs_of("x_2", displays)
+    for number in range(1000):
+        show(first, "here", str(number))
+    show(second, "here", "0")
+    clear(second)
+    assert len(displays._shown) == len(first.outputs) - 1  # one is the note
+    show(second, "here", "late")
+    displays.forget(ExecutionId("x_2"))
+    assert displays._shown.keys() < {str(number) for number in range(1000)}
+    clear(first)
+    assert not displays._shown
