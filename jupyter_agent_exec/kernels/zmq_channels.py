@@ -257,12 +257,13 @@ class ZMQChannels:
     def _poll_iopub(self) -> float | None:
         """Have the poller wait for IOPub, unless the receiver is full; return when to ask again."""
         due, polled = None, None
-        if self._iopub is not None:
-            if self._receiver.is_full:
-                due = FULL_DELAY
-            else:
-                polled = self._iopub.to_poll()
-                due = self._iopub.due
+        if self._receiver.is_full:
+            due = FULL_DELAY
+        elif self._iopub is not None:
+            polled = self._iopub.to_poll()
+            due = self._iopub.due
+        if self._zmq_iopub is not None:
+            self._poller.register(self._zmq_iopub, 0 if due else zmq.POLLIN)
         if polled != self._iopub_polled:
             if self._iopub_polled is not None:
                 self._poller.unregister(self._iopub_polled[0])

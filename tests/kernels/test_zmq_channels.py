@@ -16,7 +16,7 @@ from jupyter_agent_exec.kernels.channels import NotSent
 from jupyter_agent_exec.kernels.iopub import DROPPED
 from jupyter_agent_exec.kernels.live_kernels import LiveKernel
 from jupyter_agent_exec.kernels.messages import Message
-from jupyter_agent_exec.kernels.zmq_channels import ZMQChannels
+from jupyter_agent_exec.kernels.zmq_channels import FULL_DELAY, ZMQChannels
 from jupyter_agent_exec.models import Omitted
 from tests.kernels.kernel_server import (
     LOG,
@@ -172,9 +172,7 @@ async def test_a_request_to_what_is_no_kernel_is_refused_instead_of_waited_for()
 
     with zmq.Context() as context, context.socket(zmq.PUB) as other:
         port = other.bind_to_random_port("tcp://127.0.0.1")
-        info = {"transport": "tcp", "ip": "127.0.0.1", "shell_port": port, "iopub_port": port}
-        signed = {"key": "", "signature_scheme": "hmac-sha256"}
-        channels = ZMQChannels(info | signed, Nobody(), name="none", log=LOG)
+        channels = ZMQChannels(at(port), Nobody(), name="none", log=LOG)
         channels.start()
         try:
             async with asyncio.timeout(SOON):
@@ -183,6 +181,27 @@ async def test_a_request_to_what_is_no_kernel_is_refused_instead_of_waited_for()
                     await asyncio.sleep(0.01)
         finally:
             await asyncio.to_thread(channels.stop)
+
+
+def test_encrypted_output_is_not_waited_for_while_the_receiver_is_full() -> None:
+    """Else the thread would wake for it at once, again and again."""
+    public, secret = (key.decode() for key in zmq.curve_keypair())
+    receiver = Nobody()
+    encrypted = at(1) | {"curve_publickey": public, "curve_secretkey": secret}
+    channels: Any = ZMQChannels(encrypted, receiver, name="none", log=LOG)
+    try:
+        for receiver.is_full, delay in ((False, None), (True, FULL_DELAY), (False, None)):
+            assert channels._poll_iopub() == delay
+            assert (channels._zmq_iopub in channels._poller) is not receiver.is_full
+    finally:
+        channels.start()
+        channels.stop()
+
+
+def at(port: int) -> dict[str, Any]:
+    """Return the connection information of a kernel at a port."""
+    info = {"transport": "tcp", "ip": "127.0.0.1", "shell_port": port, "iopub_port": port}
+    return info | {"key": "", "signature_scheme": "hmac-sha256"}
 
 
 class Nobody:
