@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -274,13 +275,15 @@ class Keeper:
             held = clients_of(ports)
             end_holders(before.pid, held, spared)
             before.kill()
-            before.wait(END_SECONDS)
+            with suppress(subprocess.TimeoutExpired):  # it runs nothing more
+                before.wait(END_SECONDS)
             return sum(each.port == info["iopub_port"] for each in held)
 
         there = await asyncio.to_thread(end_before)
         try:
             await self._begin(checkpoint, there, RETURN_SECONDS)
         except Refused as error:
+            self._end(checkpoint)
             raise KernelUnavailable(
                 f"The kernel was ended, and its copy did not go on: {error}. Jupyter starts it "
                 "again, without variables.",
