@@ -303,17 +303,20 @@ class Keeper:
     # -- rescue ------------------------------------------------------------------------------------
 
     def is_replaced(self) -> bool:
-        """Return whether a copy takes the place of the kernel's process, which has ended."""
+        """Return whether the kernel, whose process has ended, does not count as dead.
+
+        A copy takes the place of the process; or copies that hold its ports, on which the next
+        process listens, have not ended yet.
+        """
         if self._rescue is not None and not self._rescue.done():
             return True
         code = None if self._process is None else self._process.returncode
         is_crash = code is None or code < 0
         if self.manager.shutting_down or not is_crash or not self.checkpoints:
             self._end_from(0)
-            self._wait_for_ends()  # the next process listens on the same ports
             self._adopt(None)
-            self._rescued = None
-            return False
+            self._rescued = self._fate = None
+            return bool(self._still_ending())
         self._fate = asyncio.get_running_loop().create_future()
         self._rescue = start_apart(self._bring_back(), f"rescue of {self.kernel_id}")
         return True
@@ -379,12 +382,11 @@ class Keeper:
     def _end(self, checkpoint: Checkpoint) -> None:
         """End a checkpoint, beside all else: the system takes a while to free its memory."""
         checkpoint.end()
-        self._ending = [each for each in self._ending if each.process.poll() is None]
-        self._ending.append(checkpoint)
+        self._ending = [*self._still_ending(), checkpoint]
 
-    def _wait_for_ends(self) -> None:
-        while self._ending:
-            self._ending.pop().wait()
+    def _still_ending(self) -> list[Checkpoint]:
+        self._ending = [each for each in self._ending if each.process.poll() is None]
+        return self._ending
 
     async def stop(self) -> None:
         """Drop all checkpoints. The kernel goes on."""
@@ -392,7 +394,8 @@ class Keeper:
             await asyncio.wait({self._rescue})
         async with self._lock:
             self._end_from(0)
-            await asyncio.to_thread(self._wait_for_ends)
+            for each in self._still_ending():
+                await asyncio.to_thread(each.wait)
             self._adopt(None)
             with suppress(AgentExecError):
                 await self._let_go()

@@ -72,8 +72,8 @@ class KernelProcess:
     process
         The process with which the kernel began.
     is_replaced
-        Called when its end is asked for and it has ended; returns whether a copy is about to take
-        its place, so that the kernel does not count as dead.
+        Called when its end is asked for and it has ended; returns whether the kernel does not count
+        as dead, since a copy is about to take its place, or copies have not ended yet.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], is_replaced: Callable[[], bool]) -> None:
@@ -97,7 +97,7 @@ class KernelProcess:
         return isinstance(self.now, AdoptedProcess) and self.now.returncode in (None, UNKNOWN)
 
     def poll(self) -> int | None:
-        """Return the exit code; None while the kernel runs, or is being replaced."""
+        """Return the exit code; None while the kernel does not count as dead."""
         code = self.now.poll()
         return None if code is not None and self._is_replaced() else code
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -59,3 +61,22 @@ async def test_a_copy_that_does_not_go_on_is_ended_and_jupyter_starts_the_kernel
     copy.wait()
     assert copy.process.poll() is not None
     assert (await agent.run(session, "'x' in globals()"))["text"].startswith("False")
+
+
+async def test_a_kernel_counts_as_alive_until_its_checkpoints_have_ended(
+    agent: Agent, desk: Desk
+) -> None:
+    """The next process listens on their ports, and the server does not stand still meanwhile."""
+    kernel_id, session, _ = await turned_on(agent, desk)
+    await agent.run(session, "x = 1")
+    kept = keeper_of(desk, kernel_id)
+    manager: Any = kept.manager
+    manager.stop_restarter()
+    copy = kept.checkpoints.pop()
+    kept._ending.append(copy)  # as one with much memory
+    os.kill(manager.provisioner.process.pid, signal.SIGKILL)
+    manager.provisioner.process.wait(30)
+    assert await manager.is_alive()
+    copy.end()
+    copy.wait()
+    assert not await manager.is_alive()
