@@ -152,8 +152,9 @@ class Keeper:
         if provisioner.process is None:
             raise Refused("the kernel has ended")
         if self._process is None or provisioner.process is not self._process:
-            self._process = KernelProcess(provisioner.process, self.is_replaced)
-            provisioner.process = self._process
+            process = provisioner.process
+            first = process.now if isinstance(process, KernelProcess) else process
+            provisioner.process = self._process = KernelProcess(first, self.is_replaced)
             self._adopt(None)
         return self._process
 

@@ -70,15 +70,17 @@ class KernelProcess:
     Parameters
     ----------
     process
-        The process with which the kernel began.
+        The kernel's process.
     is_replaced
         Called when its end is asked for and it has ended; returns whether the kernel does not count
         as dead, since a copy is about to take its place, or copies have not ended yet.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], is_replaced: Callable[[], bool]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | AdoptedProcess, is_replaced: Callable[[], bool]
+    ) -> None:
         self._is_replaced = is_replaced
-        self.now: subprocess.Popen[bytes] | AdoptedProcess = process
+        self.now = process
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
 
     @property

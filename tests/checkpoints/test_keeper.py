@@ -80,3 +80,16 @@ async def test_a_kernel_counts_as_alive_until_its_checkpoints_have_ended(
     copy.end()
     copy.wait()
     assert not await manager.is_alive()
+
+
+async def test_a_kernel_that_was_undone_lacks_its_exit_code_also_for_the_next_keeper(
+    agent: Agent, desk: Desk
+) -> None:
+    kernel_id, session, _ = await turned_on(agent, desk)
+    await undone(agent, await agent.run(session, "x = 1"))
+    for is_on in (False, True):
+        await agent.ask("PUT", f"kernels/{kernel_id}/checkpoints", {"enabled": is_on})
+    await agent.run(session, "x = 2")
+    kept = keeper_of(desk, kernel_id)
+    assert kept.manager.provisioner.process is kept._process
+    assert kept.manager.provisioner.process.lacks_exit_code
