@@ -201,8 +201,6 @@ class Checkpoints:
         taken_back: Sequence[ExecutionId],
     ) -> None:
         """Record what is taken back, each in its session."""
-        if (runs := self._live.runs(kernel_id)) is not None:
-            runs.take_back(taken_back)
         for id in taken_back:
             try:
                 record = await self._history.execution(id)
@@ -217,6 +215,8 @@ class Checkpoints:
             live = self._history.open_session(record.session_id)
             if live is not None and record.status in FINAL_STATUSES:
                 live.cells.late(record.id)  # its cell says so too, in a saved file
+        if (runs := self._live.runs(kernel_id)) is not None:
+            runs.take_back(taken_back)
 
     def _why_not(self, kernel_id: str) -> str | None:
         manager = self._manager(kernel_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -106,6 +107,29 @@ async def test_what_is_known_outlives_the_session(agent: Agent, desk: Desk) -> N
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 async def test_after_an_undo_the_cells_of_before_are_up_to_date(agent: Agent, desk: Desk) -> None:
+    notebook, session, ran = await changed_by_agent(agent, desk)
+    await undone(agent, ran)
+    assert await notebook.stale() == [None, None, None]
+    await agent.run(session, "df = 'the agent again'")  # what ran before is known still
+    assert (await notebook.stale())[1] == CHANGED | {"execution_count": 4}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+async def test_after_an_undo_that_cannot_be_recorded_they_are_out_of_date_as_before(
+    agent: Agent, desk: Desk, history_dir: Path
+) -> None:
+    notebook, session, ran = await changed_by_agent(agent, desk)
+    journal = history_dir / "sessions" / session["id"] / "journal.jsonl"
+    whole = journal.rename(journal.with_name("whole"))
+    journal.write_bytes(whole.read_bytes() + b"replaced by somebody")
+    refused = await agent.ask("POST", f"executions/{ran['id']}/undo")
+    whole.replace(journal)
+    assert (refused.status, refused.json["code"]) == (503, "history_unavailable")
+    assert (await notebook.stale())[1] == CHANGED
+
+
+async def changed_by_agent(agent: Agent, desk: Desk) -> tuple[Notebook, Any, Any]:
+    """Have an agent change what a user's cell has read, in a kernel with checkpoints."""
     desk.writes(NOTEBOOK, "df = 'mine'", "print(df)")
     _, session, person = await turned_on(agent, desk)
     notebook = Notebook(agent, desk, person)
@@ -113,7 +137,4 @@ async def test_after_an_undo_the_cells_of_before_are_up_to_date(agent: Agent, de
     await notebook.runs(1)
     ran = await agent.run(session, "df = 'the agent'")
     assert (await notebook.stale())[1] == CHANGED
-    await undone(agent, ran)
-    assert await notebook.stale() == [None, None, None]
-    await agent.run(session, "df = 'the agent again'")  # what ran before is known still
-    assert (await notebook.stale())[1] == CHANGED | {"execution_count": 4}
+    return notebook, session, ran
