@@ -213,7 +213,7 @@ class GatewayKernels(RemoteKernels):
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 await self._kernels.interrupt_kernel(kernel_id)
-        except (web.HTTPError, TimeoutError) as error:
+        except (web.HTTPError, OSError) as error:
             self._log.warning("The gateway did not interrupt the kernel %s: %r", kernel_id, error)
 
     async def shutdown_kernel(self, kernel_id: str, now: bool) -> None:
@@ -224,7 +224,7 @@ class GatewayKernels(RemoteKernels):
                 async with asyncio.timeout(ANSWER_TIMEOUT):
                     await self._kernels.shutdown_kernel(kernel_id, now=now)
                 return
-            except (web.HTTPError, TimeoutError) as error:
+            except (web.HTTPError, OSError) as error:
                 self._log.warning("The gateway did not end the kernel %s: %r", kernel_id, error)
         self._kernels.remove_kernel(kernel_id)
 
