@@ -20,7 +20,7 @@ from tornado import web
 
 from ..errors import KernelUnavailable
 from ..kernels.channels import OpenChannels
-from ..kernels.server_kernels import RemoteKernel, RemoteKernels
+from ..kernels.server_kernels import RemoteKernel, RemoteKernels, kernel_spec
 from ..services import Leaf
 from .channels import GatewayChannels
 
@@ -185,12 +185,12 @@ class GatewayKernels(RemoteKernels):
         cwd: str = "",
     ) -> str:
         """Start a kernel; return its id. Jupyter passes `cwd` on as ``KERNEL_WORKING_DIR``."""
+        spec = await kernel_spec(self, kernel_name)
         with told(kernel_name=kernel_name):
             kernel_id: str = await self._kernels.start_kernel(
                 kernel_name=kernel_name, path=path, env=env, cwd=cwd
             )
-        kernel = self.get_kernel(kernel_id)
-        kernel.kernel_spec = await self.kernel_spec_manager.get_kernel_spec(kernel_name)
+        self.get_kernel(kernel_id).kernel_spec = spec
         return kernel_id
 
     def cwd_for_path(self, path: str) -> str:

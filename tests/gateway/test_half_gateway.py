@@ -17,6 +17,7 @@ from jupyter_server.gateway.managers import (
 from traitlets import Any as AnyTrait
 from traitlets.config import LoggingConfigurable
 
+from jupyter_agent_exec.errors import KernelUnavailable
 from jupyter_agent_exec.gateway import kernels as gateway_kernels
 from jupyter_agent_exec.gateway.kernels import GatewayKernels
 
@@ -88,6 +89,15 @@ def kernels(gateway: HalfGateway) -> GatewayKernels:
 
 async def start(kernels: GatewayKernels) -> str:
     return await kernels.start_kernel(kernel_name="python3", path=None, env={}, extra_arguments=[])
+
+
+async def test_no_kernel_is_started_whose_kernelspec_it_does_not_tell(
+    gateway: HalfGateway, kernels: GatewayKernels
+) -> None:
+    gateway.has_specs = False
+    with pytest.raises(KernelUnavailable):
+        await start(kernels)
+    assert not gateway.has_started
 
 
 async def test_an_interrupt_and_an_end_that_fail_below_http_are_only_logged(
