@@ -100,6 +100,7 @@ class IsolatedProvisioner(FolderProvisioner):
         if self.sandbox is None:
             self._take_traits(Path(kwargs.get("cwd") or Path.cwd()))
         assert self.sandbox is not None
+        await self.sandbox.way()  # before there are files that nobody would remove
         if self._files is None:
             self._files = self.sandbox.files()
             manager: Any = self.parent
@@ -110,7 +111,7 @@ class IsolatedProvisioner(FolderProvisioner):
 
     def _take_traits(self, cwd: Path) -> None:
         """Configure a kernel that no agent session starts from its kernelspec."""
-        self.sandbox = Sandbox(
+        sandbox = Sandbox(
             IsolationLimits(
                 memory_bytes=self.memory_bytes,
                 cpu_seconds=self.cpu_seconds,
@@ -124,13 +125,14 @@ class IsolatedProvisioner(FolderProvisioner):
             readable=[Path(path) for path in self.readable],
             ways=WAYS if self.way == "auto" else [cast(Way, self.way)],
         )
-        self.env_names = tuple(self.kernel_spec.env)
-        self.folder = Folder(cwd, ())
-        found = self.sandbox.found_in(self.folder.path, self.kernel_spec.argv[0])
+        folder = Folder(cwd, ())
+        found = sandbox.found_in(folder.path, self.kernel_spec.argv[0])
         if found is not None:
             raise IsolationUnavailable(
                 f"An isolated kernel may not work in {str(cwd)!r}: it would reach {found}."
             )
+        self.sandbox, self.folder = sandbox, folder
+        self.env_names = tuple(self.kernel_spec.env)
 
     async def launch_kernel(self, cmd: list[str], **kwargs: object) -> KernelConnectionInfo:
         """Start the kernel's process."""

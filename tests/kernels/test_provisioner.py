@@ -7,6 +7,7 @@ import gc
 import json
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -162,11 +163,26 @@ async def test_an_isolated_kernel_works_in_no_private_folder(
     tmp_path: Path,
 ) -> None:
     manager = AsyncKernelManager(kernel_name="apart", kernel_spec_manager=specs(tmp_path))
-    with pytest.raises(IsolationUnavailable, match="the account's home folder"):
-        await manager.start_kernel(cwd=str(Path.home()))
+    for _ in range(2):  # it is not tried in that folder after it was refused
+        with pytest.raises(IsolationUnavailable, match="the account's home folder"):
+            await manager.start_kernel(cwd=str(Path.home()))
 
 
-def specs(folder: Path) -> KernelSpecManager:
+async def test_a_kernel_that_cannot_be_isolated_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("work", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = specs(tmp_path, way="bubblewrap")
+    manager = AsyncKernelManager(kernel_name="apart", kernel_spec_manager=found)
+    with pytest.raises(IsolationUnavailable, match="bubblewrap"):
+        await manager.start_kernel(cwd=str(tmp_path / "work"))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def specs(folder: Path, way: str = "unshare") -> KernelSpecManager:
     """Return a kernelspec manager that knows one, whose kernels are isolated."""
     spec = {
         "argv": [sys.executable, "-m", "ipykernel_launcher", *FILE],
@@ -176,7 +192,7 @@ def specs(folder: Path) -> KernelSpecManager:
         "metadata": {
             "kernel_provisioner": {
                 "provisioner_name": "isolated-provisioner",
-                "config": {"cpu_seconds": 77, "way": "unshare", "processes": 0},
+                "config": {"cpu_seconds": 77, "way": way, "processes": 0},
             }
         },
     }
