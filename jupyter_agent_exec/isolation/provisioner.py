@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Collection
@@ -182,5 +183,5 @@ class IsolatedProvisioner(FolderProvisioner):
         if self._files is not None and not restart:
             if not self._ended_by_us and (written := self._files.end_of_log()):
                 self.log.info("Isolated kernel %s wrote: %r", self.kernel_id, written)
-            self._files.remove()
-            self._files = None
+            files, self._files = self._files, None
+            await asyncio.to_thread(files.remove)
