@@ -394,7 +394,7 @@ class ScratchKernels:
                 return
             try:
                 kernel = await self._start(spec)
-            except KernelUnavailable as error:
+            except AgentExecError as error:
                 self._log.warning("No warm kernel: %s", error.message)
                 return
             if spec == self._warm_spec and not self._stopping:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,11 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_server.serverapp import ServerApp
 
 from tests.asking import Agent
-from tests.sessions.kernelspecs import OtherProvisioner, install_kernel_with_provisioner
+from tests.sessions.kernelspecs import (
+    OtherProvisioner,
+    install_kernel,
+    install_kernel_with_provisioner,
+)
 
 WARM: Final = {"warm_kernels": 1}
 
@@ -42,6 +47,23 @@ async def test_a_warm_kernel_has_not_run_anything_and_is_in_the_right_place(
     assert done["execution_count"] == 1
     assert str(jp_root_dir / "work") in done["text"]
     assert "import os" in done["text"]
+
+
+@pytest.mark.parametrize("agent_exec_config", [WARM])
+async def test_a_kernelspec_that_was_removed_is_named_when_no_kernel_of_it_can_be_warm(
+    agent: Agent, jp_serverapp: ServerApp, jp_data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = install_kernel(jp_data_dir, "removed", "-m", "ipykernel_launcher")
+    session = await agent.open(target={"kind": "scratch", "kernel_name": "removed"})
+    await until(lambda: two_kernels(jp_serverapp))
+    shutil.rmtree(folder)
+    await agent.ask("POST", f"sessions/{session['id']}/restart")  # takes the warm one
+
+    async def is_logged() -> bool:
+        return "No warm kernel: No kernel is named 'removed'" in caplog.text
+
+    async with asyncio.timeout(30):
+        await until(is_logged)
 
 
 async def two_kernels(server: ServerApp) -> bool:
