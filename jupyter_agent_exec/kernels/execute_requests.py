@@ -125,8 +125,6 @@ class ExecuteRequests:
     def abandon(self, reason: str) -> None:
         """End the running request on our side, although the kernel has not ended it."""
         if (run := self._run) is not None:
-            if not run.is_sent:
-                run.observer.sent()
             with self._bringing_to_an_end(run):
                 if run.reply is not None:
                     self._finish(run, *run.answer())
@@ -135,7 +133,7 @@ class ExecuteRequests:
 
     def miss(self, reason: str) -> None:
         """Note that messages of the kernel are lost, which may be the running request's."""
-        if (run := self._run) is not None and run.is_sent:
+        if (run := self._run) is not None:
             run.missing = run.missing or reason
 
     def ask_whether_over(self) -> None:
@@ -202,7 +200,7 @@ class ExecuteRequests:
     def is_full(self) -> bool:
         """Whether the running request should get no more output for a moment."""
         run = self._run
-        return run is not None and run.is_sent and run.sink is not None and run.sink.is_full
+        return run is not None and run.sink is not None and run.sink.is_full
 
     def feed(self, outputs: Outputs, message: Message) -> None:
         """Fold a message into outputs that other threads may read meanwhile."""
