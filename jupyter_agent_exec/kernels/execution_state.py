@@ -33,11 +33,6 @@ class ActiveRequest(NamedTuple):
 
     msg_id: str
     """Empty if unknown, for example if the request began before we subscribed."""
-    msg_type: str
-    username: str
-    """The sender's, from the message's header; empty if unknown."""
-    session: str
-    """The sender's, from the message's header; empty if unknown."""
     since: datetime | None
     """When the kernel began with it; None if that was before we subscribed."""
     ours: bool
@@ -93,7 +88,7 @@ class KernelActivity:
         self.has_executed = found == "busy"
         """Whether any code may have run in it."""
         if found == "busy":
-            self._before = ActiveRequest("", "", "", "", None, ours=False)
+            self._before = ActiveRequest("", None, ours=False)
             self._settle(after_ours=False)
 
     def take(self, state: object, parent: Header) -> bool:
@@ -108,10 +103,7 @@ class KernelActivity:
             self.latest_request = parent
         if state == "busy" and parent.msg_id not in self._over:
             self.has_executed |= parent.msg_type == "execute_request"
-            now = datetime.now(UTC)
-            self._work[parent.msg_id] = ActiveRequest(
-                parent.msg_id, parent.msg_type, parent.username, parent.session, now, ours
-            )
+            self._work[parent.msg_id] = ActiveRequest(parent.msg_id, datetime.now(UTC), ours)
         elif state == "idle":
             self._work.pop(parent.msg_id, None)
         elif state == "starting":
@@ -133,8 +125,7 @@ class KernelActivity:
     def overhear(self, parent: Header) -> None:
         """Learn from an output's parent header which request runs, if that is unknown."""
         if self._before is not None and not self._before.msg_id and parent.session:
-            known = parent.msg_id, parent.msg_type, parent.username, parent.session
-            self._before = ActiveRequest(*known, None, ours=False)
+            self._before = ActiveRequest(parent.msg_id, None, ours=False)
             self._settle(after_ours=False)
 
     def missed(self, *, others_may_run: bool) -> None:
@@ -147,7 +138,7 @@ class KernelActivity:
         """
         self._stale = set(self._work)
         if others_may_run:
-            self._before = self._before or ActiveRequest("", "", "", "", None, ours=False)
+            self._before = self._before or ActiveRequest("", None, ours=False)
         self._settle(after_ours=False)
 
     def known(self) -> bool:

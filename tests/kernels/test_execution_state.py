@@ -9,7 +9,7 @@ OURS, THEIRS = "our session", "a tab"
 
 
 def parent(msg_id: str, session: str = THEIRS, msg_type: str = "execute_request") -> Header:
-    return Header(msg_id=msg_id, msg_type=msg_type, session=session, username="ann")
+    return Header(msg_id=msg_id, msg_type=msg_type, session=session)
 
 
 def test_a_kernel_is_idle_when_no_request_is_left() -> None:
@@ -34,7 +34,7 @@ def test_it_is_told_what_of_others_has_gone_on_for_longest() -> None:
     busy.take("idle", parent("x_1", OURS))
     assert not busy.has_ours
     assert busy.foreign is not None
-    assert (busy.foreign.msg_id, busy.foreign.username) == ("cell", "ann")
+    assert busy.foreign.msg_id == "cell"
     assert busy.foreign.since is not None
 
 
@@ -57,7 +57,7 @@ def test_a_kernel_that_was_found_busy_is_so_until_more_is_known() -> None:
     assert busy.foreign is not None
     assert busy.foreign.since is None
     busy.overhear(parent("cell"))
-    assert busy.foreign.username == "ann"
+    assert busy.foreign.msg_id == "cell"
     assert not busy.take("idle", parent("something"))
     assert busy.known()
     assert busy.execution_state == "idle"

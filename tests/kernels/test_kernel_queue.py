@@ -18,7 +18,7 @@ from jupyter_agent_exec.kernels.kernel_queue import (
 )
 from jupyter_agent_exec.types import ExecutionId
 
-CELL = ActiveRequest("m", "execute_request", "ann", "s", None, ours=False)
+CELL = ActiveRequest("m", None, ours=False)
 
 
 class Clock:
