@@ -131,10 +131,6 @@ class KernelQueue:
         self._trials: set[ExecutionId] = set()
         self._trial_ended: list[asyncio.Future[None]] = []
 
-    def __len__(self) -> int:
-        """Return the number of waiting turns."""
-        return len(self._waiting)
-
     @property
     def is_closed(self) -> bool:
         """Whether the kernel has ended, so that it grants no more turns."""

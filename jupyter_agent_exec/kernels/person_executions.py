@@ -36,8 +36,6 @@ class PersonExecution:
     execution_count: int | None
     username: str
     """The sender's name in the message's header; empty if missing."""
-    session: str
-    """The sender's session id in the messaging protocol; empty if missing."""
     started_at: datetime
     outputs: list[Output] | None
     """None when only the source is recorded."""
@@ -189,7 +187,6 @@ class PersonExecutions:
             source=source,
             execution_count=count if isinstance(count, int) else None,
             username=username,
-            session=message.parent.session,
             started_at=started_at,
             outputs=outputs,
             omitted=omitted or Omitted(),

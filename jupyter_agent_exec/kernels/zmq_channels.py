@@ -138,10 +138,6 @@ class ZMQChannels:
         """Start the thread."""
         self._thread.start()
 
-    def is_alive(self) -> bool:
-        """Return whether the thread continues."""
-        return self._thread.is_alive()
-
     def call(self, command: Callable[[], None]) -> None:
         """Run `command` in the thread, in the order of the calls. Call from any thread.
 

@@ -381,7 +381,6 @@ async def test_the_source_of_what_a_person_runs_is_told() -> None:
         execution = await asyncio.wait_for(told.get(), SOON)
         assert (execution.source, execution.execution_count) == ("print('source')", 1)
         assert (execution.outputs, execution.status) == (None, None)
-        assert execution.session == person.client.session.session
 
 
 async def test_what_a_person_runs_is_told_with_its_outputs() -> None:

@@ -204,7 +204,7 @@ def test_every_run_ends_whatever_the_kernel_sends(
     bench.kernel.before = lambda header: []
     second = bench.runs("second")
     check(second.outputs)
-    assert bench.channels.is_alive()
+    assert bench.channels._thread.is_alive()
     unexpected = [record for record in caplog.records if "unexpected" in record.message]
     assert not unexpected, unexpected[0].exc_info
     # What it sent before may come late, with any parent, but what it answers now is there.
