@@ -239,7 +239,7 @@ def look_at(place: Place, parts: Sequence[str]) -> os.stat_result | None:
 
     Raises
     ------
-    OSError, Barred
+    OSError, AccessRefused
         It cannot be deleted, for example because it is a folder that is not empty.
     """
     try:
@@ -269,7 +269,7 @@ def remove(place: Place, parts: Sequence[str], etag: str) -> None:
     ------
     FileChanged
         It has changed or is gone.
-    OSError, Barred
+    OSError, AccessRefused
         It cannot be deleted.
     """
     with opened(place, parts[:-1]) as folder:

@@ -76,7 +76,7 @@ class Upload:
 
     Raises
     ------
-    OSError, Barred
+    OSError, AccessRefused
         The file cannot be written there.
     """
 
@@ -117,7 +117,7 @@ class Upload:
 
         Raises
         ------
-        OSError, Barred
+        OSError, AccessRefused
             A file cannot replace the entry at the path.
         """
         with self._lock:
@@ -140,7 +140,7 @@ class Upload:
         ------
         FileChanged
             The file at the path has changed.
-        OSError, Barred
+        OSError, AccessRefused
             The file cannot be written there.
         """
         with self._lock:

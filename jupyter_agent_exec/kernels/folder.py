@@ -270,7 +270,7 @@ def opened(place: Place, parts: Sequence[str]) -> Iterator[int]:
 
     Raises
     ------
-    FolderGone, FileNotFoundError, Barred, OSError
+    FolderGone, FileNotFoundError, AccessRefused, OSError
     """
     folder = open_top(place)
     try:
@@ -288,7 +288,7 @@ def open_top(place: Place) -> int:
     Raises
     ------
     FolderGone, OSError
-    Barred
+    AccessRefused
         If it is within one of the server's own folders.
     """
     folder = place.folder.open()
@@ -321,7 +321,7 @@ def open_child(folder: int, name: str, kept: Collection[Identity]) -> int:
     Raises
     ------
     FileNotFoundError, OSError
-    Barred
+    AccessRefused
         If it is a link, not a folder, or one of the server's own folders.
     """
     try:
@@ -342,7 +342,7 @@ def look(folder: int, name: str) -> os.stat_result | None:
     Raises
     ------
     OSError
-    Barred
+    AccessRefused
         If it is neither: a link, a pipe, a device, a socket.
     """
     try:
@@ -360,7 +360,7 @@ def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
     Raises
     ------
     FileNotFoundError, OSError
-    Barred
+    AccessRefused
         If it is not a regular file. Anything else is not opened.
     """
     _check_file(look(folder, name), name)
