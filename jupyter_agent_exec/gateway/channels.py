@@ -355,10 +355,10 @@ class GatewayChannels:
             if self._closed is not None and not self._closed.done():
                 self._closed.set_result(None)
             return
-        channel, messages = read(
+        channel, found = read(
             data, is_current=self._is_current, largest=self._receiver.largest_message
         )
-        for message in messages:
+        for message in found:
             if message.unread:
                 self._log.warning("%s: message that is not read", self._thread.name)
             if not self._has_ended and not self._guard(self._delivered, channel, message):

@@ -94,7 +94,7 @@ CWD = "."
 """As the source of a mount: the folder that the command runs in. A path could lead to another
 folder meanwhile."""
 TRY_TIMEOUT = 30.0
-"""Seconds within which a trial must end."""
+"""Seconds within which an attempt to isolate a program must end."""
 
 WAYS: Final[Sequence[Way]] = ("bubblewrap", "unshare")
 

@@ -1,7 +1,7 @@
 """The interface to a kernel: channels that carry messages over any transport.
 
 Code that uses it does not depend on ZMQ. ZMQ sockets are one implementation (`zmq_channels.py`), a
-WebSocket to a gateway is the other (`gateway_channels.py`).
+WebSocket to a gateway is the other (`gateway/channels.py`).
 """
 
 from __future__ import annotations
