@@ -63,7 +63,7 @@ class ExecuteRequests:
         self._ended = ended
         self._link = link
         self._channels = link.channels
-        self._busy = link.activity
+        self._activity = link.activity
         self._inspector = inspector
         self._displays = displays
         self._widgets = widgets
@@ -74,7 +74,7 @@ class ExecuteRequests:
         """The most bytes that are kept of the outputs of any request so far."""
         self.latest: ExecutionId | None = None
         """The id of the last request that was begun."""
-        self._looking = VariableTracker()
+        self._variables = VariableTracker()
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class ExecuteRequests:
         if early_bytes is not None:
             run.outputs.leave_out("", early_bytes)
         run.starts()
-        run.is_behind = self._busy.foreign is not None
+        run.is_behind = self._activity.foreign is not None
         if not run.observer.before_sending():
             return
         self._inspector.prepare()
@@ -215,14 +215,14 @@ class ExecuteRequests:
 
     def overhear(self, parent: Header) -> None:
         """Record a request of others, which may change variables."""
-        self._looking.overhear(parent)
+        self._variables.overhear(parent)
 
     def take_output(self, message: Message) -> bool:
         """Handle an IOPub message other than a status; return whether it belongs to the run."""
         run = self._run
         if run is None or message.parent.msg_id != run.id:
             return False
-        if not run.has_begun and self._busy.foreign is not None:
+        if not run.has_begun and self._activity.foreign is not None:
             # Other code sends messages in its name, because the kernel has not begun with it.
             with self._lock:
                 run.outputs.leave_out(message.header.msg_type, message.size)
@@ -245,7 +245,7 @@ class ExecuteRequests:
         elif run is not None and (asked := run.asked_by(parent.msg_id)):
             self._published(run, asked)
         elif not ours:
-            self._looking.overhear(parent)
+            self._variables.overhear(parent)
             if run is not None and not run.has_begun and state == "busy":
                 run.is_behind = True
 
@@ -385,13 +385,13 @@ class ExecuteRequests:
     def _end(self, run: ExecuteRequest) -> None:
         """End a request whose code has ended."""
         run.ends()
-        if not run.idle and self._busy.done(run.id):
+        if not run.idle and self._activity.done(run.id):
             self._link.tell_state()
         with self._bringing_to_an_end(run):
             if lacks_our_code(run.reply):  # the code removed it
                 self._inspector.register()
             if run.looks:
-                run.variables = self._looking.after(run.reply)
+                run.variables = self._variables.after(run.reply)
             self._finish(run, *run.answer())
 
     def _finish(
