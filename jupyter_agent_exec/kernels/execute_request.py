@@ -151,12 +151,18 @@ class ExecuteRequest:
     """When it started, by `time.monotonic`."""
     _duration: float | None = None
     reply: dict[str, Any] | None = None
+    """The content of the kernel's reply, without secrets; None while there is none."""
     _original: dict[str, Any] = field(default_factory=dict)
     """The reply with its secrets."""
     idle: bool = False
+    """Whether the kernel has told that it is idle after it."""
     is_at_code: bool = False
+    """Whether the kernel runs the code, or has run it."""
     when_at_code: list[Callable[[], None]] = field(default_factory=list)
+    """What to call then."""
     half_since: float | None = None
+    """When the wait for the rest of its end began, at first or after the last question, by
+    `time.monotonic`; None while it is not waited for."""
     is_over: bool = False
     """Whether the kernel has answered a later request."""
     replied_at: float = 0.0
@@ -173,7 +179,9 @@ class ExecuteRequest:
     """Which of them the kernel can only get after it has published all output; None if none."""
     _is_told_begun: bool = False
     told: int = 0
+    """The version of the outputs of which the observer was told last."""
     telling: bool = False
+    """Whether a call on the loop that tells of it is under way."""
 
     def starts(self) -> None:
         """Set the time at which it starts."""
