@@ -59,14 +59,15 @@ async def save(
     path: str | PathLike[str],
     progress: Progress | None = None,
 ) -> Path:
-    """Write pieces to a file, and return its path."""
+    """Write pieces to a file, which replaces the one at `path` once it is whole. Return `path`."""
     target = Path(path)
     async with aclosing(pieces):
-        with await connection.in_thread(lambda: target.open("wb")) as file:
-            async for piece in pieces:
-                await connection.in_thread(file.write, piece)
-                if progress is not None:
-                    progress(len(piece))
+        with _beside(target) as part:
+            with await connection.in_thread(lambda: part.open("wb")) as file:
+                async for piece in pieces:
+                    await connection.in_thread(file.write, piece)
+                    if progress is not None:
+                        progress(len(piece))
     return target
 
 
@@ -153,10 +154,7 @@ class SessionFiles:
         pieces = _pieces_of(self._connection, self._file_path(name))
         if to is None:
             return await joined(pieces)
-        target = _target(name, Path(to))
-        with _beside(target) as part:
-            await save(self._connection, pieces, part)
-        return target
+        return await save(self._connection, pieces, _target(name, Path(to)))
 
     async def file_etag(self, name: str) -> str:
         """Return the current ETag of a file, which is needed to replace it."""
@@ -189,7 +187,13 @@ def _target(name: str, to: Path) -> Path:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """Yield a temporary file. On success it replaces the target, otherwise it is deleted."""
+    """Yield a temporary file. On success it replaces the target, otherwise it is deleted.
+
+    A target that is no regular file, such as a pipe, is yielded itself.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
     part = target.with_name(f".{target.name}.part")
     try:
         yield part

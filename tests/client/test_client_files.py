@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jupyter_agent_exec.client import (
     AgentExecClient,
+    AsyncSession,
     ConnectionLost,
     Session,
 )
@@ -106,6 +109,32 @@ def test_a_download_that_breaks_goes_on_where_it_was() -> None:
     assert script.run(script.session.download("a.bin")) == b"abcdef"
     again = script.sent[-1]
     assert again.headers == {"Range": "bytes=3-", "If-Range": '"e"'}
+
+
+@pytest.mark.parametrize("save", [AsyncSession.export, AsyncSession.journal])
+@pytest.mark.parametrize("cut", [0, 1])
+def test_what_cannot_be_saved_leaves_the_file_of_before(
+    save: Callable[[AsyncSession, Path], Any], cut: int, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved"
+    saved.write_text("earlier")
+    begun = [reply(b""), b"abc"][: 2 * cut]
+    script = Script(*begun, ConnectionLost("cut"))
+    with pytest.raises(ConnectionLost):
+        script.run(save(script.session, saved))
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
+
+
+def test_an_export_can_go_to_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        script = Script(reply(b""), b"abc", b"")
+        assert script.run(script.session.export(pipe)) == pipe
+        assert os.read(reader, 9) == b"abc"
+    finally:
+        os.close(reader)
 
 
 def test_a_download_of_a_file_that_changed_meanwhile_is_no_mixture() -> None:
