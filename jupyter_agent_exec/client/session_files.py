@@ -160,7 +160,7 @@ class SessionFiles:
         """Return the current ETag of a file, which is needed to replace it."""
         path = self._file_path(name)
         reply = await self._connection.send_persistently(Request("HEAD", path))
-        if reply.status_code == 404:  # an answer to HEAD has no body with a message
+        if not reply.is_success:  # an answer to HEAD has no body with a message
             reply = await self._connection.send_persistently(Request("GET", path))
         check(reply)
         return reply.headers.get("ETag", "")

@@ -18,10 +18,11 @@ from jupyter_agent_exec.client import (
 from jupyter_agent_exec.errors import (
     FileMissing,
     FileNotOwned,
+    Forbidden,
     InvalidRequest,
     PreconditionFailed,
 )
-from tests.client.wire import Script, reply
+from tests.client.wire import Script, problem, reply
 from tests.real_server import RealServer
 
 LARGE = bytes(range(256)) * 12_000
@@ -135,6 +136,13 @@ def test_an_export_can_go_to_a_pipe(tmp_path: Path) -> None:
         assert os.read(reader, 9) == b"abc"
     finally:
         os.close(reader)
+
+
+def test_why_a_file_has_no_etag_is_told() -> None:
+    script = Script(reply(b"", 403), problem("forbidden", "Not for you.", 403))
+    with pytest.raises(Forbidden, match="Not for you"):
+        script.run(script.session.file_etag("a.txt"))
+    assert [request.method for request in script.sent] == ["HEAD", "GET"]
 
 
 def test_a_download_of_a_file_that_changed_meanwhile_is_no_mixture() -> None:
