@@ -62,12 +62,11 @@ async def save(
     """Write pieces to a file, which replaces the one at `path` once it is whole. Return `path`."""
     target = Path(path)
     async with aclosing(pieces):
-        with _beside(target) as part:
-            with await connection.in_thread(lambda: part.open("wb")) as file:
-                async for piece in pieces:
-                    await connection.in_thread(file.write, piece)
-                    if progress is not None:
-                        progress(len(piece))
+        with _beside(target) as part, await connection.in_thread(part.open, "wb") as file:
+            async for piece in pieces:
+                await connection.in_thread(file.write, piece)
+                if progress is not None:
+                    progress(len(piece))
     return target
 
 
