@@ -13,9 +13,10 @@ token.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -148,6 +149,7 @@ class Connection:
         self._token = token
         self._address: _Address | None = None
         self.connected = False
+        self._connecting: AbstractAsyncContextManager[object] = anyio.Lock()
 
     @property
     def address(self) -> str | None:
@@ -157,16 +159,22 @@ class Connection:
     # -- the server --------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Find the server. One that the user has named is not asked whether it answers."""
-        try:
-            if self._server is not None:
-                await self.use(self._server)
-            else:
-                await self.find()
-        except BaseException:
-            await self.close()
-            raise
-        self.connected = True
+        """Find the server. One that the user has named is not asked whether it answers.
+
+        If several callers connect at the same time, one does it, and the others wait.
+        """
+        async with self._connecting:
+            if self.connected:
+                return
+            try:
+                if self._server is not None:
+                    await self.use(self._server)
+                else:
+                    await self.find()
+            except BaseException:
+                await self.close()
+                raise
+            self.connected = True
 
     async def find(self) -> Server:
         """Use the server that the user has named, or the newest here that answers. Return it.
@@ -195,7 +203,7 @@ class Connection:
     async def _probe(self, server: Server, read_timeout: float) -> None:
         await self.use(server)
         request = Request("GET", f"{API}/status", read_timeout=read_timeout)
-        with suppress(Forbidden):  # the token is valid, but does not let its agent see this
+        with suppress(Forbidden):  # the credential is valid, but the Authorizer refuses
             read(await self.exchange(request), ServerStatus)
 
     async def use(self, server: Server) -> None:
@@ -390,6 +398,7 @@ class BlockingConnection(Connection):
         self, url: str | None, token: str | None, transport: httpx2.BaseTransport | None = None
     ) -> None:
         super().__init__(url, token, None if transport is None else _BlockingTransport(transport))
+        self._connecting = _BlockingLock()
 
     def _open_transport(self, options: dict[str, Any]) -> None:
         made = self._given or _BlockingTransport(httpx2.HTTPTransport(**options))
@@ -402,6 +411,19 @@ class BlockingConnection(Connection):
     async def in_thread(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """Call a function in this thread."""
         return function(*args)
+
+
+class _BlockingLock:
+    """A lock that blocks where others await."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class _BlockingTransport(httpx2.AsyncBaseTransport):

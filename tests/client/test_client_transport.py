@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx2
 import msgspec
@@ -111,3 +115,50 @@ def test_jupyters_cookies_are_sent_again() -> None:
         client.status()
         client.status()
     assert [request.headers.get("Cookie") for request in seen] == [None, "username-x=2|1:0; _x=1"]
+
+
+@pytest.fixture
+def server_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a server's file in Jupyter's runtime folder, so that clients look whether it answers."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    info = {"pid": os.getpid(), "url": URL, "token": "x"}
+    (tmp_path / "jpserver-1.json").write_text(json.dumps(info))
+
+
+ONE_PROBE = ["/base/api/agent-exec/status", *["/base/api/agent-exec/sessions"] * 2]
+
+
+@pytest.mark.usefixtures("server_here")
+def test_tasks_that_share_a_client_look_for_the_server_once() -> None:
+    seen: list[httpx2.Request] = []
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(0)  # the other task goes on
+        return answering(seen)(request)
+
+    async def share() -> None:
+        client = AsyncAgentExecClient(transport=httpx2.MockTransport(answer))
+        await asyncio.gather(client.open_session("tester"), client.open_session("tester"))
+        await client.close()
+
+    asyncio.run(share())
+    assert [request.url.path for request in seen] == ONE_PROBE
+
+
+@pytest.mark.usefixtures("server_here")
+def test_threads_that_share_a_client_look_for_the_server_once() -> None:
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        answered = answering(seen)(request)
+        if len(seen) == 1:
+            other.start()
+            other.join(0.2)  # time in which it could connect too, if it did not wait
+        return answered
+
+    client = AgentExecClient(transport=httpx2.MockTransport(answer))
+    other = threading.Thread(target=client.open_session, args=("tester",))
+    client.open_session("tester")
+    other.join()
+    client.close()
+    assert [request.url.path for request in seen] == ONE_PROBE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from typing import Any
 
 import httpx2
@@ -127,6 +127,7 @@ class Script(Connection):
     ) -> None:
         super().__init__(None, None)
         self.connected = servers is None
+        self._connecting = nullcontext()
         self._servers = servers or []
         self._answers = list(answers)
         self.client = AsyncAgentExecClient.over(self)
