@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
+from http.client import responses
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -211,7 +212,8 @@ class UserServers:
         try:
             async with self._http.stream("GET", f"{url}/progress", headers=self._own) as answered:
                 if not answered.is_success:
-                    raise ServerUnavailable(f"Your server is not started. {_why(started)}")
+                    refused = Answer(answered.status_code, await read(answered))
+                    raise ServerUnavailable(f"Your server is not started. {_why(refused)}")
                 _check_encoding(answered)
                 async for event in httpx2.EventSource(answered):
                     told = msgspec.json.decode(event.data, type=Progress)
@@ -250,18 +252,13 @@ class UserServers:
             unlock = Unlock(passphrase=passphrase)
             answered = await self._ask("POST", f"{url}/unlock", headers, unlock)
             if not answered.is_success:
-                raise PassphraseNeeded(_why(answered))
+                raise PassphraseNeeded(_refusal(answered).message)
             unlocked = msgspec.json.decode(answered.content, type=Unlocked)
             headers[UNLOCK_HEADER] = unlocked.unlock
         answered = await self._ask("POST", f"{url}/tokens", headers, asked)
         if answered.status_code == HTTPStatus.CREATED:
             return msgspec.json.decode(answered.content, type=MintedToken)
-        problem = problem_of(answered.content)
-        if problem is None:
-            raise ServerUnavailable(
-                f"Your server gives no agent token ({answered.status_code}). Does it run, and is "
-                "jupyter-agent-exec installed there?"
-            )
+        problem = _refusal(answered)
         if problem.code == PassphraseNeeded.code:
             raise PassphraseNeeded(problem.message)
         if answered.status_code in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
@@ -353,10 +350,21 @@ def problem_of(content: bytes) -> Problem | None:
         return None
 
 
+def _refusal(answered: Answer) -> Problem:
+    """Return why a person's server gives no agent token; ServerUnavailable if it did not answer."""
+    problem = problem_of(answered.content)
+    if problem is None:
+        raise ServerUnavailable(
+            f"Your server gives no agent token ({answered.status_code}). Does it run, and is "
+            "jupyter-agent-exec installed there?"
+        )
+    return problem
+
+
 def _why(answered: Answer) -> str:
     """Return what the hub or a server says about a refusal."""
     try:
         said = json.loads(answered.content)["message"]
     except (ValueError, KeyError, TypeError):
-        said = HTTPStatus(answered.status_code).phrase
+        said = responses.get(answered.status_code, str(answered.status_code))
     return f"The answer was: {said}"

@@ -25,12 +25,17 @@ LARGE = bytes(4 * MAX_ANSWER_BYTES)
 
 
 @asynccontextmanager
-async def answering(headers: bytes, body: bytes) -> AsyncIterator[str]:
-    """Yield the address of a server that answers everything with these headers and this body."""
+async def answering(headers: bytes, body: bytes, **statuses: bytes) -> AsyncIterator[str]:
+    """Yield the address of a server that answers everything with these headers and this body.
+
+    The statuses are those of verbs; of others it is 200.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n" % (len(body), headers))
+        verb = (await reader.readuntil(b"\r\n\r\n")).split()[0].decode()
+        status = statuses.get(verb, b"200 OK")
+        head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n"
+        writer.write(head % (status, len(body), headers))
         with suppress(ConnectionError):  # the reader has closed it
             for start in range(0, len(body), 65_536):
                 writer.write(body[start : start + 65_536])
@@ -44,8 +49,8 @@ async def answering(headers: bytes, body: bytes) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def user_servers() -> AsyncIterator[UserServers]:
-    users = UserServers("http://127.0.0.1", "http://127.0.0.1/hub/api", "token", bool)
+async def user_servers(hub_url: str = "http://127.0.0.1") -> AsyncIterator[UserServers]:
+    users = UserServers(hub_url, f"{hub_url}/hub/api", "token", bool)
     yield users
     await users.stop()
 
@@ -80,3 +85,21 @@ async def test_an_answer_that_is_passed_on_is_whole_but_never_decompressed() -> 
         with pytest.raises(ServerUnavailable, match="compressed"):
             await anext(pieces(response))
         await response.aclose()
+
+
+@pytest.mark.parametrize("passphrase", ["", "sesame"])
+async def test_an_answer_of_the_hub_in_the_place_of_a_server_is_no_wrong_passphrase(
+    passphrase: str,
+) -> None:
+    asked = MintToken(label="agent", scopes=())
+    not_running = {"POST": b"424 Failed Dependency"}
+    async with answering(b"", b"<html>", **not_running) as address, user_servers() as users:
+        with pytest.raises(ServerUnavailable, match=r"\(424\)"):
+            await users.mint(address, "token", asked, passphrase)
+
+
+async def test_a_start_whose_progress_cannot_be_read_is_told_with_that_answer() -> None:
+    statuses = {"POST": b"202 Accepted", "GET": b"599 Odd"}
+    async with answering(b"", b"", **statuses) as address, user_servers(address) as users:
+        with pytest.raises(ServerUnavailable, match=r"not started. The answer was: 599"):
+            await anext(users.start("ada", ""))
