@@ -16,6 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.log import access_log, enable_pretty_logging
 from tornado.web import Application, RequestHandler
 
+from ..auth.credentials import without_tokens
 from ..mcp.endpoint import MAX_BODY_BYTES
 from ..mcp.sign_in import SignIn, fetch_document
 from .forwarding import McpHandler
@@ -81,7 +82,7 @@ async def _serve(hub_url: str, database: Path, client_documents: bool) -> None:
 
 
 def _log(handler: RequestHandler) -> None:
-    """Log a request without its query, which may have codes."""
+    """Log a request without its query, which may have codes, and without tokens."""
     request, status = handler.request, handler.get_status()
-    milliseconds = 1000 * request.request_time()
-    access_log.info("%d %s %s %.0f ms", status, request.method, request.path, milliseconds)
+    path, milliseconds = without_tokens(request.path), 1000 * request.request_time()
+    access_log.info("%d %s %s %.0f ms", status, request.method, path, milliseconds)
