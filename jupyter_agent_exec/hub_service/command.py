@@ -158,7 +158,10 @@ def _running(http: httpx2.Client, url: str) -> Iterator[UserServer]:
     origin = str(httpx2.URL(url).copy_with(raw_path=b"/")).rstrip("/")
     page: str | None = f"{url}/hub/api/users?state=active"
     while page is not None:
-        answered = http.get(page, headers={"Accept": PAGED})
+        try:
+            answered = http.get(page, headers={"Accept": PAGED})
+        except httpx2.HTTPError as error:
+            raise ServerUnreachable(f"The hub at {url} does not answer: {error}") from error
         if answered.status_code != httpx2.codes.OK:
             raise UnexpectedAnswer(
                 f"The hub does not list its users: {answered.text}", answered.status_code

@@ -22,6 +22,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
+from jupyter_agent_exec.cli.exit_codes import UNREACHABLE
 from tests.auth.access_asking import hidden_fields
 from tests.hub.real_hub import SERVICE_TOKEN, RealHub, real_hub
 from tests.hub.service_users import CONFIGURATION, RIGHTS_BY_GROUP, Person, service
@@ -409,10 +410,17 @@ def test_a_file_of_the_service_has_no_token_in_it(
     assert (hub.folder / "agent-exec-hub.sqlite").stat().st_mode & 0o777 == 0o600
 
 
-def command(hub: RealHub, action: str, token: str) -> tuple[int, list[str]]:
+def test_a_token_in_an_address_is_not_in_the_log(hub: RealHub, ada: Program) -> None:
+    ask("GET", f"{service(hub)}/nowhere/{ada.access_token}")
+    assert "/nowhere/jaex_[secret]" in hub.log
+    assert ada.access_token not in hub.log
+
+
+def command(hub: RealHub, action: str, token: str, url: str | None = None) -> tuple[int, list[str]]:
     """Run a command for administrators; return its exit code and what it prints."""
+    words = ["hub", action, "--hub-url", url or hub.public]
     done = subprocess.run(
-        [sys.executable, "-m", "jupyter_agent_exec.cli", "hub", action, "--hub-url", hub.public],
+        [sys.executable, "-m", "jupyter_agent_exec.cli", *words],
         env={**hub.environ, "JUPYTERHUB_API_TOKEN": token},
         capture_output=True,
         text=True,
@@ -439,6 +447,14 @@ async def test_an_administrator_pauses_all_agents_of_all_users(
     assert [line for line in lines if line.startswith("cleo: NOT resumed")], "has a passphrase"
     assert code == 4
     assert await who_works(ada) == "('ada', '')"
+
+
+def test_a_hub_that_does_not_answer_is_told(hub: RealHub) -> None:
+    code, lines = command(hub, "pause", SERVICE_TOKEN, "http://127.0.0.1:1/")
+    assert code == UNREACHABLE
+    assert lines[0].startswith("the service: NOT paused")
+    assert "The hub at http://127.0.0.1:1 does not answer" in lines[1]
+    assert len(lines) == 2, "no traceback"
 
 
 def test_the_log_has_no_traceback(hub: RealHub) -> None:
