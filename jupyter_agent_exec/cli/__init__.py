@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import suppress
+from io import UnsupportedOperation
 from typing import Final
 
 from .._version import __version__
@@ -118,8 +121,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.complain(f"{parser.prog}: interrupted")
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
+        _drop_output()
         return exit_codes.BROKEN_PIPE
     except OSError as error:
         console.complain(f"{parser.prog}: {error}")
         return exit_codes.USAGE
     return exit_codes.OK if code is None else code
+
+
+def _drop_output() -> None:
+    """Let what standard output still holds go nowhere when Python flushes it at its exit."""
+    with suppress(UnsupportedOperation), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

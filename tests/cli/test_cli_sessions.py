@@ -135,12 +135,13 @@ def test_no_file_is_overwritten_by_accident(cli: Cli, worked: Session) -> None:
 
 
 def test_a_reader_who_leaves_is_no_error_message(cli: Cli, worked: Session) -> None:
+    environ = {name: cli.environ[name] for name in cli.environ if name != "PYTHONUNBUFFERED"}
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as nobody:
         done = subprocess.run(
             [*COMMAND, "show", worked.id],
-            env=cli.environ,
+            env=environ,
             stdout=nobody,
             stderr=subprocess.PIPE,
             check=False,
