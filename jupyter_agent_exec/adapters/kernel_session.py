@@ -344,7 +344,11 @@ class OpenSession:
                 previous.wait_until_accepted()
             return asked.run(client, session)
 
-        running = self.begin(run)
+        try:
+            running = self.begin(run)
+        except BaseException:
+            asked.sending.set()  # the next one waits for it
+            raise
         running.add_done_callback(lambda _: asked.sending.set())  # also if it could not be sent
         return running
 
@@ -393,8 +397,8 @@ class OpenSession:
                 future.set_result(value)
 
         thread = threading.Thread(target=work, name="agent-exec-adapter", daemon=True)
-        self._at_work = [*(each for each in self._at_work if each.is_alive()), thread]
         thread.start()
+        self._at_work = [*(each for each in self._at_work if each.is_alive()), thread]
         return future
 
     def _do(self, work: SessionWork[T]) -> T:

@@ -17,13 +17,15 @@ import pytest
 
 from jupyter_agent_exec.adapters.kernel_session import (
     KernelSession,
+    OpenSession,
     SessionOptions,
+    Submission,
     Target,
     life_of,
 )
 from jupyter_agent_exec.adapters.own_servers import OWN_SERVERS
 from jupyter_agent_exec.adapters.result_pieces import state_note
-from jupyter_agent_exec.client import AgentExecClient, Session
+from jupyter_agent_exec.client import AgentExecClient, ClientError, Session
 from jupyter_agent_exec.errors import SessionClosed
 from tests.real_server import Gate, RealServer, environment, real_server
 
@@ -102,6 +104,21 @@ def test_calls_at_once_run_in_their_order(place: KernelSession) -> None:
         return shown.text
 
     assert asyncio.run(calls()).split() == [str(n) for n in range(30)]
+
+
+def test_nothing_waits_for_what_could_not_begin() -> None:
+    place = OpenSession(Target(url="http://127.0.0.1:1"), SessionOptions(agent="adapter"))
+    asked = Submission(["1"])
+    before = threading.stack_size(1 << 46)  # for which there is no memory
+    try:
+        with pytest.raises(RuntimeError, match="thread"):
+            place.submit(asked)
+    finally:
+        threading.stack_size(before)
+    with pytest.raises(ClientError):
+        place.submit(Submission(["2"])).result(60)
+    assert asked.sending.is_set()
+    place.close()
 
 
 def test_threads_share_one_session(place: KernelSession, server: RealServer) -> None:
