@@ -28,6 +28,7 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.prometheus.log_functions import prometheus_log_method
 from tornado import iostream, web
 from tornado.http1connection import HTTP1Connection
+from tornado.httputil import HTTPInputError
 from tornado.log import app_log
 from tornado.websocket import WebSocketHandler
 
@@ -520,6 +521,8 @@ class AgentExecHandler(JupyterHandler):
                 f"{self.request.method} is not for this route; it has {', '.join(allowed)}.",
                 allowed=allowed,
             )
+        if isinstance(error.__cause__, HTTPInputError):
+            return errors.InvalidRequest("The body is not a valid form.", field=None)
         if error.status_code == HTTPStatus.BAD_REQUEST:
             return errors.InvalidRequest("The address or the query is not UTF-8.", field=None)
         return error

@@ -106,6 +106,15 @@ async def test_an_address_that_is_no_text_is_refused(
         assert answered.json["detail"] == {"field": None}
 
 
+async def test_a_body_that_is_no_form_is_refused_as_that(
+    ask: Send, jp_auth_header: dict[str, str]
+) -> None:
+    form = {"Content-Type": "multipart/form-data", **jp_auth_header}  # without a boundary
+    answered = await ask("POST", "sessions", headers=form, body="a=b")
+    assert (answered.status, answered.json["code"]) == (400, "invalid_request")
+    assert "UTF-8" not in answered.json["message"]
+
+
 async def test_an_answer_that_breaks_midway_does_not_look_complete(
     send: Send,
     jp_web_app: Any,
