@@ -18,7 +18,7 @@ import msgspec
 from jupyter_core.application import JupyterApp
 from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_path
 from packaging.requirements import Requirement
-from traitlets.config import Config
+from traitlets.config import Config, LazyConfigValue
 
 from .._version import __version__
 from ..client import AgentExecClient, Result, ServerUnreachable, UnexpectedAnswer
@@ -187,7 +187,10 @@ def _server_extension(config: Config) -> Finding:
 
     manager = ExtensionConfigManager(read_config_path=jupyter_config_path())
     enabled = dict(manager.get_jpserver_extensions())  # type: ignore[no-untyped-call]
-    enabled |= config.ServerApp.get("jpserver_extensions", {})
+    configured = config.ServerApp.get("jpserver_extensions", {})
+    if isinstance(configured, LazyConfigValue):  # of a file that calls its update()
+        configured = configured.get_value({})
+    enabled |= configured
     advice = f"Run `pip install --force-reinstall {PROJECT}` in this environment."
     if not enabled.get(EXTENSION, False):
         is_known = EXTENSION in enabled

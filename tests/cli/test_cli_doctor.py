@@ -102,6 +102,14 @@ def test_a_disabled_extension_is_named(cli_alone: Cli) -> None:
     assert "is disabled" in found["lab extension"][0]["message"]
 
 
+def test_an_extension_that_a_file_disables_in_place_is_named(cli_alone: Cli) -> None:
+    update = "c.ServerApp.jpserver_extensions.update({'jupyter_agent_exec': False})\n"
+    configure(cli_alone, "jupyter_server_config.py", update)
+    code, found = diagnosed(cli_alone)
+    assert code == 1
+    assert "is disabled" in found["server extension"][0]["message"]
+
+
 def test_an_extension_that_cannot_be_imported_is_named(cli_alone: Cli, tmp_path: Path) -> None:
     (tmp_path / "nh3.py").write_text("raise ImportError('built for another machine')\n")
     path = os.pathsep.join([str(tmp_path), cli_alone.environ["PYTHONPATH"]])
