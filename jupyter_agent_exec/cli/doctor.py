@@ -17,13 +17,14 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from jupyter_core.application import JupyterApp
 from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_path
+from msgspec.structs import replace
 from packaging.requirements import Requirement
 from traitlets.config import Config, LazyConfigValue
 
 from .._version import __version__
 from ..client import AgentExecClient, Result, ServerUnreachable, UnexpectedAnswer
 from ..client.errors import ClientError
-from ..client.servers import Server, named, running
+from ..client.servers import TOKEN_VARIABLE, Server, named, running
 from ..errors import AgentExecError, Unauthenticated
 from . import exit_codes
 from .command import command, option
@@ -107,7 +108,9 @@ def _findings(arguments: Namespace) -> Iterator[Finding]:
     yield from _kernelspecs(config)
     configured = arguments.history or config.AgentExecApp.get("history_dir", None)
     yield _history(Path(configured or Path(jupyter_data_dir()) / "agent_exec"))
-    servers = running() if server is None else [server]
+    token = arguments.token or os.environ.get(TOKEN_VARIABLE)
+    here = [replace(each, token=each.token or token) for each in running()]
+    servers = here if server is None else [server]
     for each in servers:
         yield from _server(each)
     if not servers:
@@ -299,6 +302,10 @@ def _server(server: Server) -> Iterator[Finding]:
         yield Finding("server", "problem", message, "Start it, or correct the address.")
         return
     except Unauthenticated as error:
+        if server.token is None:  # it has a password, or is behind a hub
+            message = f"{name} answers, but tells nothing without a token."
+            yield Finding("server", "warning", message, f"Set {TOKEN_VARIABLE}, or give --token.")
+            return
         advice = "Create another one: *Give an Agent Access* in JupyterLab, or `jupyter agent-exec "
         advice += "token create`."
         yield Finding("token", "problem", f"{name} refuses the token: {error}", advice)

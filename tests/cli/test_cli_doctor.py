@@ -230,6 +230,25 @@ def test_a_token_that_was_revoked_is_named(cli_alone: Cli, server: RealServer) -
     assert "was revoked" in found["token"][0]["message"]
 
 
+def test_a_server_that_tells_nothing_without_a_token_is_no_problem(
+    cli_alone: Cli, server: RealServer
+) -> None:
+    without_trial(cli_alone)
+    info = Path(cli_alone.environ["JUPYTER_RUNTIME_DIR"]) / "jpserver-1.json"
+    info.parent.mkdir(parents=True, exist_ok=True)
+    info.write_text(json.dumps({"pid": os.getpid(), "url": server.url, "token": ""}))
+    _, found = diagnosed(cli_alone)
+    [told] = found["server"]
+    assert (told["level"], "token" in found) == ("warning", False)
+    assert "tells nothing without a token" in told["message"]
+    for words, environ in (
+        (("--token", server.token), {}),
+        ((), {"JUPYTER_AGENT_EXEC_TOKEN": server.token}),
+    ):
+        _, found = diagnosed(cli_alone, *words, **environ)
+        assert found["server"][0]["level"] == "ok"
+
+
 def test_a_server_that_does_not_answer_is_named(cli_alone: Cli) -> None:
     without_trial(cli_alone)
     _, found = diagnosed(cli_alone, "--url", "http://127.0.0.1:9")
