@@ -40,7 +40,7 @@ PROJECT: Final = "jupyter-agent-exec"
 EXTENSION: Final = "jupyter_agent_exec"
 LAB: Final = Requirement("jupyterlab>=4.2,<5")
 
-_TRIAL: Final = {
+_OWN_TRAITS: Final = {
     "AgentExecApp.allow_full_access": "True",
     "AgentExecApp.forced_approval": "{'scratch': 'none'}",
 }
@@ -343,12 +343,12 @@ def _own_server() -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with (
-                own_server(Path(folder), Path(folder) / "history", traits=_TRIAL) as server,
+                own_server(Path(folder), Path(folder) / "history", traits=_OWN_TRAITS) as server,
                 AgentExecClient(server.address, server.token) as client,
             ):
                 well = "A new server starts, and code runs in a scratch kernel."
                 advice = "Look at the kernel's own messages: `jupyter run --kernel=python3`."
-                yield _tried("trial", "problem", ran, well, advice)
+                yield _tried("own server", "problem", ran, well, advice)
                 well = "Scratch kernels can be isolated."
                 advice = "Nothing, unless you want agents' code isolated from the user."
                 yield _tried("isolation", "warning", isolated, well, advice)
@@ -357,7 +357,7 @@ def _own_server() -> Iterator[Finding]:
                 yield _tried("trials", "warning", lambda: ran(trial=True), well, advice)
         except ServerUnreachable as error:
             advice = "Correct what the log names, such as a wrong setting."
-            yield Finding("trial", "problem", str(error), advice)
+            yield Finding("own server", "problem", str(error), advice)
 
 
 def _tried(

@@ -48,13 +48,13 @@ def configure(cli: Cli, file: str, content: str) -> None:
     path.write_text(content)
 
 
-def without_trial(cli: Cli) -> None:
-    """Disable the extension, so that no server is tried: the other checks need none."""
+def without_own_server(cli: Cli) -> None:
+    """Disable the extension, so that no own server is started: the other checks need none."""
     switched_off = {"ServerApp": {"jpserver_extensions": {"jupyter_agent_exec": False}}}
     configure(cli, "jupyter_server_config.json", json.dumps(switched_off))
 
 
-def test_settings_that_hold_agents_back_do_not_hold_back_the_trial(
+def test_settings_that_hold_agents_back_do_not_hold_back_its_own_server(
     cli: Cli, cli_alone: Cli
 ) -> None:
     configure(
@@ -69,7 +69,7 @@ def test_settings_that_hold_agents_back_do_not_hold_back_the_trial(
     assert done.returncode == 0, done.stdout
     assert "problem" not in done.stdout
     assert "ok       server: " in done.stdout
-    assert "ok       trial: " in done.stdout
+    assert "ok       own server: " in done.stdout
     assert re.search("warning  isolation: .*isolation='off'", done.stdout)
     assert "No problem was found" in done.stderr
 
@@ -78,7 +78,7 @@ def test_a_setting_with_which_no_server_starts_is_named(cli_alone: Cli) -> None:
     configure(cli_alone, "jupyter_server_config.py", "c.AgentExecApp.default_timeout = -1\n")
     code, found = diagnosed(cli_alone)
     assert code == 1
-    assert "default_timeout" in found["trial"][0]["message"]
+    assert "default_timeout" in found["own server"][0]["message"]
 
 
 def test_a_configuration_file_that_is_broken_is_named(cli_alone: Cli) -> None:
@@ -86,11 +86,11 @@ def test_a_configuration_file_that_is_broken_is_named(cli_alone: Cli) -> None:
     code, found = diagnosed(cli_alone)
     assert code == 1
     assert "SyntaxError" in found["configuration"][0]["message"]
-    assert "trial" not in found
+    assert "own server" not in found
 
 
 def test_a_disabled_extension_is_named(cli_alone: Cli) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     configure(
         cli_alone,
         "labconfig/page_config.json",
@@ -119,7 +119,7 @@ def test_an_extension_that_cannot_be_imported_is_named(cli_alone: Cli, tmp_path:
 
 
 def test_old_and_missing_packages_are_named(cli_alone: Cli, tmp_path: Path) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     for name, version in (("jupyter_server", "2.0.0"), ("jupyterlab", "3.6"), ("mcp", "1.9")):
         metadata = tmp_path / f"{name}-{version}.dist-info" / "METADATA"
         metadata.parent.mkdir()
@@ -135,7 +135,7 @@ def test_old_and_missing_packages_are_named(cli_alone: Cli, tmp_path: Path) -> N
 
 
 def test_a_lab_extension_of_another_version_is_named(cli_alone: Cli, tmp_path: Path) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     package = tmp_path / "labextensions" / "jupyter-agent-exec" / "package.json"
     package.parent.mkdir(parents=True)
     package.write_text(json.dumps({"version": "0.0.1"}))
@@ -165,7 +165,7 @@ def test_another_environment_than_jupyters_is_noticed(cli_alone: Cli, tmp_path: 
 
 
 def test_kernels_that_are_missing_or_broken_are_named(cli_alone: Cli) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     spec = Path(cli_alone.environ["JUPYTER_DATA_DIR"]) / "kernels" / "broken" / "kernel.json"
     spec.parent.mkdir(parents=True)
     spec.write_text(json.dumps({"argv": ["/nowhere/python"], "display_name": "Broken"}))
@@ -183,7 +183,7 @@ def test_kernels_that_are_missing_or_broken_are_named(cli_alone: Cli) -> None:
 
 
 def test_a_history_that_cannot_be_written_is_named(cli_alone: Cli, tmp_path: Path) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     file = tmp_path / "file"
     file.touch()
     configure(
@@ -201,7 +201,7 @@ def test_a_history_that_cannot_be_written_is_named(cli_alone: Cli, tmp_path: Pat
 
 
 def test_a_full_disk_is_named(cli_alone: Cli, tmp_path: Path) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     script = (
         f"mount -t tmpfs -o size=8k none {tmp_path} && "
         f"exec {sys.executable} -m jupyter_agent_exec.cli doctor --json --history {tmp_path}"
@@ -221,7 +221,7 @@ def test_a_full_disk_is_named(cli_alone: Cli, tmp_path: Path) -> None:
 
 
 def test_a_token_that_was_revoked_is_named(cli_alone: Cli, server: RealServer) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     with AgentExecClient(server.url, server.token) as client:
         minted = client.mint_token("analyst", ["exec:scratch"])
         client.revoke_token(minted.token.id)
@@ -233,7 +233,7 @@ def test_a_token_that_was_revoked_is_named(cli_alone: Cli, server: RealServer) -
 def test_a_server_that_tells_nothing_without_a_token_is_no_problem(
     cli_alone: Cli, server: RealServer
 ) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     info = Path(cli_alone.environ["JUPYTER_RUNTIME_DIR"]) / "jpserver-1.json"
     info.parent.mkdir(parents=True, exist_ok=True)
     info.write_text(json.dumps({"pid": os.getpid(), "url": server.url, "token": ""}))
@@ -250,7 +250,7 @@ def test_a_server_that_tells_nothing_without_a_token_is_no_problem(
 
 
 def test_a_server_that_does_not_answer_is_named(cli_alone: Cli) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     _, found = diagnosed(cli_alone, "--url", "http://127.0.0.1:9")
     assert "does not answer" in found["server"][0]["message"]
 
@@ -309,7 +309,7 @@ def answering(status: dict[str, Any] | None) -> Iterator[str]:
 def test_what_is_wrong_with_a_server_is_named(
     cli_alone: Cli, status: dict[str, Any] | None, told: str
 ) -> None:
-    without_trial(cli_alone)
+    without_own_server(cli_alone)
     with answering(status) as url:
         _, found = diagnosed(cli_alone, "--url", url)
     assert told in found["server"][0]["message"]
