@@ -7,11 +7,12 @@ from typing import Final, get_args
 
 from ..client.client import SCOPES
 from ..models import Caps
+from ..text.connections import configurations
 from ..types import ApprovalMode, EditMode
 from .command import command, option
 from .command_client import connected, decided
 from .console import Console
-from .usage import UsageError, count, duration, seconds
+from .usage import count, duration, seconds
 
 
 def _create_options(parser: ArgumentParser) -> None:
@@ -30,8 +31,8 @@ def _create_options(parser: ArgumentParser) -> None:
     option(parser, "--approval MODE", asks, choices=get_args(ApprovalMode))
     how = "how it edits notebooks: at once, or as proposals; by default as the policy says"
     option(parser, "--edits MODE", how, choices=get_args(EditMode))
-    clients = "claude-code, mcp, vscode, mcp-stdio, python or curl"
-    option(parser, "--config CLIENT", f"print the configuration for a client: {clients}")
+    clients = [each.name for each in configurations("", "", "", [])]
+    option(parser, "--config CLIENT", "print the configuration for a client", choices=clients)
     caps = parser.add_argument_group("limits of the token")
     option(caps, "--per-minute N", "executions in a minute", type=count)
     option(caps, "--at-once N", "executions that wait or run at the same time", type=count)
@@ -64,13 +65,8 @@ def create(arguments: Namespace, console: Console) -> None:
         )
     token, told = minted.token, minted.secret
     if arguments.config is not None:
-        texts = {each.name: each.text for each in minted.configurations}
-        if arguments.config not in texts:
-            raise UsageError(
-                f"There is no configuration {arguments.config!r} for {token.id}, which you may "
-                f"want to revoke; there are {', '.join(texts)}."
-            )
-        told = texts[arguments.config].rstrip("\n")
+        texts = {each.name: each.text.rstrip("\n") for each in minted.configurations}
+        told = texts.get(arguments.config, told)  # a server of another version may not have it
         if not minted.mcp_installed:
             console.note("MCP clients need the extra on the server: 'jupyter-agent-exec[mcp]'.")
     console.answer(minted, told)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from jupyter_agent_exec.client import AgentExecClient
 from tests.cli.command import Cli
 from tests.real_server import RealServer
 
@@ -72,11 +73,16 @@ def test_the_python_that_is_to_be_pasted_runs(cli: Cli, capsys: pytest.CaptureFi
         (["create", "a", "--expires-in", "8"], 2, "not a number with m, h or d"),
         (["create", "a", "--expires-in", "31d"], 4, "expires_in"),
         (["create", "a", "--scope", "everything"], 4, "there is no scope 'everything'"),
-        (["create", "a", "--config", "nothing"], 2, "which you may want to revoke"),
+        (["create", "a", "--config", "nothing"], 2, "invalid choice: 'nothing'"),
         (["revoke", "t_01JD0000000000000000000000"], 4, "no such token"),
     ],
 )
-def test_what_cannot_be_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:
-    refused = cli("token", *words)
-    assert (refused.returncode, refused.stdout) == (code, "")
-    assert said in refused.stderr
+def test_what_cannot_be_is_told_and_makes_no_token(
+    cli: Cli, server: RealServer, words: list[str], code: int, said: str
+) -> None:
+    with AgentExecClient(server.url, server.token) as client:
+        before = client.tokens()
+        refused = cli("token", *words)
+        assert (refused.returncode, refused.stdout) == (code, "")
+        assert said in refused.stderr
+        assert client.tokens() == before
