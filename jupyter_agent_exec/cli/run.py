@@ -107,7 +107,10 @@ def run(arguments: Namespace, console: Console) -> int:
         if console.is_json:
             console.json(result.execution)
         if folder is not None:
-            save_images(result, folder, console)
+            try:
+                save_images(result, folder, console)
+            except OSError as error:  # the code has run, and the exit code says how
+                console.complain(f"Not all images were saved: {error}")
         console.note(_summary(result, session, arguments, folder), colour_of(result.status))
         return exit_codes.INTERRUPTED if running.cancelled else exit_codes.of_status(result.status)
 
@@ -283,14 +286,12 @@ def _place(arguments: Namespace) -> Place:
     return Placement(after=after, before=before, cell=cell)
 
 
-def save_images(result: Result, folder: Path, console: Console) -> list[Path]:
-    """Write an execution's images into `folder`, note their paths, and return them."""
-    saved = []
+def save_images(result: Result, folder: Path, console: Console) -> None:
+    """Write an execution's images into `folder`, and note their paths."""
     for number, image in enumerate(result.images, 1):
         name = f"{result.execution.session_id}-{result.execution.seq}-{number}{image.suffix}"
-        saved.append(image.save(folder / name))
-        console.note(f"saved {saved[-1]} ({size_in_words(image.bytes)})")
-    return saved
+        saved = image.save(folder / name)
+        console.note(f"saved {saved} ({size_in_words(image.bytes)})")
 
 
 def _summary(result: Result, session: Session, arguments: Namespace, folder: Path | None) -> str:

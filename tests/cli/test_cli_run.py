@@ -90,6 +90,14 @@ def test_images_are_saved_where_asked(cli: Cli) -> None:
     assert saved.read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_image_that_cannot_be_saved_does_not_hide_how_the_code_ended(cli: Cli) -> None:
+    removed = f"import os\nos.rmdir({str(cli.folder / 'plots')!r})\n"
+    done = cli("run", f"{removed}{PLOT}\n1 / 0", "--images", "plots", "-q")
+    assert done.returncode == 1
+    assert "Not all images were saved: " in done.stderr
+    assert "No such file" in done.stderr
+
+
 def test_a_session_is_kept_and_gone_on_in(cli: Cli) -> None:
     first = json.loads(cli("run", "x = 20", "--keep", "--json", "--agent", "me").stdout)
     second = json.loads(cli("run", "x + 1", "--session", first["session_id"], "--json").stdout)
