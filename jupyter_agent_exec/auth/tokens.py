@@ -438,7 +438,12 @@ class Tokens:
                 _forget_old(tokens)
             for token in added:
                 known = tokens.get(token.id, token)
-                tokens[token.id] = replace(token, scopes=known.scopes, revoked_at=known.revoked_at)
+                tokens[token.id] = replace(
+                    token,
+                    scopes=known.scopes,
+                    revoked_at=known.revoked_at,
+                    last_used_at=known.last_used_at,
+                )
             if extended is not None and (known_token := tokens.get(extended[0])) is not None:
                 scopes = tuple(dict.fromkeys((*known_token.scopes, *extended[1])))
                 tokens[known_token.id] = replace(known_token, scopes=scopes)

@@ -422,6 +422,16 @@ async def test_a_renewal_at_the_same_time_takes_back_no_scope(tmp_path: Path) ->
     assert [each.scopes for each in known(tmp_path)] == [("exec:scratch", "files")]
 
 
+async def test_a_renewal_keeps_when_the_token_was_last_used(tmp_path: Path) -> None:
+    async with server_tokens(tmp_path) as (tokens, _):
+        first = await client_signs_in(tokens)
+        await tokens.caller(first.secret)
+        [before] = [each.last_used_at for each in await tokens.all()]
+        await tokens.renew(first.refresh, "client")
+        assert [each.last_used_at for each in await tokens.all()] == [before]
+    assert [each.last_used_at for each in known(tmp_path)] == [before]
+
+
 async def test_a_refresh_token_that_was_used_before_a_restart_ends_its_token(
     tmp_path: Path,
 ) -> None:
