@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..records import AccessDenied, By, timestamp
-from ..tasks import Tasks
+from ..tasks import Tasks, call_later_apart
 from ..types import TokenId
 
 
@@ -87,8 +87,7 @@ class Denials:
             self._more[denied] += 1
             return
         self._more[denied] = 0
-        loop = asyncio.get_running_loop()
-        self._timers[denied] = loop.call_later(MERGE_DELAY, self._record_merged, denied)
+        self._timers[denied] = call_later_apart(MERGE_DELAY, self._record_merged, denied)
         self._write(denied, 1)
 
     async def stop(self) -> None:

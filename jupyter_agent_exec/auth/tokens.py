@@ -25,7 +25,7 @@ from ..errors import HistoryUnavailable, InvalidRequest, NotFound, Unauthenticat
 from ..models import MintToken, Token, TokenRef, derive
 from ..records import digest_of, timestamp
 from ..storage.shared_file import SharedReads
-from ..tasks import Tasks
+from ..tasks import Tasks, call_later_apart
 from ..types import Digest, TokenId
 from .credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_PREFIX, REFRESH_TOKEN
 from .scopes import Caller, Grants
@@ -458,8 +458,7 @@ class Tokens:
 
     def _keep_later(self) -> None:
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(KEEP_DELAY, self._time_to_keep)
+            self._timer = call_later_apart(KEEP_DELAY, self._time_to_keep)
 
     def _time_to_keep(self) -> None:
         self._timer = None

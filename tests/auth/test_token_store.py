@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -10,9 +11,11 @@ import stat
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from jupyter_agent_exec.auth.denials import Denials
 from jupyter_agent_exec.auth.scopes import Caller
 from jupyter_agent_exec.auth.token_store import FILE, Stored, StoredToken, TokenStore
-from jupyter_agent_exec.auth.tokens import SignedIn, TokenRefused, Tokens
+from jupyter_agent_exec.auth.tokens import KEEP_DELAY, SignedIn, TokenRefused, Tokens
 from jupyter_agent_exec.errors import HistoryUnavailable
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
@@ -139,6 +143,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
+from contextvars import ContextVar
 from pathlib import Path
 from tests.auth.test_token_store import add, store_of
 
@@ -430,6 +435,33 @@ async def test_a_renewal_keeps_when_the_token_was_last_used(tmp_path: Path) -> N
         await tokens.renew(first.refresh, "client")
         assert [each.last_used_at for each in await tokens.all()] == [before]
     assert [each.last_used_at for each in known(tmp_path)] == [before]
+
+
+class Request:
+    """What Jupyter keeps in the context of a request: its handler, with its body."""
+
+
+current: ContextVar[Request] = ContextVar("current")
+
+
+async def test_what_is_written_later_keeps_no_request_in_memory(tmp_path: Path) -> None:
+    async def handle(request: Request) -> None:
+        current.set(request)
+        await tokens.caller(signed_in.secret)
+        denials.note(signed_in.token.id, "forbidden", "GET", "/status")
+
+    with ThreadPoolExecutor(1) as thread:
+        denials = Denials(lambda _: None, thread=thread, log=logging.getLogger("test"))
+        async with server_tokens(tmp_path) as (tokens, _):
+            signed_in = await client_signs_in(tokens)
+            request = Request()
+            kept = weakref.ref(request)
+            await asyncio.create_task(handle(request))
+            del request
+            async with asyncio.timeout(KEEP_DELAY / 10):
+                while kept() is not None:  # until the denial is written
+                    await asyncio.to_thread(gc.collect)
+        await denials.stop()
 
 
 async def test_a_refresh_token_that_was_used_before_a_restart_ends_its_token(
