@@ -50,10 +50,10 @@ PING_INTERVAL: Final = 20.0
 """Seconds between two pings of a WebSocket. A peer must answer before the next ping."""
 
 READ_HEADERS: Final = (
-    "accept, authorization, content-type, idempotency-key, last-event-id, x-agent-exec-unlock, "
-    "x-xsrftoken"
+    *("Accept", "Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"),
+    *(UNLOCK_HEADER, "X-XSRFToken"),
 )
-"""Request headers that a page of an origin that the operator allows may send."""
+"""Request headers that a page of an origin that the operator allows may send to any route."""
 
 STATUSES: Final[dict[type[errors.AgentExecError], int]] = {
     errors.InvalidRequest: 400,
@@ -329,7 +329,10 @@ class AgentExecHandler(JupyterHandler):
         if self.allow_origin or self.allow_origin_pat:
             self.set_header("Access-Control-Allow-Methods", ", ".join(self.allowed_methods))
             if "Access-Control-Allow-Headers" not in self.settings.get("headers", {}):
-                self.set_header("Access-Control-Allow-Headers", READ_HEADERS)
+                verbs = operations(type(self)).values()
+                of_route = (name for verb in verbs for name in verb.headers)
+                headers = sorted({*READ_HEADERS, *of_route})
+                self.set_header("Access-Control-Allow-Headers", ", ".join(headers))
         await self.finish()
 
     @property

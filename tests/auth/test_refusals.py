@@ -163,7 +163,7 @@ async def test_an_origin_that_the_operator_names_may_ask_and_read_refusals_too(
     assert preflight.body == b""
     assert preflight.headers["Access-Control-Allow-Origin"] == told
     assert preflight.headers["Access-Control-Allow-Methods"] == "GET, OPTIONS, POST"
-    assert "idempotency-key" in preflight.headers["Access-Control-Allow-Headers"]
+    assert "Idempotency-Key" in preflight.headers["Access-Control-Allow-Headers"].split(", ")
     seen = await ask("GET", "sessions", headers={"Origin": LAB, **jp_auth_header})
     refused = await ask("GET", "sessions", headers={"Origin": LAB})
     assert (seen.status, refused.status) == (200, 401)
@@ -171,6 +171,18 @@ async def test_an_origin_that_the_operator_names_may_ask_and_read_refusals_too(
         assert answered.headers["Access-Control-Allow-Origin"] == told
         credentials = answered.headers.get("Access-Control-Allow-Credentials")
         assert credentials == ("true" if "allow_credentials" in allow_origin else None)
+
+
+@pytest.mark.parametrize("allow_origin", [{"allow_origin": LAB}])
+async def test_an_origin_that_the_operator_names_may_send_all_headers_that_routes_read(
+    ask: Send, allow_origin: dict[str, Any]
+) -> None:
+    for template, handler in AgentExecApp.routes:
+        path = template.lstrip("/").format(**NOWHERE)
+        preflight = await ask("OPTIONS", path, headers=PREFLIGHT)
+        allowed = preflight.headers["Access-Control-Allow-Headers"].split(", ")
+        for operation in operations(handler).values():
+            assert set(operation.headers) <= set(allowed), path
 
 
 @pytest.mark.parametrize("allow_origin", [{"allow_origin_pat": r"https://.*\.example"}])
