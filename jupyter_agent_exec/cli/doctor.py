@@ -19,7 +19,8 @@ from jupyter_core.application import JupyterApp
 from jupyter_core.paths import jupyter_config_path, jupyter_data_dir, jupyter_path
 from msgspec.structs import replace
 from packaging.requirements import Requirement
-from traitlets.config import Config, LazyConfigValue
+from traitlets.config import Config
+from traitlets.config.loader import LazyConfigValue
 
 from .._version import __version__
 from ..client import AgentExecClient, Result, ServerUnreachable, UnexpectedAnswer
