@@ -136,6 +136,12 @@ RAW_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", 
 
 IMAGE_TYPES: Final = (*RAW_IMAGE_TYPES, "image/svg+xml")
 
+AGENT_PREFIX: Final = "jaex_"
+"""The beginning of all agent tokens, which distinguishes them from Jupyter's own credentials."""
+
+UNLOCK_HEADER: Final = "X-Agent-Exec-Unlock"
+"""The request header with an unlock, which proves that somebody knows the server's passphrase."""
+
 _MADE_UP: Final = re.compile(r"[0-9a-f]{32}|Anonymous \w+")
 
 

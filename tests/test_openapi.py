@@ -18,9 +18,9 @@ from jupyter_agent_exec.auth.handler import STATUSES, status_of
 from jupyter_agent_exec.auth.openapi import document
 from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE, PERMISSIONS
-from jupyter_agent_exec.auth.unlocks import UNLOCK_HEADER
 from jupyter_agent_exec.errors import AgentExecError
 from jupyter_agent_exec.models import Problem
+from jupyter_agent_exec.types import UNLOCK_HEADER
 from tests.aca.dynamic_asking import form
 from tests.asking import NAMESPACE, Agent, Answered, Send
 from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, VERBS

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote_plus
 
-AGENT_PREFIX: Final = "jaex_"
-"""The beginning of all agent tokens, which distinguishes them from Jupyter's own credentials."""
+from ..types import AGENT_PREFIX
 
 REFRESH_PREFIX: Final = "jaer_"
 

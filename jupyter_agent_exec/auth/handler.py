@@ -35,7 +35,7 @@ from tornado.websocket import WebSocketHandler
 from .. import errors
 from ..host_kernel import HEADER
 from ..models import Problem
-from ..types import TokenId
+from ..types import UNLOCK_HEADER, TokenId
 from ..workarounds import note_current_user
 from .access import AccessControl, denied
 from .credentials import is_misplaced, shown_token, tokens_in, without_tokens
@@ -43,7 +43,7 @@ from .denials import Denials, Refusal
 from .operations import Operation, operations
 from .scopes import FOR_PEOPLE, PERMISSIONS, RUNS_CODE, Caller, Grants, Scope, given_away
 from .tokens import TokenRefused, Tokens
-from .unlocks import UNLOCK_HEADER, Unlocks
+from .unlocks import Unlocks
 from .validation import NoQuery, read_body, read_query
 
 PING_INTERVAL: Final = 20.0

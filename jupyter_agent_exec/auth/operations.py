@@ -10,8 +10,8 @@ import msgspec
 from tornado import web
 
 from ..models import Request
+from ..types import UNLOCK_HEADER
 from .scopes import FOR_PEOPLE, Scope
-from .unlocks import UNLOCK_HEADER
 
 M = TypeVar("M", bound=Callable[..., Awaitable[None]])
 

@@ -26,8 +26,8 @@ from ..models import MintToken, Token, TokenRef, derive
 from ..records import digest_of, timestamp
 from ..storage.shared_file import SharedReads
 from ..tasks import Tasks, call_later_apart
-from ..types import Digest, TokenId
-from .credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_PREFIX, REFRESH_TOKEN
+from ..types import AGENT_PREFIX, Digest, TokenId
+from .credentials import ACCESS_TOKEN, REFRESH_PREFIX, REFRESH_TOKEN
 from .scopes import Caller, Grants
 from .token_store import StoredToken, TokenStore
 

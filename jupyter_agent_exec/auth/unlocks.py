@@ -24,9 +24,9 @@ from jupyter_server.auth.security import passwd_check
 from ..errors import NotFound, PassphraseRequired, PassphraseWrong, TooManyRequests
 from ..models import Unlocked
 from ..records import DecisionsUnlocked, LedgerEntry, PassphraseRefused, timestamp
+from ..types import UNLOCK_HEADER
 from .scopes import Caller
 
-UNLOCK_HEADER: Final = "X-Agent-Exec-Unlock"
 UNLOCK_SECONDS: Final = 600.0
 """How long an unlock is valid."""
 MAX_TRIES: Final = 5

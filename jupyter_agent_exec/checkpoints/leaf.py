@@ -6,10 +6,10 @@ from tornado import web
 from traitlets import Bool, Float, HasTraits, Int
 
 from ..auth.operations import requires
-from ..auth.unlocks import UNLOCK_HEADER
 from ..models import CheckpointList, SetCheckpoints, Undo, UndoExecution
 from ..services import Leaf, Services
 from ..sessions.handlers import SessionsBase
+from ..types import UNLOCK_HEADER
 from .manager import Checkpoints
 
 

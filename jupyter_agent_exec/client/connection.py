@@ -32,6 +32,7 @@ from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..host_kernel import HEADER, host_kernels
 from ..models import ExecutionList, SearchResults, ServerStatus, SessionFileList, SessionList
 from ..models import Request as RequestModel
+from ..types import UNLOCK_HEADER
 from .errors import (
     CannotConnect,
     ClientError,
@@ -58,8 +59,6 @@ PROBE_SECONDS: Final = 5.0
 
 RECONNECT_SECONDS: Final = 30.0
 """How long to try to restore a broken connection before raising an error."""
-
-UNLOCK_HEADER: Final = "X-Agent-Exec-Unlock"
 
 LIMITS: Final = httpx2.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=120.0

@@ -13,13 +13,11 @@ from jupyter_core.paths import jupyter_runtime_dir
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..types import AGENT_PREFIX
 from .errors import InvalidAddress
 
 URL_VARIABLE = "JUPYTER_AGENT_EXEC_URL"
 TOKEN_VARIABLE = "JUPYTER_AGENT_EXEC_TOKEN"  # noqa: S105
-
-AGENT_PREFIX = "jaex_"
-"""Prefix of agent tokens."""
 
 _PAGE = re.compile(r"(/(lab|doc)(/workspaces/[^/]+)?(/tree(/.*)?)?|/tree|/notebooks(/.+\.ipynb)?)$")
 """The end of the URL of a page."""

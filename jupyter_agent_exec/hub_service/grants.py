@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from cryptography.fernet import Fernet
 
-from ..auth.credentials import ACCESS_TOKEN, AGENT_PREFIX, REFRESH_TOKEN
+from ..auth.credentials import ACCESS_TOKEN, REFRESH_TOKEN
 from ..auth.scopes import Caller
 from ..auth.tokens import (
     SECRET_BYTES,
@@ -34,7 +34,7 @@ from ..auth.tokens import (
 )
 from ..models import MintedToken, Token, TokenRef
 from ..records import timestamp
-from ..types import TokenId
+from ..types import AGENT_PREFIX, TokenId
 
 T = TypeVar("T")
 

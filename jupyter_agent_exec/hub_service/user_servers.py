@@ -15,11 +15,10 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from ..auth.unlocks import UNLOCK_HEADER
 from ..errors import AgentExecError, Forbidden, InvalidRequest
 from ..models import MintedToken, MintToken, Problem, Unlock, Unlocked
 from ..sessions.answers import NAMESPACE
-from ..types import TokenId
+from ..types import UNLOCK_HEADER, TokenId
 
 CALLS_A_SECOND: Final = 20.0
 """Of one user; the service forwards some hundred in all."""

@@ -13,8 +13,9 @@ from traitlets import TraitError
 from jupyter_agent_exec.app import AgentExecApp
 from jupyter_agent_exec.auth.operations import operations
 from jupyter_agent_exec.auth.scopes import FOR_PEOPLE
-from jupyter_agent_exec.auth.unlocks import MAX_TRIES, UNLOCK_HEADER
+from jupyter_agent_exec.auth.unlocks import MAX_TRIES
 from jupyter_agent_exec.records import DecisionsUnlocked, PassphraseRefused
+from jupyter_agent_exec.types import UNLOCK_HEADER
 from tests.asking import Agent, Send
 from tests.auth.access_asking import HASHED, NOWHERE, PASSWORD, LoggedIn
 from tests.auth.minting import MINTED, kept_bytes, ledger
