@@ -74,7 +74,7 @@ def own_server(
             stderr=log,
             # Ctrl-C must reach only this process. It stops the server later, after it has
             # cancelled the execution.
-            start_new_session=os.name != "nt",
+            start_new_session=True,
         )
         try:
             options = {
