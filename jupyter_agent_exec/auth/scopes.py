@@ -85,10 +85,10 @@ _FORMS: Final = (
     "history:read:all"
 )
 
-EVERYWHERE: Final = "**"
 _ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE: Final = re.compile(r"RTC:")
 _ANY_PARTS: Final = "**"
+"""A part of a pattern that matches any number of parts; alone, it matches every path."""
 
 
 class Grants(Struct, frozen=True, kw_only=True):
@@ -147,14 +147,14 @@ class Grants(Struct, frozen=True, kw_only=True):
 
     def is_everywhere(self, scope: NotebookScope) -> bool:
         """Return whether a scope is granted for every notebook."""
-        return EVERYWHERE in self.patterns(scope)
+        return _ANY_PARTS in self.patterns(scope)
 
 
 def _notebook_scope(scope: str) -> tuple[NotebookScope, str] | None:
     """Return the notebook scope and the pattern of a scope; None if it is not for notebooks."""
     for name in NOTEBOOK_SCOPES:
         if scope == name:
-            return name, EVERYWHERE
+            return name, _ANY_PARTS
         if scope.startswith(f"{name}:"):
             return name, scope[len(name) + 1 :]
     return None
@@ -166,13 +166,9 @@ def given_away(grants: Grants) -> list[Scope]:
     An execution in a notebook's kernel gets a cell in that notebook, so it needs both. A look is
     into the kernel, and at the cells.
     """
+    plain: tuple[Scope, ...] = ("exec:scratch", "files", "undo")
     needed: dict[Scope, None] = {"history:read": None}
-    if "exec:scratch" in grants.plain:
-        needed["exec:scratch"] = None
-    if "files" in grants.plain:
-        needed["files"] = None
-    if "undo" in grants.plain:
-        needed["undo"] = None
+    needed |= dict.fromkeys(scope for scope in plain if scope in grants.plain)
     for scope, _ in grants.notebooks:
         needed[scope] = None
         if scope == "exec:notebook":
@@ -235,7 +231,7 @@ def checked_pattern(pattern: str, field: str) -> str:
         No path in plain form can match it, or `**` is not a whole part.
     """
     found = plain_path(pattern)
-    if found is None or any("**" in part and part != "**" for part in found.split("/")):
+    if found is None or any(_ANY_PARTS in part and part != _ANY_PARTS for part in found.split("/")):
         raise InvalidRequest(
             f"{field}: {pattern!r} is not a pattern of contents paths. Separate parts by '/', "
             "without '.', '..' and backslashes. '*' matches any text within a part, and a part "
