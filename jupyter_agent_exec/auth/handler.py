@@ -301,11 +301,10 @@ class AgentExecHandler(JupyterHandler):
         for scope in FOR_PEOPLE.intersection(operation.scopes):
             self.access.check(self.caller, scope)
         for scope in operation.scopes:
-            await self._check_access(scope, self.path_kwargs, operation)
+            await self._check_access(scope, operation)
 
-    async def _check_access(
-        self, scope: Scope, path: Mapping[str, str], operation: Operation
-    ) -> None:
+    async def _check_access(self, scope: Scope, operation: Operation) -> None:
+        path = self.path_kwargs
         if "session_id" in path:
             await self.access.session(self.caller, scope, path["session_id"])
         elif "execution_id" in path:

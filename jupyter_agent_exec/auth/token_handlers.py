@@ -22,7 +22,7 @@ from .token_form import TokenRow, Values, filled_in, offered, policy_in
 
 
 class TokensBase(AgentExecHandler):
-    """Base of the handlers below."""
+    """Base of the handlers that mint tokens."""
 
     namespace: str
     mcp_installed: Callable[[], bool]
@@ -61,7 +61,7 @@ class TokensHandler(TokensBase):
         )
 
 
-class TokenHandler(TokensBase):
+class TokenHandler(AgentExecHandler):
     """One agent token."""
 
     @web.authenticated
@@ -71,7 +71,7 @@ class TokenHandler(TokensBase):
         self.answer(await self.tokens.revoke(token_id, self.caller))
 
 
-class ScopesHandler(TokensBase):
+class ScopesHandler(AgentExecHandler):
     """The scopes of an agent token."""
 
     @web.authenticated

@@ -388,9 +388,9 @@ class Tokens:
         what = "has expired" if standing == "expired" else "was revoked"
         return f"This agent token {what}; ask the person for another."
 
-    def knows(self, id: str) -> bool:
+    def knows(self, id: TokenId) -> bool:
         """Return whether there is, or was, a token with an id."""
-        return TokenId(id) in self._store.tokens
+        return id in self._store.tokens
 
     # -- helpers -----------------------------------------------------------------------------------
 
