@@ -236,13 +236,13 @@ class LiveView:
         before = self._outputs[change.index] if change.index < len(self._outputs) else None
         apply(self._outputs, change)
         if change.truncate is True:
-            self._end_line()
+            self.end_line()
             return
         output = self._outputs[change.index]
         if output["output_type"] == "stream":
             self._show_stream(change.index, output, before)
         else:
-            self._end_line()
+            self.end_line()
             self._show_whole(output)
 
     def finish(self, outputs: list[Output]) -> None:
@@ -250,17 +250,20 @@ class LiveView:
         for index, output in enumerate(outputs):
             if self._outputs[index : index + 1] != [output]:
                 self.show(OutputChanged(OutputChange(index=index, output=output)))
-        self._end_line()
+        self.end_line()
 
-    def close(self) -> None:
+    def end_line(self) -> None:
         """End the unfinished line, so that further text starts a new one."""
-        self._end_line()
+        if self._open_line is not None:
+            self._console.text(clean(self._held) + "\n", self._open_line[1])
+            self._open_line = None
+            self._held = ""
 
     def _show_stream(self, index: int, output: Output, before: Output | None) -> None:
         name, text = output["name"], joined(output["text"])
         shown = joined(before["text"]) if before is not None and before.get("name") == name else ""
         if self._open_line is not None and self._open_line[0] != index:
-            self._end_line()
+            self.end_line()
         last_line = shown.rfind("\n") + 1
         if text.startswith(shown):
             new = text[len(shown) :]
@@ -268,7 +271,7 @@ class LiveView:
             self._rewind(name)
             new = text[last_line:]
         else:
-            self._end_line()
+            self.end_line()
             new = text
         self._write(name, new)
         self._open_line = (index, name) if text and not text.endswith("\n") else None
@@ -285,12 +288,6 @@ class LiveView:
         if self._console.is_terminal(name):
             self._console.sequence(_ERASE_LINE, name)
         self._held = ""
-
-    def _end_line(self) -> None:
-        if self._open_line is not None:
-            self._console.text(clean(self._held) + "\n", self._open_line[1])
-            self._open_line = None
-            self._held = ""
 
     def _show_whole(self, output: Output) -> None:
         if output["output_type"] == "error":

@@ -188,7 +188,7 @@ class _Running:
             except KeyboardInterrupt:
                 if self._execution_id is None:
                     raise
-                self._view.close()
+                self._view.end_line()
                 result = self._cancel(self._execution_id)
         assert result is not None
         if live:
@@ -212,7 +212,7 @@ class _Running:
         if asked is None or asked == self._asked or self._execution_id is None:
             return
         self._asked = asked
-        self._view.close()
+        self._view.end_line()
         if not arguments.stdin:
             self._console.note(
                 f"it asks {one_line(asked.prompt, 200)!r}; answer it in JupyterLab, or with --stdin"
