@@ -251,11 +251,6 @@ def _review_line(review: Review | None) -> str:
     return words if review.comment is None else f"{words}: {review.comment}"
 
 
-def _break(parser: ArgumentParser) -> None:
-    option(parser, "NAME", "the break (b_…), as `status` and the server's log name it")
-    option(parser, "-y, --yes", "accept without a question")
-
-
 @command("pause", "pause all agents; running code continues")
 def pause(arguments: Namespace, console: Console) -> None:
     """Pause all agents."""
@@ -276,7 +271,16 @@ def _set_pause(
     console.answer(approvals, _paused(approvals) or "Agents go on.")
 
 
-@command("accept-break", "have the record signed on, although it is not as it was signed", _break)
+def _accept_break_options(parser: ArgumentParser) -> None:
+    option(parser, "NAME", "the break (b_…), as `status` and the server's log name it")
+    option(parser, "-y, --yes", "accept without a question")
+
+
+@command(
+    "accept-break",
+    "have the record signed on, although it is not as it was signed",
+    _accept_break_options,
+)
 def accept_break(arguments: Namespace, console: Console) -> None:
     """Show why the record is not signed any more, ask the user to confirm, and accept it."""
     with connected(arguments, console, may_start=False) as client:

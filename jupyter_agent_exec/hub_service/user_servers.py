@@ -24,21 +24,6 @@ CALLS_A_SECOND: Final = 20.0
 """Of one user; the service forwards some hundred in all."""
 CALLS_AT_ONCE: Final = 40.0
 """So many calls of one user are forwarded without a delay, after a time without calls."""
-
-
-class Turns:
-    """Whose call is forwarded when, so that one user's many calls do not delay those of others."""
-
-    def __init__(self) -> None:
-        self._next: dict[str, float] = {}
-
-    def delay(self, username: str, now: float) -> float:
-        """Return the seconds that a user's call waits that arrives at a time, also in seconds."""
-        at = max(self._next.get(username, 0.0), now - (CALLS_AT_ONCE - 1) / CALLS_A_SECOND)
-        self._next[username] = at + 1 / CALLS_A_SECOND
-        return max(0.0, at - now)
-
-
 ACCESS_SECONDS: Final = 30.0
 """How long an answer of the hub about what a user may do is used."""
 READ_TIMEOUT: Final = 60.0
@@ -58,6 +43,19 @@ STOPS: Final = (
     "it has run is in its history: if this call had an idempotency_key, the same call tells how "
     "that ended, or waits for it."
 )
+
+
+class Turns:
+    """Whose call is forwarded when, so that one user's many calls do not delay those of others."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, float] = {}
+
+    def delay(self, username: str, now: float) -> float:
+        """Return the seconds that a user's call waits that arrives at a time, also in seconds."""
+        at = max(self._next.get(username, 0.0), now - (CALLS_AT_ONCE - 1) / CALLS_A_SECOND)
+        self._next[username] = at + 1 / CALLS_A_SECOND
+        return max(0.0, at - now)
 
 
 class ServerUnavailable(AgentExecError):
