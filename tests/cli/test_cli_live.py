@@ -28,7 +28,7 @@ def shown(*changes: OutputChange, terminal: bool = False) -> str:
     view = LiveView(Console(out=screen, err=screen))
     for change in changes:
         view.show(OutputChanged(change))
-    view.close()
+    view.end_line()
     return screen.getvalue()
 
 
