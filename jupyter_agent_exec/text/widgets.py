@@ -94,10 +94,10 @@ def _children(state: Mapping[str, Any]) -> Iterator[str]:
 def _progress(state: Mapping[str, Any]) -> str:
     value, first, last = (state.get(name, 0) for name in ("value", "min", "max"))
     try:
-        share = min(max((value - first) / (last - first), 0), 1)
-    except (TypeError, ZeroDivisionError):
-        share = 0
-    full = round(share * _BAR_CHARACTERS)
+        full = round(min(max((value - first) / (last - first), 0), 1) * _BAR_CHARACTERS)
+        counts = f"{value:g}/{last:g}"
+    except (TypeError, ValueError, ArithmeticError):  # a NaN comes as the text "nan"
+        full, counts = 0, f"{value}/{last}"
     bar = f"|{'█' * full}{' ' * (_BAR_CHARACTERS - full)}|"
     described = state.get("description")
-    return f"{described} {bar} {value:g}/{last:g}" if described else bar
+    return f"{described} {bar} {counts}" if described else bar
