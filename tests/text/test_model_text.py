@@ -186,6 +186,8 @@ def test_outputs_are_read_in_the_order_in_which_they_came() -> None:
          "IntSlider(value=0)"),
         ({"text/plain": "<Own object at 0x1>"}, "<Own object at 0x1>"),
         ({"text/html": "<script>only()</script>"}, "[text/html output]"),
+        ({"text/html": "a <![ b"}, "a <! [ b"),
+        ({"text/html": "<![if]>a<![endif]> b<![CDATA[c]]> d"}, "a b d"),
         ({"text/plain": "\x1b[31mred\x1b[0m"}, "red"),
         ({}, ""),
     ],
