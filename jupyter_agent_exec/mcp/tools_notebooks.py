@@ -79,12 +79,12 @@ async def read_notebook(call: Call, asked: ReadArguments) -> Answered:
         return Answered(text=f"{head}\n{_page(read, asked.first)}")
     wanted = _wanted(read, asked.cells)
     shown = fitting([_cell_text(cell, is_whole=one) for cell in wanted], budget.CELLS_BYTES)
-    if len(shown) < len(wanted):
-        shown.append(f"[{counted(len(wanted) - len(shown), 'cell')} more: ask for fewer]")
+    ids = [cell.id for cell in wanted[: len(shown)]]
+    if len(ids) < len(wanted):
+        shown.append(f"[{counted(len(wanted) - len(ids), 'cell')} more: ask for fewer]")
     seen: list[Picture | NotShown] = []
     if asked.outputs:
-        places = [cell.index for cell in wanted[: len(shown)]]
-        outputs = await call.managers.notebooks.outputs(read.path, places)
+        outputs = await call.managers.notebooks.outputs(read.path, ids)
         seen = await asyncio.to_thread(pictures, images(outputs))
     notes = [f"[an image is not shown: {each.why}]" for each in seen if isinstance(each, NotShown)]
     return Answered(

@@ -40,7 +40,7 @@ from ..records import NotebookEdited as NotebookEditedEntry
 from ..sessions.manager import AgentSessions
 from ..sessions.session import LiveSession
 from ..text.model_text import model_text, output_size, transcript, without_library_frames
-from ..types import ExecutionId, Output, ProposalId, SessionId, Via
+from ..types import CellId, ExecutionId, Output, ProposalId, SessionId, Via
 from .backends.collaboration import CollaborationBackend
 from .backends.tab import OpenTabs, TabBackend
 from .changes import Notebook, id_of
@@ -174,11 +174,12 @@ class NotebookManager:
         ]
         return FoundNotebooks([*in_use, *on_disk], bool(waiting))
 
-    async def outputs(self, path: str, indexes: Iterable[int]) -> Sequence[Output]:
-        """Return the outputs of the cells at some indexes of a notebook."""
+    async def outputs(self, path: str, ids: Iterable[CellId]) -> Sequence[Output]:
+        """Return the outputs of those of some cells that are in a notebook."""
         _, notebook = await self._notebooks.read(path)
-        cells = [notebook.cells[index] for index in indexes if index < len(notebook.cells)]
-        return [output for cell in cells for output in cell.get("outputs", ())]
+        cells = {id_of(cell): cell for cell in notebook.cells}
+        found = [cells[id] for id in ids if id in cells]
+        return [output for cell in found for output in cell.get("outputs", ())]
 
     async def cells(self, path: str, query: CellsQuery, read_on: ReadExecutionOn) -> NotebookCells:
         """Return a notebook's current cells.

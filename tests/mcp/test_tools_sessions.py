@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from jupyter_agent_exec.mcp.endpoint import Chat
 from jupyter_agent_exec.models import TokenRef
 from jupyter_agent_exec.records import digest_of
 from jupyter_agent_exec.types import TokenId
+from tests.asking import Agent
+from tests.auth.minting import mint
 from tests.mcp.tools_bench import PERSON, Bench, size
 from tests.sessions.living_notebook import NOTEBOOK, Desk
 
@@ -356,6 +359,28 @@ async def test_a_cell_is_read_with_its_images_and_more_of_it(bench: Bench, desk:
     with pytest.raises(errors.CellNotFound) as refused:
         await bench.call("read_notebook", path=NOTEBOOK, cells=["nowhere"])
     assert len(refused.value.detail["cell_ids"]) == 2
+
+
+async def test_only_images_of_cells_that_are_read_are_shown(
+    bench: Bench, agent: Agent, desk: Desk
+) -> None:
+    data = base64.b64encode(PNG).decode()
+    output = nbformat.v4.new_output("display_data", {"image/png": data})
+    cells = [nbformat.v4.new_code_cell("é" * 8000, id=id) for id in "abcde"]
+    cells[0].outputs = cells[4].outputs = [output]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), desk.root / NOTEBOOK)
+    scopes = ["exec:notebook", "edit:notebook", "history:read"]
+    token = TokenRef(id=TokenId((await mint(agent, *scopes))[0]), label="proposes")
+    grants = Grants.parse(scopes)
+    bench.caller = replace(PERSON, access="token", token=token, grants=grants, edits="propose")
+    session = await bench.open(target=IN_NOTEBOOK)
+    new = {"op": "insert", "cell_type": "code", "source": "new", "before": "a"}
+    edited = await bench.text("edit_notebook", session_id=session, edits=[new])
+    assert edited.startswith("Proposed")
+    read = partial(bench.whole, "read_notebook", path=NOTEBOOK, proposed_by=session)
+    for named, shown in (([0], 0), ([1], 1), (["a"], 1), (["b", "c", "d", "a", "e"], 1)):
+        _, *seen = (await read(cells=named)).content
+        assert len(seen) == shown, named
 
 
 async def test_what_is_told_of_a_notebook_is_far_below_a_mebibyte(bench: Bench, desk: Desk) -> None:
