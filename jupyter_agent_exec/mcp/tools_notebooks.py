@@ -121,15 +121,16 @@ async def _proposal_notes(call: Call, path: str, proposed_by: SessionId | None) 
 
 
 def _wanted(read: models.NotebookCells, named: Sequence[CellId | int]) -> list[models.NotebookCell]:
-    by_id = {str(cell.index): cell for cell in read.cells}
-    by_id |= {cell.id: cell for cell in read.cells}
-    missing = [each for each in named if str(each) not in by_id]
+    by_name: dict[str | int, models.NotebookCell] = {str(cell.index): cell for cell in read.cells}
+    by_name |= {cell.id: cell for cell in read.cells}
+    by_name |= {cell.index: cell for cell in read.cells}
+    missing = [each for each in named if each not in by_name]
     if missing:
         raise CellNotFound(
             f"{read.path!r} has no cell {missing[0]!r}; read the notebook to see its cells.",
             cell_ids=[cell.id for cell in read.cells[: budget.EDITS]],
         )
-    return [by_id[str(each)] for each in named]
+    return [by_name[each] for each in named]
 
 
 def _page(read: models.NotebookCells, first: int) -> str:

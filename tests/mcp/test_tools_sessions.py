@@ -383,6 +383,13 @@ async def test_only_images_of_cells_that_are_read_are_shown(
         assert len(seen) == shown, named
 
 
+async def test_an_index_is_not_taken_for_an_id(bench: Bench, desk: Desk) -> None:
+    cells = [nbformat.v4.new_code_cell(f"x = {id}", id=id) for id in "210"]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), desk.root / NOTEBOOK)
+    text = await bench.text("read_notebook", path=NOTEBOOK, cells=[2, "2"])
+    assert cell_ids(text) == ["0", "2"]
+
+
 async def test_what_is_told_of_a_notebook_is_far_below_a_mebibyte(bench: Bench, desk: Desk) -> None:
     output = nbformat.v4.new_output("stream", text="\x01é\n" * 200_000)
     cells = [nbformat.v4.new_code_cell("s" * 2_000_000, outputs=[output])]
