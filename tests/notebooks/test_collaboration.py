@@ -283,6 +283,16 @@ async def test_what_is_done_while_nobody_looks_is_saved_at_once(
     assert sources_in(file) == ["x = 1", "before", "after"]
 
 
+async def test_a_live_document_whose_file_is_gone_is_still_reached(
+    ways: CollaborationBackend, file: Path, open_page: Open
+) -> None:
+    async with open_page("a.ipynb") as page:
+        file.unlink()
+        way = await reached(ways)
+        await way.apply([put("x", "after")], ANY)
+        await page.sees(lambda: page.sources == ["x = 1", "after"])
+
+
 async def put_in(notebooks: Notebooks, n: int) -> str:
     """Put a cell into the notebook; return how it was reached."""
     handle = await notebooks.revise("a.ipynb", lambda *_: ([put(f"n{n}", str(n))], ANY))

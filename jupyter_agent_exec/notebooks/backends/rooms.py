@@ -93,7 +93,8 @@ class YDocRoom:
         file_id = self._room_id.rpartition(":")[2]
         loaders = self._extension.file_loaders
         if file_id in loaders:
-            await loaders[file_id].maybe_notify()
+            with suppress(web.HTTPError, RuntimeError):  # if the file is gone, nothing was written
+                await loaders[file_id].maybe_notify()
 
     async def settled(self) -> None:
         """Wait while the room reads the document from its file."""
