@@ -287,7 +287,7 @@ async def test_a_live_document_whose_file_is_gone_is_still_reached(
     ways: CollaborationBackend, file: Path, open_page: Open
 ) -> None:
     async with open_page("a.ipynb") as page:
-        file.unlink()
+        await asyncio.to_thread(file.unlink)
         way = await reached(ways)
         await way.apply([put("x", "after")], ANY)
         await page.sees(lambda: page.sources == ["x = 1", "after"])
