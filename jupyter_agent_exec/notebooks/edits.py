@@ -213,10 +213,7 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
         An edit cannot be made.
     """
     planner = _Planner(notebook, new_id)
-    cell_ids = []
-    for index, edit in enumerate(edits):
-        planner.at = f"edits[{index}]"
-        cell_ids.append(planner.edit(edit))
+    cell_ids = planner.edit_all(edits)
     return plan_of(
         notebook,
         planner.changes,
@@ -224,6 +221,15 @@ def plan(notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
         relied_on=planner.relied_on,
         cell_ids=cell_ids,
     )
+
+
+def changes_of(
+    notebook: Notebook, edits: Sequence[Edit], new_id: Callable[[], CellId]
+) -> list[Change]:
+    """Return only the changes of `plan`: it also hashes the whole notebook."""
+    planner = _Planner(notebook, new_id)
+    planner.edit_all(edits)
+    return planner.changes
 
 
 def content_of(cell: dict[str, Any]) -> CellContent:
@@ -288,6 +294,14 @@ class _Planner:
         self.relied_on: set[CellId] = set()
         """The cells next to which others are put."""
         self.at = ""
+
+    def edit_all(self, edits: Sequence[Edit]) -> list[list[CellId]]:
+        """Make edits in order, and return the cells that each added or changed."""
+        cell_ids = []
+        for index, edit in enumerate(edits):
+            self.at = f"edits[{index}]"
+            cell_ids.append(self.edit(edit))
+        return cell_ids
 
     def edit(self, edit: Edit) -> list[CellId]:
         """Make an edit, and return the cells that it added or changed."""

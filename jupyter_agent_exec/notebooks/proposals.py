@@ -114,7 +114,7 @@ class Proposals:
         async with self.lock(session.id):
             handle, base = await self.notebooks.read(path)
             open_edits = _open(await self.recorded(session.id))
-            proposed = with_edits(base, open_edits)
+            proposed = await asyncio.to_thread(with_edits, base, open_edits)
             check_hash(request.hash, base, proposed)
             planned = await EditPlanner(request.edits).plan(proposed)
             check(planned)
@@ -177,7 +177,8 @@ class Proposals:
                 field="proposed_by",
                 path=session.path,
             )
-        return with_edits(notebook, _open(await self.recorded(session.id)))
+        edits = _open(await self.recorded(session.id))
+        return await asyncio.to_thread(with_edits, notebook, edits)
 
     # -- list --------------------------------------------------------------------------------------
 
@@ -237,25 +238,7 @@ class Proposals:
             notebook, why = None, error.message
         else:
             why = ""
-        order = proposed_order(notebook, _open(recorded))
-        proposals = [
-            Proposal(
-                id=each.id,
-                session_id=session.id,
-                path=session.path or each.path,
-                agent=session.agent,
-                username=session.username,
-                purpose=each.purpose,
-                proposed_at=each.proposed_at,
-                edits=[
-                    shown_edit(edit, notebook, order, why)
-                    for edit in each.edits
-                    if decided or edit.status == "open"
-                ],
-            )
-            for each in recorded
-        ]
-        return [proposal for proposal in proposals if proposal.edits]
+        return await asyncio.to_thread(_shown, session, recorded, notebook, why, decided)
 
     # -- for those who decide ----------------------------------------------------------------------
 
@@ -366,6 +349,35 @@ class Proposals:
             derive(DecidedEdit, decision, cell_id=cells[decision.id])
             for decision in entry.decisions
         ]
+
+
+def _shown(
+    session: Session,
+    recorded: Sequence[RecordedProposal],
+    notebook: Notebook | None,
+    why: str,
+    decided: bool,
+) -> list[Proposal]:
+    """Return a session's proposals as they are shown; the arguments are those of `shown_edit`."""
+    order = proposed_order(notebook, _open(recorded))
+    proposals = [
+        Proposal(
+            id=each.id,
+            session_id=session.id,
+            path=session.path or each.path,
+            agent=session.agent,
+            username=session.username,
+            purpose=each.purpose,
+            proposed_at=each.proposed_at,
+            edits=[
+                shown_edit(edit, notebook, order, why)
+                for edit in each.edits
+                if decided or edit.status == "open"
+            ],
+        )
+        for each in recorded
+    ]
+    return [proposal for proposal in proposals if proposal.edits]
 
 
 def _open(recorded: Iterable[RecordedProposal]) -> list[RecordedEdit]:

@@ -47,7 +47,7 @@ from .changes import (
     order_of,
     shows,
 )
-from .edits import CellContent, EditPlan, check_source, content_of, plan
+from .edits import CellContent, EditPlan, changes_of, check_source, content_of
 
 
 class DoesNotFit(Exception):
@@ -251,7 +251,7 @@ def _change(edit: RecordedEdit, cell: Cell, before: Cell, after: Cell, notebook:
             requests.append(MoveCell(cell_id=edit.cell_id, after=at.after, before=at.before))
     if edit.cleared and result["cell_type"] == cell["cell_type"] == "code":
         requests.append(ClearOutputs(cell_id=edit.cell_id))
-    return Step(plan(notebook, requests, lambda: edit.cell_id).changes, result)
+    return Step(changes_of(notebook, requests, lambda: edit.cell_id), result)
 
 
 def _check_not_run(edit: RecordedEdit, kept: KeptEdit, cell: Cell) -> None:

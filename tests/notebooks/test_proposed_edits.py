@@ -8,7 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jupyter_agent_exec.notebooks.proposed_edits import merged
+from jupyter_agent_exec.journal.proposals import RecordedEdit
+from jupyter_agent_exec.notebooks.changes import Notebook, new_cell
+from jupyter_agent_exec.notebooks.proposed_edits import merged, with_edits
+from jupyter_agent_exec.types import CellId, ProposedEditId
 from tests.fuzzing import examples
 
 NO = None
@@ -56,6 +59,24 @@ def test_only_edits_of_the_same_lines_conflict(
 ) -> None:
     assert merged(base, agents, users) == both
     assert merged(base, users, agents) == both
+
+
+def test_keeping_an_edit_reads_no_other_cell() -> None:
+    cells = [new_cell(CellId("a"), "code", "x = 1"), {"id": "another"}]
+    edit = RecordedEdit(
+        id=ProposedEditId("p.0"),
+        cell_id=CellId("a"),
+        moved=True,
+        cleared=True,
+        before={"cell_type": "code", "source": "x = 1"},
+        after={"cell_type": "code", "source": "x = 2"},
+        order=[CellId("another"), CellId("a")],
+        status="open",
+    )
+    notebook = Notebook(cells=cells, metadata={}, nbformat_minor=5)
+    other, cell = with_edits(notebook, [edit]).cells
+    assert other == {"id": "another"}
+    assert cell["source"] == "x = 2"
 
 
 TEXTS = st.lists(st.sampled_from("abc"), max_size=8).map("\n".join)
