@@ -22,6 +22,7 @@ from ..sessions import answers
 from ..text.counts import counted
 from ..text.guide import approval_words
 from ..text.model_text import images, output_size
+from ..text.redaction import marks_in
 from ..types import (
     FINAL_STATUSES,
     CellId,
@@ -73,8 +74,9 @@ class CellAnswer(models.Answer, frozen=True, kw_only=True):
     """An execution's cell in a notebook."""
 
     cell_id: CellId | None
-    source_sha256: Digest
-    """Hash of its source, for edits that must not change another source."""
+    source_sha256: Digest | None
+    """Hash of its source, for edits that must not change another source; null if it has a secret,
+    which the record lacks."""
     reason: str | None
     """Why it is not in the notebook."""
 
@@ -211,7 +213,7 @@ def _execution(
         if document is None
         else CellAnswer(
             cell_id=document.cell_id,
-            source_sha256=digest_of(record.source.encode()),
+            source_sha256=None if marks_in(record.source) else digest_of(record.source.encode()),
             reason=None if document.reason is None else cut(document.reason),
         ),
     )
@@ -247,7 +249,8 @@ def _cell_text(told: ExecutionAnswer, cell: CellAnswer) -> str:
     if cell.cell_id is None:
         return ""
     id = "the same id" if str(cell.cell_id) == told.execution_id else f"id {cell.cell_id}"
-    return f"; its cell has {id}, source_sha256 {cell.source_sha256}"
+    hash = "" if cell.source_sha256 is None else f", source_sha256 {cell.source_sha256}"
+    return f"; its cell has {id}{hash}"
 
 
 def _image(image: models.Image, shown: Picture | NotShown) -> ImageAnswer:

@@ -17,14 +17,15 @@ from jupyter_agent_exec.models import (
     Agent,
     Chain,
     Changes,
+    Document,
     Omitted,
     Value,
     VariableChange,
     VariableState,
     WaitingFor,
 )
-from jupyter_agent_exec.records import ExecutionRecord
-from jupyter_agent_exec.types import Digest, ExecutionId, SessionId
+from jupyter_agent_exec.records import ExecutionRecord, digest_of
+from jupyter_agent_exec.types import CellId, Digest, ExecutionId, SessionId
 from tests.mcp.tools_bench import size
 
 RECORD = ExecutionRecord(
@@ -112,6 +113,23 @@ async def test_a_trial_tells_the_model_what_it_would_change(
     text, answer = await told(trial=True, changes=changes)
     assert words in text
     assert answer.notes
+
+
+async def test_a_source_that_had_a_secret_has_no_hash() -> None:
+    document = Document(
+        path="a.ipynb",
+        cell_id=CellId("c1"),
+        via="contents",
+        status="written",
+        outputs="inert",
+        reason=None,
+    )
+    text, answer = await told(document=document, source="key = '[redacted: token]'")
+    assert answer.cell is not None
+    assert answer.cell.source_sha256 is None
+    assert text.endswith("; its cell has id c1]")
+    text, _ = await told(document=document)
+    assert text.endswith(f"; its cell has id c1, source_sha256 {digest_of(b'1')}]")
 
 
 @pytest.mark.parametrize(("recorded", "duration"), [(1.5, 1.5), (None, None)])
