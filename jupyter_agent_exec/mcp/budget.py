@@ -71,7 +71,8 @@ STEPS: Final = 20
 """Maximum number of steps of one call."""
 
 STEPS_TEXT: Final = 100_000
-"""Characters of the texts of all steps; of longer ones, only the last lines are shown."""
+"""Characters of the texts of all steps; of longer ones, only the last lines are shown, and the last
+one whole."""
 
 STEPS_PICTURES: Final = 300_000
 """Base64 characters of all pictures of several steps."""

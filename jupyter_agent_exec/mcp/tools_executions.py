@@ -167,7 +167,8 @@ async def _run_steps(call: Call, session_id: SessionId, asked: ExecuteArguments)
         texts.append(answered.text)
         shown += answered.images
     if sum(map(len, texts)) > budget.STEPS_TEXT:
-        texts = [text.rpartition("\n")[2] for text in texts]
+        *others, last = texts  # the last one has the news from the user
+        texts = [*(text.rpartition("\n")[2] for text in others), last]
     return Answered(text="\n".join(texts), images=shown)
 
 

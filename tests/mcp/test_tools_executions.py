@@ -16,6 +16,7 @@ from jupyter_agent_exec import errors
 from jupyter_agent_exec.mcp import budget
 from jupyter_agent_exec.models import Claim
 from jupyter_agent_exec.types import ExecutionId
+from tests.asking import Agent
 from tests.mcp.mcp_clients import text_of
 from tests.mcp.tools_bench import Bench, size
 from tests.real_server import Gate
@@ -195,6 +196,19 @@ async def test_the_pictures_and_texts_of_steps_share_the_room_of_one(bench: Benc
     result = await bench.whole("execute", session_id=session, steps=steps, wait=60)
     assert size(result) < 950_000
     assert text_of(result).count(": ok, ") == budget.STEPS
+
+
+async def test_of_long_steps_only_the_last_is_told_whole(bench: Bench, agent: Agent) -> None:
+    session = await bench.open()
+    first = await bench.run(session, "1")
+    review = {"verdict": "flagged", "comment": "Not so."}
+    answered = await agent.ask("PUT", f"executions/{first['execution_id']}/review", review)
+    assert answered.status == 200, answered.body
+    steps = [{"source": "1", "values": {"v": "'v' * 9_000"}}] * budget.STEPS
+    text = await bench.text("execute", session_id=session, steps=steps, wait=60)
+    assert text.count(": ok, ") == budget.STEPS
+    assert text.count("v = ") == 1
+    assert "The user wrote about cell 1 (flagged): Not so." in text
 
 
 async def test_frames_in_libraries_are_folded(bench: Bench) -> None:
