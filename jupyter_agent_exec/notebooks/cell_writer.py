@@ -213,11 +213,11 @@ class WriteLoop:
                 await _first(self._urgent, self._not_before - asyncio.get_running_loop().time())
                 self._changed.clear()
                 self._urgent.clear()
-                if due := self._due():
-                    path = due[0].path()
+                paths = dict.fromkeys(cell.path() for cell in self._due())  # several after a rename
+                for path in paths:
                     await self._write(path)
-                    if any(cell.path() != path for cell in self._due()):
-                        self._changed.set()  # the notebook is being renamed
+                if any(cell.path() not in paths for cell in self._due()):
+                    self._changed.set()  # the notebook is being renamed
                 self._delay()
                 left = [cell for cell in self._cells if not cell.written.done()]
                 if len(left) < len(self._cells):
@@ -241,6 +241,8 @@ class WriteLoop:
     async def _write(self, path: str) -> None:
         """Write the cells that are due. A file gets only the start and the end of an execution."""
         due = [cell for cell in self._due() if cell.path() == path]
+        if not due:  # renamed since
+            return
         try:
             handle = await self._documents.find(path)
             if not handle.streams:

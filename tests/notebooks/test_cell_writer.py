@@ -115,13 +115,17 @@ async def kept(
 
 
 def added(
-    loop: WriteLoop, id: str, state: CellState, printing: Printing | None = None
+    loop: WriteLoop,
+    id: str,
+    state: CellState,
+    printing: Printing | None = None,
+    path: str = "a.ipynb",
 ) -> CellWriter:
     """Have a loop write another cell."""
     printing = printing or Printing()
-    cell, path = NewCell("print()", Position()), lambda: "a.ipynb"
+    cell = NewCell("print()", Position())
     return loop.add(
-        CellWriter(loop, CellId(id), cell, path=path, state=state, changes=printing.changes)
+        CellWriter(loop, CellId(id), cell, path=lambda: path, state=state, changes=printing.changes)
     )
 
 
@@ -372,6 +376,22 @@ async def test_a_notebook_that_is_renamed_is_followed():
         it.path, switch.error = "b.ipynb", None
         document = await asyncio.wait_for(it.writer.written, 10)
     assert (document.status, document.path) == ("written", "b.ipynb")
+
+
+async def test_no_cell_waits_for_the_end_of_another_in_a_notebook_that_was_renamed():
+    tab = DictWay(notebook())
+    async with kept(tab) as it:
+
+        def goes_on() -> None:
+            tab.before = goes_on
+            it.printing.prints(".")
+            it.writer.request_update()
+
+        goes_on()
+        it.path = "b.ipynb"
+        other = added(it.loop, "y", OK)
+        await asyncio.wait_for(other.written, 10)
+        assert not it.writer.written.done()
 
 
 async def test_a_file_that_is_renamed_while_writes_are_gathered_is_followed():
