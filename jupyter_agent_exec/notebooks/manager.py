@@ -148,7 +148,7 @@ class NotebookManager:
 
         Notebooks in use come first. The search ends after `MOST_FOLDERS` folders.
         """
-        folder = folder.strip("/")
+        folder = self._located(folder).strip("/")
         above = f"{folder}/" if folder else ""
         in_use = [
             notebook

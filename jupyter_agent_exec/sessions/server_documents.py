@@ -78,7 +78,7 @@ class ServerContents:
         absolute = Path("/", path.lstrip("/"))
         for served in (root, root.resolve()):
             if absolute.is_relative_to(served) and not os.path.lexists(root / path.lstrip("/")):
-                return absolute.relative_to(served).as_posix()
+                return "/".join(absolute.relative_to(served).parts)
         return path
 
     async def kernel_name(self, path: str) -> str | None:

@@ -309,7 +309,9 @@ async def test_notebooks_are_found_in_use_and_on_disk(bench: Bench, desk: Desk) 
     assert in_use.startswith(f"{NOTEBOOK!r}, kernel 'python3' ")
     assert in_use.endswith(f", sessions {session}")
     assert other == "'deep/er/other.ipynb'"
-    assert await bench.text("read_notebook", path="deep/") == other
+    for path in ("deep/", str(folder)):
+        assert await bench.text("read_notebook", path=path) == other
+    assert await bench.text("read_notebook", path=str(desk.root)) == f"{in_use}\n{other}"
     assert await bench.text("read_notebook", path="../") == "There is no notebook."
 
 
