@@ -134,7 +134,7 @@ class SharedNotebooks:
         target = session.target
         cwd = target.cwd if isinstance(target, ScratchTarget) else None
         if session.path is not None:
-            cwd = str(PurePosixPath(session.path).parent).removeprefix(".") or None
+            cwd = session.path.rpartition("/")[0] or None
         asked = OpenSession(
             agent=Agent(name="export"),
             target=ScratchTarget(kernel_name=names[-1] if names else None, cwd=cwd),
