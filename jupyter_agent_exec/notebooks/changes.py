@@ -111,7 +111,6 @@ class Notebook(Struct, frozen=True, kw_only=True):
 
     cells: list[dict[str, Any]]
     """nbformat 4 cells; `source` and stream texts are strings, and `id` is the cell's name."""
-    metadata: dict[str, Any]
     nbformat_minor: int
 
     def after(self, changes: Sequence[Change]) -> Notebook:

@@ -62,7 +62,6 @@ def as_written(notebook: Any) -> str:
 def as_read(notebook: Any) -> Notebook:
     return Notebook(
         cells=with_names([dict(cell) for cell in notebook["cells"]], notebook["nbformat_minor"]),
-        metadata=notebook["metadata"],
         nbformat_minor=notebook["nbformat_minor"],
     )
 

@@ -12,7 +12,7 @@ from tests.notebooks.notebooks_made import code
 def test_a_lone_surrogate_that_somebody_typed_does_not_break_the_answer() -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": "\ud800\n"}
     cell = {**code("a", "'\ud800'"), "outputs": [stream]}
-    notebook = Notebook(cells=[cell], metadata={}, nbformat_minor=5)
+    notebook = Notebook(cells=[cell], nbformat_minor=5)
     read = told("a.ipynb", "tab", notebook, CellsQuery(), lambda id, offset: f"{id} from {offset}")
     assert [cell.source for cell in read.cells] == ["'?'"]
     msgspec.json.encode(read)

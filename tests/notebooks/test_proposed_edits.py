@@ -73,7 +73,7 @@ def test_keeping_an_edit_reads_no_other_cell() -> None:
         order=[CellId("another"), CellId("a")],
         status="open",
     )
-    notebook = Notebook(cells=cells, metadata={}, nbformat_minor=5)
+    notebook = Notebook(cells=cells, nbformat_minor=5)
     other, cell = with_edits(notebook, [edit]).cells
     assert other == {"id": "another"}
     assert cell["source"] == "x = 2"

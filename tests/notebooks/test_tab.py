@@ -37,7 +37,7 @@ CHANNEL = ("api", "agent-exec", "notebooks", "channel")
 LOG = logging.getLogger("test")
 OK = {"status": "ok"}
 CELL = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "hello"}
-NOTEBOOK = {"cells": [CELL], "metadata": {"title": "x"}, "nbformat_minor": 5}
+NOTEBOOK = {"cells": [CELL], "nbformat_minor": 5}
 
 
 def agreeing(asked: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ async def test_what_the_tab_has_is_read(ways: TabBackend, open_page: OpenPage) -
     page = await open_page(shown("a.ipynb"))
     await page.say({"op": "answer", "id": 77, **OK})  # nobody waits for that
     notebook = await (await reached(ways, "a.ipynb")).read()
-    assert notebook == Notebook(cells=[CELL], metadata={"title": "x"}, nbformat_minor=5)
+    assert notebook == Notebook(cells=[CELL], nbformat_minor=5)
 
 
 @NEW_IDS

@@ -92,7 +92,6 @@ class Both:
         trusted = [cell["metadata"].get("trusted") for cell in self.shared.get()["cells"]]
         assert trusted == [cell["metadata"].get("trusted") for cell in self.dict["cells"]]
         assert live.nbformat_minor == self.dict["nbformat_minor"]
-        assert live.metadata == self.dict["metadata"]
 
 
 def shown(cell: dict[str, Any]) -> dict[str, Any]:

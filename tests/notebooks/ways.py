@@ -48,7 +48,7 @@ class DictWay:
         return self
 
     async def read(self) -> Notebook:
-        return Notebook(cells=self.content["cells"], metadata={}, nbformat_minor=5)
+        return Notebook(cells=self.content["cells"], nbformat_minor=5)
 
     async def apply(self, changes: Sequence[Change], expected: Expected) -> None:
         self.attempts += 1

@@ -116,7 +116,6 @@ class _ContentsHandle:
         content = _readable(model["content"])
         return Notebook(
             cells=[_with_strings(cell) for cell in content["cells"]],
-            metadata=content["metadata"],
             nbformat_minor=content["nbformat_minor"],
         )
 

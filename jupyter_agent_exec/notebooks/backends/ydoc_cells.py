@@ -451,12 +451,11 @@ def read(document: YNotebook, made_up: Set[str] = frozenset()) -> Callable[[], N
     def notebook() -> Notebook:
         copied: Doc[Any] = Doc()
         copied.apply_update(update)
-        meta = copied.get("meta", type=Map).to_py() or {}
+        meta = copied.get("meta", type=Map)
         cells = _as_json(copied.get("cells", type=Array))
         minor = int(meta.get("nbformat_minor", 0))
         return Notebook(
             cells=with_names([repaired(_as_stored(cell, made_up)) for cell in cells], minor),
-            metadata=with_integers(meta.get("metadata", {})),
             nbformat_minor=minor,
         )
 

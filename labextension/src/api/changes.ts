@@ -44,7 +44,6 @@ export interface IExpected {
 /** A notebook as it is now, unsaved edits included. */
 export interface INotebook {
   cells: nbformat.ICell[];
-  metadata: PartialJSONObject;
   nbformat_minor: number;
 }
 

@@ -102,12 +102,12 @@ class Cells {
 
 /** The notebook as its file would be if it were saved now, with all ids. */
 export function readNotebook(model: INotebookModel): INotebook {
-  const { cells, metadata, nbformat_minor } = model.sharedModel.toJSON();
+  const { cells, nbformat_minor } = model.sharedModel.toJSON();
   cells.forEach((cell, index) => {
     cell.id = model.sharedModel.cells[index].getId();
     delete cell.metadata.trusted;
   });
-  return { cells: cells as nbformat.ICell[], metadata, nbformat_minor };
+  return { cells: cells as nbformat.ICell[], nbformat_minor };
 }
 
 /** Give cells other ids, by the ids that they have. That is no edit. */

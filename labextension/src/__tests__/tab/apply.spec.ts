@@ -712,9 +712,8 @@ describe('a notebook that is read', () => {
   it('is what its file would be, without trust', () => {
     const model = notebook(code('a', '1', [stdout('1')]));
     cell(model, 'a').trusted = true;
-    const { cells, metadata, nbformat_minor } = readNotebook(model);
+    const { cells, nbformat_minor } = readNotebook(model);
     expect(cells).toEqual([code('a', '1', [stdout('1')])]);
-    expect(metadata.kernelspec).toBeDefined();
     expect(nbformat_minor).toBe(5);
     expect(cell(model, 'a').trusted).toBe(true);
   });
