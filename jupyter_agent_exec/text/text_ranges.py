@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, Final
 
-from ..errors import InvalidRequest
 from ..models import Text
 
 LINE_BYTES: Final = 1_000
@@ -33,13 +32,7 @@ def read_range(
         follows its own offset and a colon, and there is at least one if any is found.
     omitted_bytes
         Bytes that were not kept of the text; passed on to the result.
-
-    Raises
-    ------
-    InvalidRequest
-        If `offset` or `limit` is out of bounds.
     """
-    _check(offset, limit)
     total = file.seek(0, io.SEEK_END)
     start = _character_start(file, min(offset, total))
     file.seek(start)
@@ -84,13 +77,6 @@ def _lines(file: BinaryIO, start: int, limit: int, match: str) -> tuple[str, int
 def _whole(data: bytes) -> bytes:
     """Return data without an incomplete character at its end, but not nothing."""
     return data[: _character_end(data, len(data))] or data
-
-
-def _check(offset: int, limit: int) -> None:
-    if offset < 0:
-        raise InvalidRequest("offset must be 0 or more.", field="offset")
-    if limit < 1:
-        raise InvalidRequest("limit must be 1 or more.", field="limit")
 
 
 def _character_start(file: BinaryIO, offset: int) -> int:
