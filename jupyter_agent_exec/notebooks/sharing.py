@@ -22,6 +22,7 @@ from ..sessions.restores import REPEATED
 from ..text.counts import counted
 from ..text.redaction import Redactor
 from ..types import FINAL_STATUSES
+from .changes import execution_in
 from .documents import Notebooks
 
 CHECK_SECONDS: Final = 120.0
@@ -119,7 +120,7 @@ class SharedNotebooks:
         return [
             self._redactor.text(cell["source"])[0]
             for cell in notebook.cells
-            if cell["cell_type"] == "code" and _execution_of(cell) not in ours
+            if cell["cell_type"] == "code" and execution_in(cell) not in ours
         ]
 
     async def _check(
@@ -186,12 +187,6 @@ def _run_all(cells: Sequence[tuple[str, bool]]) -> str:
 def _is_shown(record: ExecutionRecord) -> bool:
     """Return whether what an execution did was in the kernel."""
     return record.status in REPEATED and not record.trial and record.undone_at is None
-
-
-def _execution_of(cell: dict[str, object]) -> object:
-    metadata = cell["metadata"]
-    ours = metadata.get("agent_exec") if isinstance(metadata, dict) else None
-    return ours.get("execution_id") if isinstance(ours, dict) else None
 
 
 def cells_before(cells: Iterable[str], sources: Iterable[str]) -> Before:
