@@ -128,7 +128,7 @@ class Call:
 
         Raises
         ------
-        Gone
+        ClientGone
             The client cancelled the call or disconnected.
         """
         waiting = asyncio.ensure_future(wait)

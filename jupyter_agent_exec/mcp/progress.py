@@ -52,7 +52,7 @@ async def until_finished(call: Call, id: ExecutionId, wait: float | None) -> Exe
     Raises
     ------
     ExecutionNotFound, SessionElsewhere
-    Gone
+    ClientGone
         The client cancelled the call or disconnected. The execution continues.
     """
     found, seconds = call.managers.sessions.history.watching(id), call.managers.settings.wait(wait)

@@ -273,7 +273,10 @@ class Redactor:
         return shown, count
 
     def value(self, value: JSON) -> tuple[JSON, int]:
-        """Return a value with its texts redacted, and the count. Images stay as they are."""
+        """Return a value with its texts redacted, and the count.
+
+        An image, sound or the like that holds a secret is replaced by a mark in `text/plain`.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
