@@ -57,7 +57,7 @@ CELL_SOURCE: Final = 4_000
 CELL_TEXT: Final = 2_000
 """Characters of each cell's output text when several cells are read; `TEXT` for a single cell."""
 
-EDITS: Final = 100
+CELLS: Final = 100
 """Maximum number of cells that are read in full, or named in an error."""
 
 SHORT_RESULT: Final = 10_000

@@ -236,8 +236,8 @@ def _content_text(told: ExecutionAnswer) -> str:
     parts += [f"[{note}]" for note in told.notes or ()]
     took = "" if told.duration is None else f", {told.duration:.2f} s"
     is_silent = not told.text and not told.images and told.status in FINAL_STATUSES
-    nothing = ", no output" if is_silent else ""
-    about = f"execution {told.execution_id} (#{told.seq}): {told.status}{took}{nothing}"
+    silence = ", no output" if is_silent else ""
+    about = f"execution {told.execution_id} (#{told.seq}): {told.status}{took}{silence}"
     about += "" if told.cell is None else _cell_text(told, told.cell)
     about += next_code(told.next_approval)
     return "\n".join([*parts, f"[{about}]"])

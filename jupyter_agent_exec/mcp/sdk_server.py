@@ -277,7 +277,7 @@ class Calls:
 
     async def run(self, tool: Tool[Any], call: Call, given: Mapping[str, Any]) -> CallToolResult:
         """Run a tool and return the result for the client."""
-        task = self._tasks.start(self._told(tool, call, given), f"mcp-{tool.name}")
+        task = self._tasks.start(self._answer(tool, call, given), f"mcp-{tool.name}")
         self._going.add(call)
         task.add_done_callback(lambda _: self._going.discard(call))
         call.asker.gone.add_done_callback(lambda _: call.cancel())
@@ -295,7 +295,9 @@ class Calls:
             call.cancel()
         await self._tasks.end(STOP_SECONDS)
 
-    async def _told(self, tool: Tool[Any], call: Call, given: Mapping[str, Any]) -> CallToolResult:
+    async def _answer(
+        self, tool: Tool[Any], call: Call, given: Mapping[str, Any]
+    ) -> CallToolResult:
         try:
             if not await _may(call.asker, tool):
                 await call.authorize(tool.scopes[0])

@@ -36,7 +36,7 @@ class ReadArguments(models.Request, frozen=True, kw_only=True):
         ),
     ] = ""
     cells: Annotated[
-        Annotated[list[CellId | int], Meta(min_length=1, max_length=budget.EDITS)] | None,
+        Annotated[list[CellId | int], Meta(min_length=1, max_length=budget.CELLS)] | None,
         Meta(description="Ids or indexes of cells to read in full, with images."),
     ] = None
     first: Annotated[int, Meta(description="Index to start at.", ge=0)] = 0
@@ -128,7 +128,7 @@ def _wanted(read: models.NotebookCells, named: Sequence[CellId | int]) -> list[m
     if missing:
         raise CellNotFound(
             f"{read.path!r} has no cell {missing[0]!r}; read the notebook to see its cells.",
-            cell_ids=[cell.id for cell in read.cells[: budget.EDITS]],
+            cell_ids=[cell.id for cell in read.cells[: budget.CELLS]],
         )
     return [by_name[each] for each in named]
 
@@ -137,7 +137,7 @@ def _page(read: models.NotebookCells, first: int) -> str:
     """Return the text of cells: all of a short notebook, or an outline, page by page."""
     cells = read.cells[first:]
     size = sum(len(cell.source) + len(cell.text) for cell in cells)
-    if size <= budget.WHOLE_NOTEBOOK and len(cells) <= budget.EDITS:
+    if size <= budget.WHOLE_NOTEBOOK and len(cells) <= budget.CELLS:
         return "\n".join(_cell_text(cell) for cell in cells)
     lines: list[str] = []
     room = budget.OUTLINE

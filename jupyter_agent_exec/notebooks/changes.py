@@ -267,7 +267,7 @@ def _apply_one(cells: list[Cell], change: Change, with_ids: bool) -> None:
                 lambda cell: _holding_name({**cell, "source": change.source}, with_ids),
             )
         case SetCell():
-            _update(cells, change.cell_id, lambda cell: _stands(cell, change, with_ids))
+            _update(cells, change.cell_id, lambda cell: _with_state(cell, change, with_ids))
         case SetOutputs():
             _update(cells, change.cell_id, lambda cell: _with_outputs(cell, change))
 
@@ -293,7 +293,7 @@ def _move(cells: list[Cell], change: MoveCell, with_ids: bool) -> None:
         cells.insert(_place(cells, change.at), _holding_name(cell, with_ids))
 
 
-def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
+def _with_state(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
     """Return a cell after a `SetCell`. Notebooks do not store its `execution_state`."""
     metadata = {
         key: value
@@ -304,10 +304,10 @@ def _stands(cell: Cell, change: SetCell, with_ids: bool) -> Cell:
         metadata["agent_exec"] = change.agent_exec
     if change.trusted:
         metadata["trusted"] = True
-    stands = {**cell, "metadata": metadata}
+    changed = {**cell, "metadata": metadata}
     if cell["cell_type"] == "code":
-        stands["execution_count"] = change.execution_count
-    return _holding_name(stands, with_ids)
+        changed["execution_count"] = change.execution_count
+    return _holding_name(changed, with_ids)
 
 
 def _with_outputs(cell: Cell, change: SetOutputs) -> Cell:
