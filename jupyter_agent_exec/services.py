@@ -40,10 +40,10 @@ from .models import Session
 from .notebooks.backends.collaboration import CollaborationBackend
 from .notebooks.backends.contents import ContentsBackend
 from .notebooks.backends.tab import TabBackend
-from .notebooks.decisions import OutputDecisions
 from .notebooks.documents import Notebooks
 from .notebooks.execution_cells import NotebookWriter
 from .notebooks.manager import NotebookManager
+from .notebooks.output_decisions import OutputDecisions
 from .notebooks.proposals import Proposals
 from .notebooks.sharing import SharedNotebooks
 from .observability.logs import ActivityLog

@@ -36,9 +36,9 @@ from ..sessions.answers import over_http
 from ..sessions.handlers import SessionsBase
 from ..types import ExecutionId, SessionId
 from .backends.tab import Page, TabBackend
-from .decisions import OutputDecisions
 from .edit_decisions import keep_edits, reject_edits, undo_edits
 from .manager import CellsQuery, NotebookManager
+from .output_decisions import OutputDecisions
 from .proposals import Proposals
 from .rounds import redo_round, undo_round
 from .sharing import CHECK_SECONDS, SharedNotebooks

@@ -12,9 +12,9 @@ from jupyter_agent_exec.journal.history import History
 from jupyter_agent_exec.journal.session_journal import SessionJournal
 from jupyter_agent_exec.models import Agent, Document, ExecutionsQuery, Limits, NotebookTarget
 from jupyter_agent_exec.notebooks.changes import Backend
-from jupyter_agent_exec.notebooks.decisions import OutputDecisions
 from jupyter_agent_exec.notebooks.documents import Notebooks
 from jupyter_agent_exec.notebooks.execution_cells import NotebookWriter
+from jupyter_agent_exec.notebooks.output_decisions import OutputDecisions
 from jupyter_agent_exec.records import CellWritten, ExecutionRecord, Opened
 from jupyter_agent_exec.sessions.activity import Activity
 from jupyter_agent_exec.types import SessionId
