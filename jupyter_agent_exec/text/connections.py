@@ -104,19 +104,6 @@ def configurations(
     mcp = f"{base}/{namespace}/mcp"
     authorization = f"Authorization: Bearer {secret}"
     over_http = {"type": "http", "url": mcp, "headers": {"Authorization": f"Bearer {secret}"}}
-    over_stdio = {
-        # Clients that have a window do not search the folders that a shell does.
-        "command": sys.executable,
-        "args": ["-m", "jupyter_agent_exec.cli", "mcp"],
-        "env": {"JUPYTER_AGENT_EXEC_URL": base, "JUPYTER_AGENT_EXEC_TOKEN": secret},
-    }
-    python = f"""\
-from jupyter_agent_exec.client import AgentExecClient
-
-with AgentExecClient({base!r}, {secret!r}) as client:
-    with client.open_session("my-agent"{_notebook(scopes)}) as session:
-        print(session.run("1 + 1").text)
-"""
     curl = ["curl", "-H", authorization, f"{base}/{namespace}/status"]
     return [
         Configuration(
@@ -141,9 +128,14 @@ with AgentExecClient({base!r}, {secret!r}) as client:
             name="mcp-stdio",
             title="Claude Desktop: claude_desktop_config.json, and others that start a process",
             language="json",
-            text=_servers("mcpServers", over_stdio),
+            text=_servers("mcpServers", _over_stdio(base, secret)),
         ),
-        Configuration(name="python", title="Python: a program", language="python", text=python),
+        Configuration(
+            name="python",
+            title="Python: a program",
+            language="python",
+            text=_python_program(base, secret, scopes),
+        ),
         Configuration(
             name="curl",
             title="curl: test the connection in a terminal",
@@ -179,6 +171,25 @@ def _in_file(name: str, title: str, file: str, key: str, mcp_url: str) -> Connec
 
 def _claude_add(mcp_url: str) -> list[str]:
     return ["claude", "mcp", "add", "--scope", "user", "--transport", "http", NAME, mcp_url]
+
+
+def _over_stdio(url: str, secret: str) -> dict[str, object]:
+    return {
+        # Clients that have a window do not search the folders that a shell does.
+        "command": sys.executable,
+        "args": ["-m", "jupyter_agent_exec.cli", "mcp"],
+        "env": {"JUPYTER_AGENT_EXEC_URL": url, "JUPYTER_AGENT_EXEC_TOKEN": secret},
+    }
+
+
+def _python_program(url: str, secret: str, scopes: Sequence[str]) -> str:
+    return f"""\
+from jupyter_agent_exec.client import AgentExecClient
+
+with AgentExecClient({url!r}, {secret!r}) as client:
+    with client.open_session("my-agent"{_notebook(scopes)}) as session:
+        print(session.run("1 + 1").text)
+"""
 
 
 def _servers(key: str, server: Mapping[str, object]) -> str:
