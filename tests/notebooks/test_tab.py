@@ -247,14 +247,13 @@ async def test_a_page_that_does_not_answer_in_time_is_taken_for_gone(
 async def test_of_several_tabs_the_one_that_was_used_last_is_the_way(
     ways: TabBackend, open_page: OpenPage
 ) -> None:
-    first = await open_page(shown("a.ipynb", unused_seconds=5, kernel_id="k1"))
-    second = await open_page(shown("a.ipynb", unused_seconds=60, kernel_id="k2"))
+    first = await open_page(shown("a.ipynb", unused_seconds=5))
+    second = await open_page(shown("a.ipynb", unused_seconds=60))
     assert ways.other_tabs("a.ipynb") == 1
     await (await reached(ways, "a.ipynb")).read()
     assert (len(first.asked), len(second.asked)) == (1, 0)
-    assert ways.open_notebooks()["a.ipynb"].kernel_id == "k1"
-    await second.announce(shown("a.ipynb", unused_seconds=0, kernel_id="k2"))
-    await until(lambda: ways.open_notebooks()["a.ipynb"].kernel_id == "k2")
+    await second.announce(shown("a.ipynb", unused_seconds=0), shown("b.ipynb"))
+    await until(lambda: "b.ipynb" in ways.open_notebooks())
     await (await reached(ways, "a.ipynb")).read()
     assert (len(first.asked), len(second.asked)) == (1, 1)
     await second.leave()
@@ -269,9 +268,9 @@ async def test_a_tab_with_agents_unsaved_changes_is_written_to(
     uses = count()
 
     async def use(page: Page, **other: Any) -> None:
-        use = str(next(uses))
-        await page.announce(shown("a.ipynb", unused_seconds=0, kernel_id=use, **other))
-        await until(lambda: ways.open_notebooks()["a.ipynb"].kernel_id == use)
+        other_path = f"{next(uses)}.ipynb"
+        await page.announce(shown("a.ipynb", unused_seconds=0, **other), shown(other_path))
+        await until(lambda: other_path in ways.open_notebooks())
 
     async def change(page: Page) -> None:
         asked = len(page.asked)
@@ -289,7 +288,7 @@ async def test_a_tab_with_agents_unsaved_changes_is_written_to(
     await use(first, dirty=True)  # by the person
     await change(second)
     await second.leave()
-    await until(lambda: tabs(ways) == 1)
+    await until(lambda: ways.other_tabs("a.ipynb") == 0)
     await change(first)
 
 
@@ -371,7 +370,7 @@ async def test_the_kernel_that_a_page_is_starting_is_waited_for(
     await page.announce(shown("a.ipynb", kernel_starting=True))
     await until(lambda: tabs(ways) == 1)
     assert not waiting.done()
-    await page.announce(shown("a.ipynb", kernel_id="k"))
+    await page.announce(shown("a.ipynb"))
     await asyncio.wait_for(waiting, 10)
 
 

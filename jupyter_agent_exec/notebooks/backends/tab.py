@@ -233,8 +233,6 @@ class OpenTabs(msgspec.Struct, frozen=True, kw_only=True):
     tabs: int
     unsaved: bool
     collaborative: bool
-    kernel_id: str | None
-    """The kernel of the tab that was used last."""
 
 
 class TabBackend:
@@ -326,7 +324,6 @@ class TabBackend:
                 tabs=len(tabs),
                 unsaved=any(tab.shown.dirty for tab in tabs),
                 collaborative=any(tab.shown.collaborative for tab in tabs),
-                kernel_id=max(tabs, key=lambda tab: tab.used_at).shown.kernel_id,
             )
             for path, tabs in by_path.items()
         }

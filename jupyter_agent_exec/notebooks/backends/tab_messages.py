@@ -21,14 +21,12 @@ class TabState(Struct, frozen=True, kw_only=True):
     path: str
     collaborative: bool
     """Whether collaboration shares its model. Then the server reaches it there."""
-    writable: bool
     dirty: bool
     """Whether it has unsaved changes."""
     only_agents: bool
     """Whether all its unsaved changes are from agents."""
     unused_seconds: float
     """Seconds since the user last clicked or typed in it, or opened it."""
-    kernel_id: str | None
     kernel_starting: bool
     """Whether the page is starting a kernel for it."""
     hash: str | None

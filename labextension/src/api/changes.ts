@@ -79,12 +79,10 @@ export interface IShown {
   panel: string;
   path: string;
   collaborative: boolean;
-  writable: boolean;
   dirty: boolean;
   /** Whether all that its file has not is from agents. */
   only_agents: boolean;
   unused_seconds: number;
-  kernel_id: string | null;
   /** Whether the page is about to have a kernel for it. */
   kernel_starting: boolean;
   hash: string | null;

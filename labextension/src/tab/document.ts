@@ -103,11 +103,9 @@ export class OpenDocument implements IDisposable {
       panel: this.id,
       path: _contents.localPath(path),
       collaborative: model.collaborative ?? false,
-      writable: this._isWritable,
       dirty: this._isUnsaved,
       only_agents: !this._hasPersonsEdits,
       unused_seconds: this._unused / 1000,
-      kernel_id: sessionContext.session?.kernel?.id ?? null,
       kernel_starting: sessionContext.kernelDisplayStatus === 'initializing',
       hash: contentsModel?.hash ?? null
     };
