@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import imagesize  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from ..models import ExecutionError, LeftOut, Omitted
@@ -23,7 +22,7 @@ from ..records import (
     KeptImage,
     LateOutput,
 )
-from ..text.model_text import images
+from ..text.model_text import images, pixels
 from ..text.widgets import with_widget_texts
 from ..types import IMAGE_TYPES, JSON, Digest, ExecutionId, Output
 from .blobs import BlobStore, unpack_outputs
@@ -299,7 +298,6 @@ def _pixels(path: Path) -> tuple[int, int] | tuple[None, None]:
     """Return width and height, of which only the start of the file has to be read."""
     try:
         with path.open("rb") as file:
-            width, height = imagesize.get(file)
+            return pixels(file)
     except OSError:
         return None, None
-    return (round(width), round(height)) if width > 0 and height > 0 else (None, None)

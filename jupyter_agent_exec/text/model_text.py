@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 
 import imagesize  # type: ignore[import-untyped]
 
@@ -30,7 +30,8 @@ NUMBER_SIZE: Final = 8
 """Assumed characters of a number in a mimebundle."""
 
 _JSON_TYPES: Final = ("application/json", "application/geo+json")
-
+_TOO_LARGE: Final = 2**31
+"""No image has so many pixels in a line."""
 
 _DROPPED: Final = frozenset({"script", "style", "template", "head", "noscript", "svg"})
 # fmt: off
@@ -277,16 +278,16 @@ def _image_of(output: Output, index: int) -> FoundImage | None:
             raw = value.encode() if mimetype == "image/svg+xml" else binascii.a2b_base64(value)
         except ValueError:
             continue
-        width, height = imagesize.get(io.BytesIO(raw))
-        known = width > 0 and height > 0
-        return FoundImage(
-            mimetype=mimetype,
-            width=round(width) if known else None,
-            height=round(height) if known else None,
-            data=raw,
-            output=index,
-        )
+        width, height = pixels(io.BytesIO(raw))
+        return FoundImage(mimetype=mimetype, width=width, height=height, data=raw, output=index)
     return None
+
+
+def pixels(image: BinaryIO) -> tuple[int, int] | tuple[None, None]:
+    """Return an image's width and height; None if it tells none. It may tell any number."""
+    width, height = imagesize.get(image)
+    is_told = 0 < width < _TOO_LARGE and 0 < height < _TOO_LARGE
+    return (round(width), round(height)) if is_told else (None, None)
 
 
 def _image_note(number: int, image: FoundImage) -> str:

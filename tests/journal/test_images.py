@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import astuple
 
 from jupyter_agent_exec.errors import InvalidRequest, SessionNotFound
+from jupyter_agent_exec.journal.outputs import kept_images
 from jupyter_agent_exec.models import EventsQuery, ExecutionReference, SearchQuery, derive
 from jupyter_agent_exec.records import OutputRef
 from tests.journal.recorded import (
@@ -65,6 +66,16 @@ def test_an_image_whose_size_it_does_not_tell_is_listed(history, session):
     run(session, 1, "1", [display({"image/png": PNG})])
     (pictured,) = history.images(SearchQuery()).images
     assert (pictured.image.width, pictured.image.height) == (None, None)
+
+
+@pytest.mark.parametrize("width", ["9" * 400, str(2**63)])
+def test_an_image_that_tells_no_possible_size_is_listed(history, session, width):
+    execution_id = run(session, 1, "1", [display({"image/svg+xml": SVG.replace("4", width)})])
+    (pictured,) = history.images(SearchQuery()).images
+    assert (pictured.image.width, pictured.image.height) == (None, None)
+    record = history.execution(execution_id)
+    (image,) = kept_images(record.outputs, record.blobs)
+    assert (image.width, image.height) == (None, None)
 
 
 def test_what_no_url_can_show_is_not_listed(history, session):
