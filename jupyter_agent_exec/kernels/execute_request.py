@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ..models import Changes, ExecutionError, Omitted, Seal, Value
+from ..models import LARGEST, Changes, ExecutionError, Omitted, Seal, Value
 from ..text.model_text import TextSink
 from ..types import ExecutionId, Output
 from .displays import DisplayUpdate
@@ -256,7 +256,8 @@ class ExecuteRequest:
             reason = "The kernel did not run it, since a cell that was queued before it failed."
         count = reply.get("execution_count")
         status: Literal["ok", "error"] = "ok" if reply.get("status") == "ok" else "error"
-        return status, reason, count if type(count) is int else None
+        is_count = type(count) is int and 0 <= count <= LARGEST
+        return status, reason, count if is_count else None
 
     def end(
         self,

@@ -229,6 +229,15 @@ async def test_the_last_executions_can_be_listed_backwards(agent: Agent) -> None
     assert [e["seq"] for e in last["executions"]] == [4, 5]
 
 
+async def test_a_count_that_the_index_cannot_hold_is_none(agent: Agent) -> None:
+    session = await agent.open()
+    await agent.run(session, "get_ipython().execution_count = 2**63")
+    after = await agent.run(session, "print('after')")
+    assert (after["cell"]["execution_count"], after["text"]) == (None, "after\n")
+    listed = (await agent.get(f"sessions/{session['id']}/executions")).json["executions"]
+    assert [each["status"] for each in listed] == ["ok", "ok"]
+
+
 async def test_thousands_of_flushed_lines_all_arrive(agent: Agent) -> None:
     session = await agent.open()
     done = await agent.run(session, "for i in range(5000): print(i, flush=True)", wait=60)
