@@ -267,7 +267,7 @@ class Index:
     ) -> int | None:
         folder = self._folder / "sessions" / session_id
         try:
-            return tables.take_in(connection, folder, session_id, until)
+            return tables.take_in(connection, folder, session_id, until, log=self._log)
         except sqlite3.Error:
             raise
         except Exception:

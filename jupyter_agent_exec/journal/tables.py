@@ -6,16 +6,17 @@ from the time in its id, so both the table and the full-text index are in the or
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from ..models import Session
+from ..models import LARGEST, Session
 from ..records import Accepted, ExecutionRecord
 from ..text.model_text import transcript
 from ..types import FINAL_STATUSES, IMAGE_TYPES, Digest, ExecutionId, SessionId
@@ -35,6 +36,7 @@ parse_ranges: Final = msgspec.json.Decoder(list[Range]).decode
 _NOT_RUN: Final = ("cancelled", "rejected")
 
 _TABLES: Final = frozenset({"sessions", "executions", "blobs", "texts", "images", "events"})
+_OF_EXECUTIONS: Final = (("executions", "number"), ("texts", "rowid"), ("images", "number"))
 _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE sessions (
@@ -73,6 +75,15 @@ COMMIT;
 """
 
 
+class _Rows(NamedTuple):
+    """The rows of an execution."""
+
+    number: int
+    execution: tuple[str | int | None, ...]
+    texts: tuple[int, str, str, str]
+    images: list[tuple[int, int, bytes]]
+
+
 def connect(path: Path | None) -> sqlite3.Connection:
     """Open the index and create its tables if it has none. None opens one in memory.
 
@@ -106,7 +117,12 @@ def indexed_sizes(connection: sqlite3.Connection) -> dict[SessionId, int]:
 
 
 def take_in(
-    connection: sqlite3.Connection, folder: Path, session_id: SessionId, until: int | None = None
+    connection: sqlite3.Connection,
+    folder: Path,
+    session_id: SessionId,
+    until: int | None = None,
+    *,
+    log: logging.Logger,
 ) -> int | None:
     """Index the next chunk of a journal; return where to continue, or None at the end.
 
@@ -122,6 +138,8 @@ def take_in(
         The session.
     until
         The byte at which to stop; None means the current end of the journal.
+    log
+        Gets the error of an execution that cannot be indexed.
     """
     path = folder / "journal.jsonl"
     try:
@@ -156,7 +174,7 @@ def take_in(
         return None
     if session is not None:
         with path.open("rb") as file:
-            _put_executions(connection, session, ranges, file.fileno(), store)
+            _put_executions(connection, session, ranges, file.fileno(), store, log)
     _put_session(connection, session_id, session, last_seq, end)
     return size if end < size else None
 
@@ -242,10 +260,12 @@ def _put_executions(
     new: Mapping[ExecutionId, Sequence[Line]],
     journal_fd: int,
     store: BlobStore,
+    log: logging.Logger,
 ) -> None:
     """Write the rows of executions with these new lines, in few statements.
 
-    At each statement this thread waits for the others, which hold the interpreter meanwhile.
+    At each statement this thread waits for the others, which hold the interpreter meanwhile. An
+    execution that cannot be indexed is left as it was, so that those that follow are listed.
     """
     earlier: dict[ExecutionId, tuple[int, str]] = {
         id: (number, ranges)
@@ -255,55 +275,73 @@ def _put_executions(
             (_as_json(list(new)),),
         )
     }
-    for number, _ in earlier.values():
-        connection.execute("DELETE FROM executions WHERE number = ?", (number,))
-        connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
-        connection.execute("DELETE FROM images WHERE number = ?", (number,))
     numbers = _free_numbers(connection, [id for id in new if id not in earlier])
-    rows: list[tuple[str | int | None, ...]] = []
-    texts: list[tuple[int, str, str, str]] = []
+    rows: list[_Rows] = []
     for execution_id, lines in new.items():
         number, ranges = earlier.get(execution_id) or (numbers[execution_id], "[]")
         all_lines = [*lines_at(journal_fd, parse_ranges(ranges)), *lines]
-        record = execution_record(session, all_lines, _searchable(store, all_lines))
-        if record is None:
+        try:
+            made = _rows(session, execution_id, number, all_lines, store)
+        except Exception:
+            log.exception("The execution %s cannot be indexed", execution_id)
             continue
-        accepted = next(line.entry for line in all_lines if isinstance(line.entry, Accepted))
-        review = None if record.review is None else record.review.verdict or "comment"
-        rows.append(
-            (
-                number, execution_id, session.id, record.seq, record.execution_count,
-                record.status, record.agent.name, target_kind(session), session.title,
-                record.accepted_at, _images(record), _plain(record.source[:500]), review,
-                review is None and _has_run(record), _as_json([line.at for line in all_lines]),
-                accepted.idempotency_key,
-            )
-        )  # fmt: skip
-        purpose = record.claim and record.claim.purpose
-        source = _plain(record.source[:_TEXT_CHARACTERS])
-        texts.append((number, source, _output_text(record), _plain(purpose or "")))
-        if record.blobs:
-            _put_images(connection, number, record, store)
-        _put_blobs(connection, session.id, lines)
+        if made is not None:
+            rows.append(made)
+            _put_blobs(connection, session.id, lines)
+    replaced = {number for number, _ in earlier.values()}
+    for each in rows:
+        if each.number in replaced:
+            for table, column in _OF_EXECUTIONS:
+                connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (each.number,))  # noqa: S608
     # No "OR REPLACE": it makes a savepoint, at which SQLite writes all new words of the full text.
     connection.executemany(
-        "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [each.execution for each in rows],
     )
     connection.executemany(
-        "INSERT INTO texts (rowid, source, output, purpose) VALUES (?, ?, ?, ?)", texts
+        "INSERT INTO texts (rowid, source, output, purpose) VALUES (?, ?, ?, ?)",
+        [each.texts for each in rows],
     )
+    images = [image for each in rows for image in each.images]
+    if images:
+        connection.executemany("INSERT INTO images VALUES (?, ?, ?)", images)
 
 
-def _put_images(
-    connection: sqlite3.Connection, number: int, record: ExecutionRecord, store: BlobStore
-) -> None:
-    connection.executemany(
-        "INSERT INTO images VALUES (?, ?, ?)",
+def _rows(
+    session: Session,
+    execution_id: ExecutionId,
+    number: int,
+    lines: Sequence[Line],
+    store: BlobStore,
+) -> _Rows | None:
+    """Return what the index has of an execution with these lines; None if it has no record."""
+    record = execution_record(session, lines, _searchable(store, lines))
+    if record is None:
+        return None
+    accepted = next(line.entry for line in lines if isinstance(line.entry, Accepted))
+    review = None if record.review is None else record.review.verdict or "comment"
+    purpose = record.claim and record.claim.purpose
+    source = _plain(record.source[:_TEXT_CHARACTERS])
+    return _Rows(
+        number,
+        (
+            number, execution_id, session.id, record.seq, _held(record.execution_count),
+            record.status, record.agent.name, target_kind(session), session.title,
+            record.accepted_at, _images(record), _plain(record.source[:500]), review,
+            review is None and _has_run(record), _as_json([line.at for line in lines]),
+            accepted.idempotency_key,
+        ),
+        (number, source, _output_text(record), _plain(purpose or "")),
         [
             (number, image.output, msgspec.json.encode(image))
-            for image in pictures_of(record.blobs, store)
+            for image in (pictures_of(record.blobs, store) if record.blobs else ())
         ],
-    )
+    )  # fmt: skip
+
+
+def _held(count: int | None) -> int | None:
+    """Return an execution count; None if it is one that the index cannot hold, as in 0.1."""
+    return count if count is not None and abs(count) <= LARGEST else None
 
 
 def _put_blobs(connection: sqlite3.Connection, session_id: SessionId, new: Sequence[Line]) -> None:

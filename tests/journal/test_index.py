@@ -5,12 +5,25 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_agent_exec.errors import InvalidRequest
 from jupyter_agent_exec.journal import tables
 from jupyter_agent_exec.journal.index import Index
 from jupyter_agent_exec.models import Claim, ExecutionsQuery, SearchQuery, SessionsQuery
-from tests.journal.recorded import PNG, closed, display, new_history, opened, run, stream
+from tests.journal.recorded import (
+    PNG,
+    accepted,
+    closed,
+    dispatched,
+    display,
+    finished,
+    new_execution_id,
+    new_history,
+    opened,
+    run,
+    stream,
+)
 
 
 def search(history, q=None, *, after=None, limit=50, **criteria):
@@ -245,6 +258,28 @@ def test_a_line_that_nobody_understands_hides_no_other(history, folder, session)
     assert again.ready or again.sessions(SessionsQuery())
     assert sources(again) == ["one"]
     again.stop()
+
+
+def test_an_execution_that_cannot_be_indexed_hides_no_other(history, session, caplog):
+    run(session, 1, "one", [])
+    started = new_execution_id()
+    entry, source = accepted(started, 2, "two")
+    session.append([entry, dispatched(started)], [source])
+    assert sources(history) == ["two", "one"]
+    end, payloads = finished(started, [{"output_type": "stream"}])  # without a name
+    session.append_final([end], payloads)
+    run(session, 3, "three", [])
+    assert sources(history) == ["three", "two", "one"]
+    assert f"The execution {started} cannot be indexed" in caplog.text
+    assert history.session(session.session_id).executions == 3
+
+
+def test_a_count_that_version_0_1_recorded_and_the_index_cannot_hold_is_none(history, session):
+    started = new_execution_id()
+    entry, source = accepted(started, 1, "one")
+    end, _ = finished(started, [])
+    session.append([entry, dispatched(started), replace(end, execution_count=2**70)], [source])
+    assert [hit.execution_count for hit in search(history).hits] == [None]
 
 
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(history, folder, session):
