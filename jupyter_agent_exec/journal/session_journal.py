@@ -116,7 +116,7 @@ class SessionJournal:
         self._ended = ended
         self._lock = threading.Lock()
         self._kept: list[tuple[Sequence[Entry], Sequence[Payload]]] = []
-        self._closing: Closed | None = None
+        self._closing: Closed | None = None  # once it is written
 
     @property
     def kept(self) -> bool:
@@ -201,7 +201,6 @@ class SessionJournal:
         HistoryUnavailable
             If the end is in memory only; `retry` completes it.
         """
-        self._closing = closed
         self.append_final([closed])
         with self._lock:
             self._end()
@@ -232,6 +231,7 @@ class SessionJournal:
             self._written(self.session_id, False)
             raise
         self._written(self.session_id, True)
+        self._closing = next((each for each in entries if isinstance(each, Closed)), self._closing)
         return hashes
 
 

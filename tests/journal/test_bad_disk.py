@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,23 @@ def test_what_was_kept_goes_ahead_of_what_follows(history, folder, session, file
     assert session.retry()
     assert history.execution(execution_id).status == "ok"
     assert history.session(session.session_id).status == "closed"
+    assert whole(folder)
+
+
+def test_a_session_that_ends_while_it_is_tried_again_has_its_end(history, folder):
+    def try_again(session, is_over):
+        while not is_over.is_set():
+            session.retry()
+
+    for _ in range(20):
+        session, is_over = history.open_session(opened()), threading.Event()
+        thread = threading.Thread(target=try_again, args=(session, is_over))
+        thread.start()
+        try:
+            session.close(closed())
+        finally:
+            is_over.set()
+            thread.join()
     assert whole(folder)
 
 
