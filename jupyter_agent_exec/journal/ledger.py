@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from msgspec.structs import replace
 
 from ..auth.token_store import LedgerTokens
+from ..errors import HistoryUnavailable
 from ..records import (
     SERVER,
     LedgerEntry,
@@ -153,13 +154,26 @@ class Ledger:
             self._owed.append(entry)
         self._append()
 
+    def write_owed(self) -> None:
+        """Record the entries that could not be written before.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If they cannot be written now.
+        """
+        if self._owed:
+            self._append()
+
     @property
     def owes(self) -> bool:
         """Whether it lacks entries that could not be written."""
         return bool(self._owed)
 
     def close(self) -> None:
-        """Close the file and release the lock. Idempotent."""
+        """Write what could not be written before, close the file, release the lock. Idempotent."""
+        with contextlib.suppress(HistoryUnavailable):
+            self.write_owed()
         self.journal.close()
         self._file_lock.release()
 

@@ -167,7 +167,7 @@ class HistoryWriter(HistoryReader):
             return self._available
 
     def settle(self) -> None:
-        """End the open sessions of dead servers, and those that could not be ended before.
+        """Record what could not be recorded before, and end the open sessions of dead servers.
 
         Does nothing if the folder cannot be written, or was moved or deleted.
         """
@@ -176,11 +176,16 @@ class HistoryWriter(HistoryReader):
                 self._ledger is not None and not self._ledger.journal.path.exists()
             ):
                 return
+            for session in list(self._live.values()):
+                if not session.file.is_deleted:
+                    session.retry()
             try:
-                self._settle(self._begin())
+                ledger = self._begin()
+                ledger.write_owed()
+                self._settle(ledger)
                 self.copies.look_for_dead_servers()
             except (OSError, HistoryUnavailable) as error:
-                self._log.warning("What dead servers left cannot be ended yet: %s", error)
+                self._log.warning("What is left to record cannot be written yet: %s", error)
 
     def owner(self, session_id: str) -> Owner | None:
         """Return the server that a session belongs to; None if no ledger lists it."""

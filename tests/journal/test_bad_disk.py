@@ -78,6 +78,43 @@ def test_what_was_kept_goes_ahead_of_what_follows(history, folder, session, file
     assert whole(folder)
 
 
+def test_a_session_that_ended_on_a_failing_disk_is_closed_without_a_restart(
+    history, folder, session, file_size_limit
+):
+    execution_id = new_execution_id()
+    entry, payload = accepted(execution_id, 1, "1")
+    session.append([entry, dispatched(execution_id)], [payload])
+    file_size_limit(100)
+    with pytest.raises(HistoryUnavailable):
+        session.append_final([finished(execution_id, [])[0]])
+    with pytest.raises(HistoryUnavailable):
+        session.close(closed())
+    history.settle()
+    assert session.kept
+    file_size_limit(None)
+    history.settle()
+    assert history.session(session.session_id).status == "closed"
+    assert history.execution(execution_id).status == "ok"
+    assert whole(folder)
+
+
+@pytest.mark.parametrize("writes", ["settle", "stop"])
+def test_what_the_ledger_lacks_is_written_when_there_is_room_again(
+    history, folder, session, file_size_limit, writes
+):
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    while ledger.stat().st_size < 4000:  # more than the journal of the session
+        history.open_session(opened()).close(closed())
+    file_size_limit(ledger.stat().st_size)
+    session.close(closed())
+    assert history.owes
+    file_size_limit(None)
+    getattr(history, writes)()
+    assert not history.owes
+    assert session.session_id in ledger.read_text().splitlines()[-1]
+    assert whole(folder)
+
+
 def test_a_session_that_ends_while_it_is_tried_again_has_its_end(history, folder):
     def try_again(session, is_over):
         while not is_over.is_set():
