@@ -204,7 +204,7 @@ class History(HistoryWriter):
                 marks.enter_context(marked(self._session_folder(id)))
             for id, each in going.items():
                 end = note_erased(self._session_folder(id), each, by, reason)
-                self.note_owed(amended(id, end, by))
+                self.note(amended(id, end, by))
             self.signatures.sign()
             for id in self._telling(going):
                 end = erase_noted(self._session_folder(id), self.copies.grown)
@@ -241,7 +241,7 @@ class History(HistoryWriter):
                     _remove_journal(folder)
                 else:
                     end = erase_noted(folder, self.copies.grown)
-                    self.note_owed(amended(id, end, SERVER))
+                    self.note(amended(id, end, SERVER))
                     self._changed(id, end)
                 for name in ("index.sqlite", "index.sqlite-journal"):
                     (self.folder / name).unlink(missing_ok=True)

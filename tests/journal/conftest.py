@@ -4,7 +4,8 @@ import resource
 
 import pytest
 
-from tests.journal.recorded import new_history, opened, write_history
+from jupyter_agent_exec.records import AccessDenied
+from tests.journal.recorded import AT, BY, TOKENS, new_history, opened, write_history
 
 
 @pytest.fixture
@@ -25,6 +26,17 @@ def history(folder):
     history = new_history(folder)
     yield history
     history.stop()
+
+
+@pytest.fixture
+def full_ledger(history, folder, file_size_limit):
+    """A history whose ledger cannot be written; journals, which are smaller, can be."""
+    (ledger,) = folder.glob("ledger-*.jsonl")
+    while ledger.stat().st_size < 20_000:
+        history.note(
+            AccessDenied(at=AT, by=BY, token_id=TOKENS[0], code="c", method="GET", route="/r")
+        )
+    return lambda: file_size_limit(ledger.stat().st_size)
 
 
 @pytest.fixture

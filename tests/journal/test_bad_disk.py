@@ -100,17 +100,15 @@ def test_a_session_that_ended_on_a_failing_disk_is_closed_without_a_restart(
 
 @pytest.mark.parametrize("writes", ["settle", "stop"])
 def test_what_the_ledger_lacks_is_written_when_there_is_room_again(
-    history, folder, session, file_size_limit, writes
+    history, folder, session, full_ledger, file_size_limit, writes
 ):
-    (ledger,) = folder.glob("ledger-*.jsonl")
-    while ledger.stat().st_size < 4000:  # more than the journal of the session
-        history.open_session(opened()).close(closed())
-    file_size_limit(ledger.stat().st_size)
+    full_ledger()
     session.close(closed())
     assert history.owes
     file_size_limit(None)
     getattr(history, writes)()
     assert not history.owes
+    (ledger,) = folder.glob("ledger-*.jsonl")
     assert session.session_id in ledger.read_text().splitlines()[-1]
     assert whole(folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -235,6 +236,23 @@ def test_what_could_not_be_recorded_as_erased_stays(history, folder):
     with pytest.raises(HistoryUnavailable):
         history.erase(Erase(execution_id=first), PERSON)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_what_the_ledger_cannot_list_is_erased_by_the_next_start(
+    history, folder, full_ledger, file_size_limit, tmp_path
+):
+    session_id, _, _ = full_session(history)
+    full_ledger()
+    with pytest.raises(HistoryUnavailable):
+        history.erase(Erase(session_id=session_id), PERSON)
+    file_size_limit(None)
+    killed = Path(shutil.copytree(folder, tmp_path / "killed"))
+    assert files_with(killed / "sessions", SECRET) != []
+    again = new_history(killed)
+    again.session(session_id)
+    again.stop()
+    assert files_with(killed, SECRET) == []
+    assert verify_history(killed).outcome is Outcome.WHOLE
 
 
 def test_it_must_be_said_what_to_erase(history):
