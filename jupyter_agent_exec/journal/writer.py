@@ -249,20 +249,28 @@ class HistoryWriter(HistoryReader):
         with self._lock:
             live = self._live.get(session_id)
             if live is not None:
-                live.append(entries, payloads)
-                return
+                try:
+                    live.append(entries, payloads)
+                    return
+                except HistoryUnavailable:
+                    if session_id in self._live:  # else it has just ended
+                        raise
             self._begin()
+        end: Chain | None = None
         try:  # without the lock: if the session is being erased from, only this waits
             folder = self.journal_path(session_id).parent
             with unlisted(folder):
-                grown = self.copies.grown
-                chain = amend_session(folder, entries, payloads, self.redactor, grown)
+                end = amend_session(folder, entries, payloads, self.redactor, self.copies.grown)
                 self._note(session_id, True)
                 last = entries[-1]
-                self.note_owed(amended(session_id, chain, last.by, last.at))
-                self._changed(session_id, chain)
+                self._begin().note_owed(amended(session_id, end, last.by, last.at))
+        except HistoryUnavailable as error:
+            if end is None:
+                raise
+            self._log.warning("Not yet in the ledger: the end of %s (%s)", session_id, error)
         except OSError as error:
             raise self._unavailable(error) from error
+        self._changed(session_id, end)
 
     def _list_amendments(self) -> None:
         """Note in the ledger to where servers amended sessions that died before they noted it."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +30,7 @@ from tests.journal.recorded import (
     lose_lines,
     new_execution_id,
     new_history,
+    opened,
     run,
     stream,
     written,
@@ -78,6 +83,44 @@ def test_a_decision_whose_server_died_before_the_ledger_had_it_is_listed(
     before = ledger.read_bytes().count(b"session_amended")
     new_history(folder).stop()
     assert ledger.read_bytes().count(b"session_amended") == before
+
+
+def test_a_decision_that_the_ledger_could_not_list_is_listed_after_a_kill(
+    history, session, execution_id, folder, full_ledger, file_size_limit, tmp_path
+):
+    session.close(closed())
+    full_ledger()
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=execution_id)
+    history.decide(session.session_id, [decision])
+    file_size_limit(None)
+    killed = Path(shutil.copytree(folder, tmp_path / "killed"))
+    assert verify_history(killed).outcome is Outcome.MISSING
+    new_history(killed).stop()
+    assert verify_history(killed).outcome is Outcome.WHOLE
+    history.stop()
+    assert verify_history(folder).outcome is Outcome.WHOLE
+
+
+def test_a_decision_about_a_session_that_is_just_closing_is_recorded(history):
+    decision = OutputsAccepted(at=AT, by=BY, execution_id=new_execution_id())
+
+    def decide_until(is_over, session_id):
+        decided = 1
+        while not is_over.is_set():
+            history.decide(session_id, [decision])
+            decided += 1
+        history.decide(session_id, [decision])
+        return decided
+
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(10):
+            session, is_over = history.open_session(opened()), threading.Event()
+            deciding = thread.submit(decide_until, is_over, session.session_id)
+            session.close(closed())
+            is_over.set()
+            journal = history.journal_path(session.session_id)
+            decided = deciding.result()
+            assert decided == journal.read_bytes().count(b"outputs_accepted")
 
 
 def test_a_server_starts_though_what_another_amended_was_cut_to_nothing(history, session, folder):
