@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -349,7 +350,7 @@ class Index:
     def _usable(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """Return the connection, or a new one if the file is gone or can be used again."""
         if not self._in_memory:
-            if self._path.exists() or not self._folder.exists():
+            if not self._is_deleted():
                 return connection
             connection.close()
             self._begin_rebuild()
@@ -369,6 +370,13 @@ class Index:
         self._in_memory = False
         return on_disk
 
+    def _is_deleted(self) -> bool:
+        """Return whether the file was deleted without the folder; False if nobody can tell now."""
+        try:
+            return not self._path.exists() and self._folder.exists()
+        except OSError:
+            return False
+
     def _recover(self, connection: sqlite3.Connection, error: sqlite3.Error) -> sqlite3.Connection:
         """Return a new connection after one that failed.
 
@@ -379,7 +387,8 @@ class Index:
         self._begin_rebuild()
         connection.close()
         if not isinstance(error, sqlite3.OperationalError):
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink()
             return self._open()
         with self._condition:  # do not recover again and again
             self._condition.wait_for(lambda: self._stopping, _FAILURE_DELAY)

@@ -172,14 +172,14 @@ class HistoryWriter(HistoryReader):
         Does nothing if the folder cannot be written, or was moved or deleted.
         """
         with self._lock:
-            if self._stopped or (
-                self._ledger is not None and not self._ledger.journal.path.exists()
-            ):
+            if self._stopped:
                 return
-            for session in list(self._live.values()):
-                if not session.file.is_deleted:
-                    session.retry()
             try:
+                if self._ledger is not None and not self._ledger.journal.path.exists():
+                    return
+                for session in list(self._live.values()):
+                    if not session.file.is_deleted:
+                        session.retry()
                 ledger = self._begin()
                 ledger.write_owed()
                 self._settle(ledger)
@@ -317,9 +317,9 @@ class HistoryWriter(HistoryReader):
         with self._lock:
             if self._stopped:
                 raise HistoryUnavailable("The server is stopping; nothing more can be recorded.")
-            if self._ledger is not None and self._ledger.journal.path.exists():
-                return self._ledger
             try:
+                if self._ledger is not None and self._ledger.journal.path.exists():
+                    return self._ledger
                 ledger = self._new_ledger()
             except OSError as error:
                 raise self._unavailable(error) from error

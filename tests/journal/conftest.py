@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import resource
+from contextlib import contextmanager
 
 import pytest
 
@@ -37,6 +39,25 @@ def full_ledger(history, folder, file_size_limit):
             AccessDenied(at=AT, by=BY, token_id=TOKENS[0], code="c", method="GET", route="/r")
         )
     return lambda: file_size_limit(ledger.stat().st_size)
+
+
+@pytest.fixture
+def no_access(folder):
+    """Return how to deny this process the folder, as a file server does without a ticket."""
+
+    @contextmanager
+    def denied():
+        user = os.geteuid()
+        folder.chmod(0)
+        if user == 0:
+            os.seteuid(65534)  # root may read everything
+        try:
+            yield
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o700)
+
+    return denied
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,24 @@ def test_a_deleted_folder_stops_its_sessions_but_not_new_ones(history, folder, s
     assert history.execution(execution_id).status == "ok"
     with pytest.raises(HistoryUnavailable):
         session.append(plain_entries(1))
+    assert whole(folder)
+
+
+def test_a_folder_that_may_not_be_read_for_a_while_is_gone_on_with(
+    history, folder, session, no_access
+):
+    history.sessions(SessionsQuery())
+    with no_access():
+        history.settle()
+        with suppress(HistoryUnavailable):
+            history.sessions(SessionsQuery())
+        with pytest.raises(HistoryUnavailable):
+            history.open_session(opened())
+    history.settle()
+    history.sessions(SessionsQuery())
+    run(session, 1, "1", [])
+    session.close(closed())
+    assert len(list(folder.glob("ledger-*.jsonl"))) == 1
     assert whole(folder)
 
 
