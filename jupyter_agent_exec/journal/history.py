@@ -122,7 +122,11 @@ class History(HistoryWriter):
             with sole_erasure(self.folder):
                 sessions = self._index.ask(query.all_sessions)
                 statuses = self._index.ask(query.statuses)
-                going = due(self.retention, sessions, statuses, datetime.now(UTC))
+                going = [
+                    each
+                    for each in due(self.retention, sessions, statuses, datetime.now(UTC))
+                    if (self._session_folder(each.session.id) / "journal.jsonl").is_file()
+                ]  # what somebody removed by hand is in the index until the next start
                 retired = [] if wanted.dry_run else self._retire(going, by, may_go_on)
         except OSError as error:
             raise self._unavailable(error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -71,6 +72,14 @@ def test_a_journal_that_nobody_removed_is_still_missed(history, folder):
     session_id, _, _ = full_session(history)
     (folder / "sessions" / session_id / "journal.jsonl").unlink()
     assert verify_history(folder).outcome is Outcome.MISSING
+
+
+def test_a_session_that_somebody_removed_keeps_no_other(history, folder):
+    removed, old = full_session(history)[0], full_session(history)[0]
+    history.session(old)
+    shutil.rmtree(folder / "sessions" / removed)
+    assert [each.session_id for each in retained(history).sessions] == [old]
+    assert not list((folder / "erasing").iterdir())
 
 
 def test_it_ends_early_when_code_runs_again_and_goes_on_later(history, folder):
