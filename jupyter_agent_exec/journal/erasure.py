@@ -268,6 +268,7 @@ def _remove_erased(path: Path, erased: Sequence[tuple[int, int]]) -> None:
             try:
                 line = chain.parse_line(data)
             except ValueError:
+                kept.update(digests_in(data))
                 new.write(data)
                 continue
             if _is_in(n, erased):

@@ -282,6 +282,20 @@ def test_a_payload_that_is_missing_and_was_not_erased_is_still_missed(history, f
     assert verify_history(folder).outcome is Outcome.MISSING
 
 
+def test_the_blobs_of_a_damaged_line_stay(history, folder):
+    session_id, _, second = full_session(history)
+    blobs = folder / "sessions" / session_id / "blobs"
+    before = {path.name for path in blobs.iterdir()}
+    path = history.journal_path(session_id)
+    damaged = [
+        line.replace(b'"entry":', b'"entrY":') if any(n.encode() in line for n in before) else line
+        for line in path.read_bytes().splitlines(keepends=True)
+    ]
+    path.write_bytes(b"".join(damaged))
+    history.erase(Erase(execution_id=second), PERSON)
+    assert {path.name for path in blobs.iterdir()} == before
+
+
 KILLED = """
     import os, shutil, sys
     from pathlib import Path
