@@ -19,7 +19,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -50,6 +49,12 @@ class _Question(NamedTuple):
 
     answer: Callable[[sqlite3.Connection], Any]
     future: Future[Any]
+
+    def begins(self) -> bool:
+        """Begin to answer; False if that was done before, or nobody waits any more."""
+        if self.future.running() or self.future.done():
+            return False
+        return self.future.set_running_or_notify_cancel()
 
 
 class Index:
@@ -152,7 +157,8 @@ class Index:
             self._condition.notify()
         try:
             return future.result(timeout)
-        except (FutureTimeout, CancelledError):
+        except (TimeoutError, CancelledError):
+            future.cancel()  # unless it is running, it need not run any more
             raise HistoryUnavailable("The index of the history is busy; ask again.") from None
         except sqlite3.Error as error:
             raise HistoryUnavailable(
@@ -213,7 +219,7 @@ class Index:
                 self._answer(connection, questions)
             except sqlite3.Error as error:
                 for question in questions:
-                    if not question.future.done():
+                    if question.begins() or question.future.running():
                         question.future.set_exception(error)
                 connection = self._recover(connection, error)
         connection.close()
@@ -277,15 +283,14 @@ class Index:
 
     def _answer(self, connection: sqlite3.Connection, questions: Iterable[_Question]) -> None:
         for question in questions:
-            future = question.future
-            if future.done() or not future.set_running_or_notify_cancel():
+            if not question.begins():
                 continue
             try:
-                future.set_result(question.answer(connection))
+                question.future.set_result(question.answer(connection))
             except sqlite3.Error:
                 raise
             except Exception as error:
-                future.set_exception(error)
+                question.future.set_exception(error)
 
     def _open(self) -> sqlite3.Connection:
         """Open the index, make it again if needed, and list the journals to read."""

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
 
-from jupyter_agent_exec.errors import InvalidRequest
+from jupyter_agent_exec.errors import HistoryUnavailable, InvalidRequest
 from jupyter_agent_exec.journal import tables
 from jupyter_agent_exec.journal.index import Index
 from jupyter_agent_exec.models import Claim, ExecutionsQuery, SearchQuery, SessionsQuery
@@ -280,6 +282,18 @@ def test_a_count_that_version_0_1_recorded_and_the_index_cannot_hold_is_none(his
     end, _ = finished(started, [])
     session.append([entry, dispatched(started), replace(end, execution_count=2**70)], [source])
     assert [hit.execution_count for hit in search(history).hits] == [None]
+
+
+def test_a_question_that_nobody_waits_for_any_more_is_not_run(history, session):
+    is_answered, ran = threading.Event(), []
+    with ThreadPoolExecutor(1) as thread:
+        slow = thread.submit(history._index.ask, lambda connection: is_answered.wait(30))
+        with pytest.raises(HistoryUnavailable, match="busy"):
+            history._index.ask(ran.append, timeout=0.05)
+        is_answered.set()
+        assert slow.result()
+    assert sources(history) == []
+    assert ran == []
 
 
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(history, folder, session):
