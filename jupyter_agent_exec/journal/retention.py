@@ -19,7 +19,7 @@ from .ledger import all_ledger_entries
 class RetentionRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule of the trait `retention`. A session goes if all that a rule says is true of it."""
 
-    days: Annotated[float, Meta(ge=0)]
+    days: Annotated[float, Meta(ge=0, le=36_500)]
     """It was closed at least so many days ago."""
     target: tuple[TargetKind, ...] = ()
     """Its target is one of these; empty for any."""

@@ -198,6 +198,7 @@ def test_a_session_goes_if_all_that_a_rule_says_is_true_of_it(history):
         ({}, r"retention\[0\]: Object missing required field `days`"),
         ({"max_bytes": 9}, r"retention\[0\].max_bytes: sessions go by age alone"),
         ({"days": -1}, r"retention\[0\].days: Expected `float` >= 0.0"),
+        ({"days": 1_000_000}, r"retention\[0\].days: Expected `float` <= 36500.0"),
         ({"days": 1, "target": ["moon"]}, r"retention\[0\].target\[0\]: Invalid enum value"),
         ({"days": 1, "agent": "a"}, r"retention\[0\]: Object contains unknown field `agent`"),
     ],
