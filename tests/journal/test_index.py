@@ -285,13 +285,19 @@ def test_a_count_that_version_0_1_recorded_and_the_index_cannot_hold_is_none(his
 
 
 def test_a_question_that_nobody_waits_for_any_more_is_not_run(history, session):
-    is_answered, ran = threading.Event(), []
+    begun, let_go, ran = threading.Event(), threading.Event(), []
+
+    def slow(connection):
+        begun.set()
+        return let_go.wait(30)
+
     with ThreadPoolExecutor(1) as thread:
-        slow = thread.submit(history._index.ask, lambda connection: is_answered.wait(30))
+        answer = thread.submit(history._index.ask, slow)
+        assert begun.wait(30)
         with pytest.raises(HistoryUnavailable, match="busy"):
             history._index.ask(ran.append, timeout=0.05)
-        is_answered.set()
-        assert slow.result()
+        let_go.set()
+        assert answer.result()
     assert sources(history) == []
     assert ran == []
 
