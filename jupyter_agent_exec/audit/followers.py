@@ -115,13 +115,16 @@ class Follower:
         self._must_scan = True
         self._wake.set()
 
-    def stop(self) -> None:
-        """Copy what is left, if the sink takes it at once, and end the thread; bounded."""
-        self._stop_by = time.monotonic() + STOP_TIMEOUT
+    def begin_to_stop(self, stop_by: float) -> None:
+        """Copy what is left until a time of the monotonic clock, if the sink takes it at once."""
+        self._stop_by = stop_by
         self._stop.set()
         self._wake.set()
+
+    def stop(self) -> None:
+        """Wait for the end of the thread, until that time."""
         if self._thread.ident is not None:
-            self._thread.join(STOP_TIMEOUT)
+            self._thread.join(max(0.0, self._stop_by - time.monotonic()))
 
     @property
     def lag(self) -> float:
@@ -299,6 +302,9 @@ class Followers(Copies):
 
     def stop(self) -> None:
         """Copy what is left, if the sinks take it at once, and end the threads; bounded."""
+        stop_by = time.monotonic() + STOP_TIMEOUT
+        for follower in self._followers:
+            follower.begin_to_stop(stop_by)
         for follower in self._followers:
             follower.stop()
 

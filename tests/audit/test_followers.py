@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jupyter_agent_exec.audit.followers import Followers, pause_after
-from jupyter_agent_exec.audit.sink import Batch, Sink
+from jupyter_agent_exec.audit.followers import STOP_TIMEOUT, Followers, pause_after
+from jupyter_agent_exec.audit.sink import Batch, Sink, SinkSettings
 from jupyter_agent_exec.audit.sink_settings import make_sinks
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.history import History
@@ -258,6 +259,41 @@ class Halting(Sink):
 
     def close(self) -> None:
         return
+
+
+class Following(Sink):
+    """A sink that takes its first batch when another has been closed."""
+
+    other: Closing
+    took_it = False
+
+    def deliver(self, batch: Batch) -> None:
+        self.took_it = self.took_it or self.other.is_closed.wait(STOP_TIMEOUT - 1)
+
+    def close(self) -> None:
+        return
+
+
+class Closing(Sink):
+    """A sink that says when it is closed."""
+
+    def __init__(self, settings: SinkSettings) -> None:
+        super().__init__(settings)
+        self.is_closed = threading.Event()
+
+    def deliver(self, batch: Batch) -> None:
+        return
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+def test_all_sinks_stop_at_once(folder: Path) -> None:
+    slow = Following(SinkSettings(name="slow", delay=0))
+    slow.other = quick = Closing(SinkSettings(name="quick", delay=0))
+    history = new_history(folder, [slow, quick])
+    history.stop()
+    assert slow.took_it
 
 
 def test_a_returned_sink_is_noticed_while_code_waits():
