@@ -97,7 +97,11 @@ class Ledger:
             return None
         try:
             journal, _ = Journal.resume(path)
-            return cls(journal, lock, sessions_in(path))
+            try:
+                return cls(journal, lock, sessions_in(path))
+            except BaseException:
+                journal.close()
+                raise
         except BaseException:
             lock.release()
             raise

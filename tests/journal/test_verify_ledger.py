@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from jupyter_agent_exec.journal import chain
 from jupyter_agent_exec.journal.findings import Outcome
+from jupyter_agent_exec.journal.ledger import Ledger
 from jupyter_agent_exec.journal.verify import verify_history, verify_journal, verify_session
 from jupyter_agent_exec.records import TokenExtended, TokenRenewed
 from jupyter_agent_exec.types import Digest
@@ -219,3 +221,15 @@ def test_a_history_that_a_server_writes_meanwhile_is_whole(tmp_path: Path) -> No
     history.stop()
     assert found == []
     assert told(folder) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="nothing tells what is open")
+def test_a_ledger_that_cannot_be_taken_up_leaves_no_file_open(ledger: Path) -> None:
+    head = ledger.with_suffix(".head")
+    head.unlink()
+    head.mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(IsADirectoryError):
+            Ledger.take(ledger)
+    assert len(os.listdir("/proc/self/fd")) == before
