@@ -270,6 +270,8 @@ class Page(NamedTuple):
     places: list[list[Range]]
     """For each execution, where its lines are in the journal."""
     images: dict[ExecutionId, tuple[KeptImage, ...]]
+    end: int
+    """The `seq` of the last of them, or of the session's last if there are none."""
     last_seq: int
     """The `seq` of the session's last execution."""
 
@@ -427,6 +429,7 @@ def executions(
         session=outline(connection, session_id),
         places=[parse_ranges(ranges) for _, ranges, _ in rows],
         images=_images(connection, session_id, [seq for seq, _, images in rows if images]),
+        end=rows[-1][0] if rows else last or 0,
         last_seq=last or 0,
     )
 

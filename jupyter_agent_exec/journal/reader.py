@@ -205,8 +205,7 @@ class HistoryReader:
                 for record in records
                 if record.brief is not None
             ]
-        last = records[-1].seq if records else page.last_seq
-        return records, last if last < page.last_seq else None
+        return records, page.end if page.end < page.last_seq else None
 
     def events(self, session_id: str, wanted: EventsQuery) -> tuple[list[JournalEvent], int | None]:
         """Return a session's entries that are not part of an execution's cell, in order.

@@ -302,6 +302,19 @@ def test_a_question_that_nobody_waits_for_any_more_is_not_run(history, session):
     assert ran == []
 
 
+def test_a_page_whose_executions_cannot_be_read_leads_on(history, session):
+    for seq in (1, 2, 3):
+        run(session, seq, f"step {seq}", [])
+    path = history.journal_path(session.session_id)
+    assert len(sources(history)) == 3
+    content = path.read_bytes().splitlines(keepends=True)
+    content[1] = content[1].replace(b'"type":"accepted"', b'"type":"accepteD"')
+    path.write_bytes(b"".join(content))
+    assert history.executions(session.session_id, ExecutionsQuery(limit=1)) == ([], 1)
+    (record,), after = history.executions(session.session_id, ExecutionsQuery(limit=1, after=1))
+    assert (record.seq, after) == (2, 2)
+
+
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(history, folder, session):
     for seq in (1, 2):
         run(session, seq, f"step {seq}", [])
