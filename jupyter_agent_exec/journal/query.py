@@ -32,7 +32,6 @@ from .ids import check_execution_id, check_session_id, is_execution_id
 from .lines import Range
 from .tables import indexed, parse_ranges
 
-_MAX_QUERY: Final = 1000
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _REFERENCE: Final = "e.id AS execution_id, e.session_id, e.seq, e.agent, e.title, e.accepted_at"
 _SNIPPET: Final = "snippet(texts, -1, '\u2068', '\u2069', '…', 24)"
@@ -68,10 +67,6 @@ def match_expression(q: str) -> str:
     InvalidRequest
         If the text has nothing to search for.
     """
-    if len(q) > _MAX_QUERY:
-        raise InvalidRequest(
-            f"A search has at most {_MAX_QUERY} characters.", field="q", limit=_MAX_QUERY
-        )
     terms: list[str] = []
     for match in _TERM.finditer(q.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")):
         phrase, word = match.groups()

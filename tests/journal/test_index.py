@@ -88,7 +88,7 @@ def test_words_are_words_and_all_must_be_found(history, recorded, q, found):
     assert sources(history, q) == found
 
 
-@pytest.mark.parametrize("q", ["*", '""', "== ()", '" "', "x" * 1001, "'"])
+@pytest.mark.parametrize("q", ["*", '""', "== ()", '" "', "'"])
 def test_a_search_for_nothing_is_refused(history, recorded, q):
     with pytest.raises(InvalidRequest) as caught:
         search(history, q)
