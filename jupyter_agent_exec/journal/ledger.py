@@ -136,15 +136,18 @@ class Ledger:
         )
         self.note(entry)
 
-    def note(self, entry: LedgerEntry) -> None:
-        """Record an entry.
+    def note(self, *entries: LedgerEntry) -> None:
+        """Record entries, after those that could not be written before.
 
         Raises
         ------
         HistoryUnavailable
-            If it cannot be written.
+            If they cannot be written.
         """
-        self._append(entry)
+        with self._lock:
+            self.journal.append([*self._owed, *entries])
+            self._owed.clear()
+            self._keep_head()
 
     def note_owed(self, entry: LedgerEntry) -> None:
         """Record an entry. One that cannot be written is kept, and written before the next one.
@@ -156,7 +159,7 @@ class Ledger:
         """
         with self._lock:
             self._owed.append(entry)
-        self._append()
+        self.note()
 
     def write_owed(self) -> None:
         """Record the entries that could not be written before.
@@ -167,7 +170,7 @@ class Ledger:
             If they cannot be written now.
         """
         if self._owed:
-            self._append()
+            self.note()
 
     @property
     def owes(self) -> bool:
@@ -180,12 +183,6 @@ class Ledger:
             self.write_owed()
         self.journal.close()
         self._file_lock.release()
-
-    def _append(self, *entries: LedgerEntry) -> None:
-        with self._lock:
-            self.journal.append([*self._owed, *entries])
-            self._owed.clear()
-            self._keep_head()
 
     def _keep_head(self) -> None:
         """Write the head to the file beside the ledger, after the ledger and without a sync.

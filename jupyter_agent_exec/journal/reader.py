@@ -243,7 +243,7 @@ class HistoryReader:
         for line in self._lines(checked, parse_ranges(row[1])):
             if isinstance(line.entry, Accepted) and (named := line.entry.body_sha256) is not None:
                 salt = line.salts.get(named)
-                return row[0], named == (commitment(salt, body.encode()) if salt else body)
+                return row[0], salt is not None and named == commitment(salt, body.encode())
         return row[0], False
 
     def search(self, wanted: SearchQuery, *, token: TokenId | None = None) -> SearchResults:
