@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..journal.chain import GENESIS, link, parse_line
+from ..journal.chain import GENESIS, hash_on, link, parse_line
 from ..journal.checked_ledgers import end_in
 from ..journal.journal import signatures_of
 from ..journal.ledger import is_held, ledger_paths
@@ -193,7 +193,7 @@ class KeptHeads:
             return kind == "session_removed" or end is None
         with journal.open("rb") as file:
             head = end.head.encode("ascii", "replace")
-            return any(_hash(data) == head and b'"type":"erased"' in data for data in file)
+            return any(hash_on(data) == head and b'"type":"erased"' in data for data in file)
 
 
 def break_of(found: Collection[str]) -> RecordBreak | None:
@@ -223,7 +223,7 @@ def tail(path: Path, end: Chain) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise ValueError(f"entry {n} does not continue the one before it")
                 previous = line.hash
                 yield n, line.entry
-            elif _hash(data) == end.head.encode("ascii"):
+            elif hash_on(data) == end.head.encode("ascii"):
                 is_known, previous = True, end.head
     if not is_known:
         raise ValueError(f"entry {end.length - 1}, which was signed, was cut off or written anew")
@@ -235,9 +235,5 @@ def _end(path: Path) -> Chain:
     with path.open("rb") as file:
         for n, data in enumerate(file, 1):
             if data.endswith(b"\n"):
-                end = Chain(head=Digest(_hash(data).decode("ascii", "replace")), length=n)
+                end = Chain(head=Digest(hash_on(data).decode("ascii", "replace")), length=n)
     return end
-
-
-def _hash(line: bytes) -> bytes:
-    return line[9:73]

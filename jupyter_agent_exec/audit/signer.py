@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec.structs import replace
 
 from ..errors import InvalidRequest
+from ..journal.chain import hash_on
 from ..journal.heads import EXPORT, HEAD, chain_name, key_id, signatures_path, signed_bytes
 from ..journal.history import History
 from ..journal.journal import end_of, signatures_of
@@ -341,6 +342,6 @@ def _is_continued(path: Path, signature: HeadSignature) -> bool:
     """Return whether a chain still has a head that was signed."""
     with path.open("rb") as file:
         return any(
-            n == signature.length and signature.head.encode("ascii") == line[9:73]
+            n == signature.length and signature.head.encode("ascii") == hash_on(line)
             for n, line in enumerate(file, 1)
         )

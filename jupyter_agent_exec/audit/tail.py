@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ..journal.blobs import BlobStore
+from ..journal.chain import hash_on
 from ..journal.erasure import digests_in, erased_names
 from ..journal.heads import chain_name
 from ..journal.lines import UNREADABLE, RawLine, decode_raw
@@ -23,8 +24,6 @@ from .sink import SentEntry, SinkSettings
 
 _BATCH_ENTRIES: Final = 500
 _BATCH_BYTES: Final = 4 << 20
-_HASH: Final = slice(9, 73)
-"""Where the hash stands on a line."""
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
@@ -186,7 +185,7 @@ class Tail:
 
 
 def _hash_of(line: bytes) -> str:
-    return line[_HASH].decode("ascii", "replace")
+    return hash_on(line).decode("ascii", "replace")
 
 
 def seconds(at: str, otherwise: float) -> float:
