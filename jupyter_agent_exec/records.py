@@ -14,7 +14,6 @@ import enum
 import hashlib
 import hmac
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -53,6 +52,7 @@ from .models import (
 )
 from .text.counts import counted
 from .types import (
+    DIGEST,
     Access,
     ApprovalMode,
     CellId,
@@ -117,9 +117,6 @@ def timestamp(moment: datetime | None = None) -> str:
     """Return a moment, by default now, in the record's format: RFC 3339, UTC, milliseconds."""
     moment = moment or datetime.now(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
-
-
-_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 def digest_of(data: bytes) -> Digest:
@@ -255,7 +252,7 @@ class PlainEntry(JournalEntry, frozen=True, kw_only=True, tag=False):
         return ", ".join(
             f"{name}: {value}"
             for name, value in facts.items()
-            if isinstance(value, str | int | float) and not _DIGEST.fullmatch(str(value))
+            if isinstance(value, str | int | float) and not DIGEST.fullmatch(str(value))
         )
 
 

@@ -14,6 +14,8 @@ ExecutionId = NewType("ExecutionId", str)
 Digest = NewType("Digest", str)
 """SHA-256 of a payload's bytes, 64 lower-case hexadecimal characters."""
 
+DIGEST: Final = re.compile("[0-9a-f]{64}")
+
 TokenId = NewType("TokenId", str)
 """Id of an agent token, without its secret: ``t_`` and a ULID."""
 

@@ -15,6 +15,7 @@ from ..journal.heads import key_id
 from ..journal.proofs import Held, export_claim, hold, hold_export
 from ..journal.verify import journals_of, verify_history, verify_journal, verify_session
 from ..text.counts import counted
+from ..types import DIGEST
 from .command import command, option
 from .console import Console
 from .usage import UsageError
@@ -22,7 +23,6 @@ from .usage import UsageError
 _PATIENCE = 0.5
 """Seconds to wait for a server that is writing to the history."""
 
-_HEAD = re.compile(r"[0-9a-f]{64}")
 
 _PUBLIC_KEY = re.compile("-----BEGIN PUBLIC KEY-----(.+?)-----END PUBLIC KEY-----", re.DOTALL)
 
@@ -70,7 +70,7 @@ def _options(parser: ArgumentParser) -> None:
 def verify(arguments: Namespace, console: Console) -> int:
     """Check a history, a session, a journal or an exported notebook."""
     head = arguments.head
-    if head is not None and not _HEAD.fullmatch(head):
+    if head is not None and not DIGEST.fullmatch(head):
         raise UsageError("--head takes a SHA-256: 64 characters of 0-9a-f.")
     keys = [_key(word) for word in arguments.key]
     try:
@@ -97,7 +97,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _key(word: str) -> str:
     """Return the id of a public key, from its file or from the id itself."""
-    if _HEAD.fullmatch(word):
+    if DIGEST.fullmatch(word):
         return word
     try:
         pem = _PUBLIC_KEY.search(Path(word).read_text("ascii"))

@@ -6,7 +6,6 @@ import binascii
 import hmac
 import json
 import os
-import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -17,13 +16,12 @@ from msgspec.structs import replace
 
 from ..records import BlobRef, Payload, new_salt
 from ..storage.durability import make_folder, replace_file, sync_folder
-from ..types import IMAGE_TYPES, JSON, Digest, Output
+from ..types import DIGEST, IMAGE_TYPES, JSON, Digest, Output
 from .lines import Line
 
 INLINE_BYTES: Final = 8192
 """A larger payload gets its own file. A larger value is moved out of its output."""
 
-_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _BINARY: Final = ("image/", "audio/", "video/")
 _STAND_INS: Final[dict[str, Any]] = {"text": "", "traceback": [], "metadata": {}}
 
@@ -188,7 +186,7 @@ class BlobStore:
 
     def find(self, digest: Digest) -> bytes | None:
         """Return a payload's bytes, or None if it is not there."""
-        if not _DIGEST.fullmatch(digest):  # a forged journal may name a path
+        if not DIGEST.fullmatch(digest):  # a forged journal may name a path
             return None
         try:
             return self.path(digest).read_bytes()

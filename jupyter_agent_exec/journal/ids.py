@@ -6,12 +6,11 @@ import re
 from typing import Final
 
 from ..errors import BlobNotFound, ExecutionNotFound, SessionNotFound
-from ..types import Digest, ExecutionId, SessionId
+from ..types import DIGEST, Digest, ExecutionId, SessionId
 
 _ULID: Final = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 _SESSION: Final = re.compile(f"s_{_ULID}")
 _EXECUTION: Final = re.compile(f"x_{_ULID}")
-_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 def check_session_id(text: str) -> SessionId:
@@ -53,6 +52,6 @@ def check_digest(text: str) -> Digest:
     BlobNotFound
         If it is not 64 lower-case hexadecimal characters.
     """
-    if not _DIGEST.fullmatch(text):
+    if not DIGEST.fullmatch(text):
         raise BlobNotFound("There is no such payload.", digest=text)
     return Digest(text)
