@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ..journal.chain import GENESIS, hash_on, link, parse_line
 from ..journal.checked_ledgers import end_in
+from ..journal.heads import journal_in
 from ..journal.journal import signatures_of
 from ..journal.ledger import is_held, ledger_paths
 from ..journal.retention import removed_in
@@ -170,7 +171,7 @@ class KeptHeads:
         except ValueError as error:
             yield f"{path.stem}: {error}."
         for session_id, end in known.sessions.items():
-            journal = self._journal(session_id)
+            journal = journal_in(self._folder, session_id)
             try:
                 for _ in tail(journal, end):
                     pass
@@ -180,15 +181,12 @@ class KeptHeads:
             except ValueError as error:
                 yield f"{session_id}: {error}."
 
-    def _journal(self, session_id: SessionId) -> Path:
-        return self._folder / "sessions" / session_id / "journal.jsonl"
-
     def _is_foreign(self, entry: Mapping[str, Any], going: Collection[SessionId]) -> bool:
         """Return whether an entry lets payloads or a session go that this server did not."""
         kind, id = entry.get("type"), entry.get("session_id")
         if kind not in ("session_removed", "session_amended") or id in going:
             return False
-        journal, end = self._journal(SessionId(str(id))), end_in(entry.get("chain"))
+        journal, end = journal_in(self._folder, str(id)), end_in(entry.get("chain"))
         if kind == "session_removed" or end is None or not journal.is_file():
             return kind == "session_removed" or end is None
         with journal.open("rb") as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 from jupyter_core.paths import jupyter_data_dir
 
 from ..journal.findings import Outcome, Report
-from ..journal.heads import key_id
+from ..journal.heads import journal_in, key_id
 from ..journal.proofs import Held, export_claim, hold, hold_export
 from ..journal.verify import journals_of, verify_history, verify_journal, verify_session
 from ..text.counts import counted
@@ -197,7 +197,7 @@ def _journal_of(notebook: Path, history: Path) -> Path:
         ) from error
     if not re.fullmatch(r"s_\w+", session_id):
         raise UsageError(f"{notebook} names a session that cannot be: {session_id!r}.")
-    return history / "sessions" / session_id / "journal.jsonl"
+    return journal_in(history, session_id)
 
 
 def _as_json(report: Report) -> dict[str, object]:

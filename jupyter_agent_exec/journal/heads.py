@@ -30,6 +30,11 @@ def chain_name(journal: Path) -> str:
     return journal.parent.name if journal.name == "journal.jsonl" else journal.stem
 
 
+def journal_in(folder: Path, session_id: str) -> Path:
+    """Return the path of a session's journal in a history."""
+    return folder / "sessions" / session_id / "journal.jsonl"
+
+
 def signatures_path(journal: Path) -> Path:
     """Return the file beside a journal or ledger with its last signature by each key."""
     return journal.with_suffix(".signatures")

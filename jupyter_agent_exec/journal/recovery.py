@@ -26,6 +26,7 @@ from ..records import (
 from ..storage.durability import Reserve
 from ..types import ExecutionId, SessionId
 from .blobs import BlobStore
+from .heads import journal_in
 from .journal import Journal
 from .ledger import Ledger, ledger_paths
 from .lines import lines
@@ -134,14 +135,11 @@ class Recovery:
         """Return a journal's first entry; None if it has none, so the session never existed."""
         if not self._has_journal(session_id):
             return None
-        first = next(lines(self._journal_path(session_id)), None)
+        first = next(lines(journal_in(self._folder, session_id)), None)
         return first.entry if first is not None and isinstance(first.entry, Opened) else None
 
-    def _journal_path(self, session_id: SessionId) -> Path:
-        return self._folder / "sessions" / session_id / "journal.jsonl"
-
     def _has_journal(self, session_id: SessionId) -> bool:
-        return self._journal_path(session_id).is_file()
+        return journal_in(self._folder, session_id).is_file()
 
     def _list(self, session_id: SessionId, ledger: Ledger) -> None:
         opened = self._opened(session_id)
@@ -161,7 +159,7 @@ class Recovery:
         return ended
 
     def _end_one(self, session_id: SessionId, ledger: Ledger) -> None:
-        chain = end_session(self._journal_path(session_id).parent)
+        chain = end_session(journal_in(self._folder, session_id).parent)
         # Use `note`, not `note_owed`: if the write fails, the next `settle` tries again.
         ledger.note(
             SessionClosed(

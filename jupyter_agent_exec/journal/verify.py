@@ -35,7 +35,7 @@ from .checked_ledgers import (
     read_ledgers,
 )
 from .findings import LetGo, Outcome, Report
-from .heads import chain_name
+from .heads import chain_name, journal_in
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +84,7 @@ def verify_history(
     present = {chain_name(path) for path in on_disk}
     is_copy = not any(folder.glob("ledger-*.jsonl"))
     for session_id in listed.ends.keys() - present:
-        own = folder / "sessions" / session_id / "journal.jsonl"
+        own = journal_in(folder, session_id)
         path = folder / session_id if is_copy else own
         if session_id in listed.removed:
             _add_removed(path, session_id, listed, report)
@@ -122,7 +122,7 @@ def verify_session(
     """
     report = Report()
     listed = read_ledgers(folder, report)
-    path = folder / "sessions" / session_id / "journal.jsonl"
+    path = journal_in(folder, session_id)
     if not path.is_file() and session_id in listed.removed:
         _add_removed(path, session_id, listed, report)
         return report
