@@ -84,8 +84,8 @@ class SessionJournal:
         Disk space to free when an entry about a past event cannot be written otherwise.
     redactor
         Replaces secrets in all that is written.
-    check
-        Becomes `check_sinks`.
+    check_sinks
+        Raises SinkBehind if nothing may be sent to a kernel now.
     written
         Called after each attempt to write, with True if it succeeded.
     ended
@@ -100,7 +100,7 @@ class SessionJournal:
         reserve: Reserve,
         *,
         redactor: Redactor,
-        check: Callable[[], None],
+        check_sinks: Callable[[], None],
         written: Callable[[SessionId, bool], None],
         ended: Callable[[SessionId, Closed, Chain], None],
     ) -> None:
@@ -110,8 +110,7 @@ class SessionJournal:
         self._blobs = blobs
         self._reserve = reserve
         self.redactor = redactor
-        self.check_sinks = check
-        """Raises SinkBehind if nothing may be sent to a kernel now."""
+        self.check_sinks = check_sinks
         self._written = written
         self._ended = ended
         self._lock = threading.Lock()

@@ -224,12 +224,12 @@ class HistoryWriter(HistoryReader):
                 blobs,
                 self._reserve,
                 redactor=self.redactor,
-                check=self.copies.check,
-                written=self._note,
+                check_sinks=self.copies.check,
+                written=self._written,
                 ended=self._ended,
             )
             self._live[session_id] = session
-            self._note(session_id, True)
+            self._written(session_id, True)
             return session
 
     def decide(
@@ -261,7 +261,7 @@ class HistoryWriter(HistoryReader):
             folder = self.journal_path(session_id).parent
             with unlisted(folder):
                 end = amend_session(folder, entries, payloads, self.redactor, self.copies.grown)
-                self._note(session_id, True)
+                self._written(session_id, True)
                 last = entries[-1]
                 self._begin().note_owed(amended(session_id, end, last.by, last.at))
         except HistoryUnavailable as error:
@@ -397,7 +397,7 @@ class HistoryWriter(HistoryReader):
             path=str(self.folder),
         )
 
-    def _note(self, session_id: SessionId, written: bool) -> None:
+    def _written(self, session_id: SessionId, written: bool) -> None:
         self._available = written
         if written:
             self._index.grown(session_id)
