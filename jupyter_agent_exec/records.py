@@ -174,7 +174,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ty
     n: int = 0
     """Position in the journal, from 0; set by the journal."""
     format: int = 1
-    """The format of the record, `chain.FORMAT`; set by the journal. Only this one is read."""
+    """The format of the record: `chain.FORMAT` in all that is written. 1 is what an entry without
+    this field has, which is not read."""
     at: str
     by: By
 

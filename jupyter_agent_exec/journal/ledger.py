@@ -446,7 +446,7 @@ class Owner(NamedTuple):
 
 
 def owner_of(folder: Path, session_id: SessionId) -> Owner | None:
-    """Return the server in whose ledger a session is open; None if it is in none."""
+    """Return the server whose ledger lists a session, open or closed; None if none does."""
     for path in ledger_paths(folder):
         opened: LedgerOpened | None = None
         lists = False
