@@ -89,17 +89,23 @@ def check_chain(path: Path, report: Report, *, whole: bool = False) -> Checked:
     _check_formats(path, checked, report)
     report.chains[path] = _read_chain(checked, signatures)
     erased = _erased(path, checked, report)
-    if is_copy:
-        _check_rewinds(path, report)
-        if checked.missing:
-            report.unchecked.append(
-                f"{path}: {counted(len(checked.missing), 'payload')} that are not here"
-            )
+    if not is_copy:
+        _report_missing(path, checked, erased, report)
         return checked
+    _check_rewinds(path, report)
+    if checked.missing:
+        amount = counted(len(checked.missing), "payload")
+        report.unchecked.append(f"{path}: {amount} that are not here")
+    return checked
+
+
+def _report_missing(
+    path: Path, checked: Checked, erased: Iterable[tuple[int, int]], report: Report
+) -> None:
+    """Add a finding for each payload that is not there and was not erased."""
     for n, name in checked.missing:
         if not any(first <= n <= last for first, last in erased):
             report.add(Outcome.MISSING, path, n, f"A payload of entry {n} is missing: {name}.")
-    return checked
 
 
 def _check_formats(path: Path, checked: Checked, report: Report) -> None:
