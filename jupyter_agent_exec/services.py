@@ -295,7 +295,6 @@ class Services:
             self._writer,
             self._rules,
             self.activity,
-            root_dir=self._serverapp.root_dir,
         )
 
     def _make_sessions(self) -> None:

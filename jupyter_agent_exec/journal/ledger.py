@@ -409,7 +409,7 @@ def sessions_in(path: Path) -> dict[SessionId, bool]:
     return sessions
 
 
-def sessions_below(folder: Path, root_dir: str) -> set[SessionId]:
+def sessions_below(folder: Path, root_dir: str | None) -> set[SessionId]:
     """Return the sessions of servers that served a folder."""
     sessions: set[SessionId] = set()
     for path in ledger_paths(folder):

@@ -36,7 +36,6 @@ from .fold import execution_record, requirements
 from .ids import check_digest, check_execution_id, check_session_id
 from .index import Index
 from .journal import signatures_of
-from .ledger import sessions_below
 from .lines import Line, Range, lines, lines_at
 from .notebook import (
     Foreword,
@@ -96,8 +95,6 @@ class HistoryReader:
         self._reading_proposals = threading.Lock()
         self.signatures = Signatures()
         """What signs the record. Set it before the start."""
-        self._is_below: dict[SessionId, bool] = {}
-        self._reading_ledgers = threading.Lock()
 
     @property
     def ready(self) -> bool:
@@ -378,35 +375,18 @@ class HistoryReader:
             If its journal cannot be read.
         """
         path = self.journal_path(session_id)
-        with _reading(session_id), self._reading_proposals:
+        with reading(session_id), self._reading_proposals:
             return self._proposals.setdefault(session_id, SessionProposals(path)).read()
 
     def changes(self, session_id: SessionId) -> SessionChanges:
         """Return what a session changed in its notebook; raises as `proposals`."""
         path = self.journal_path(session_id)
-        with _reading(session_id):
+        with reading(session_id):
             return SessionChanges(path)
 
     def sessions_with_proposals(self) -> list[Session]:
         """Return the sessions that have open proposed edits, the oldest first."""
         return self._index.ask(query.sessions_with_proposals)
-
-    def is_below(self, session_id: SessionId, root_dir: str) -> bool:
-        """Return whether the server of a closed session served a folder.
-
-        Raises
-        ------
-        HistoryUnavailable
-            If the ledgers cannot be read.
-        """
-        with self._reading_ledgers:
-            if session_id not in self._is_below:
-                with _reading(session_id):
-                    below = sessions_below(self.folder, root_dir)
-                self._is_below.update(
-                    {**dict.fromkeys(below, True), session_id: session_id in below}
-                )
-            return self._is_below[session_id]
 
     def _page(
         self,
@@ -439,7 +419,7 @@ class HistoryReader:
 
     def _lines(self, session_id: SessionId, ranges: Sequence[Range]) -> list[Line]:
         journal = self._session_folder(session_id) / "journal.jsonl"
-        with _reading(session_id), journal.open("rb") as file:
+        with reading(session_id), journal.open("rb") as file:
             return lines_at(file.fileno(), ranges)
 
     def _session_folder(self, session_id: SessionId) -> Path:
@@ -450,7 +430,7 @@ class HistoryReader:
 
 
 @contextmanager
-def _reading(session_id: SessionId) -> Iterator[None]:
+def reading(session_id: SessionId) -> Iterator[None]:
     """Raise HistoryUnavailable if a session's journal cannot be read."""
     try:
         yield

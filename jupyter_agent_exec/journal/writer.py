@@ -38,9 +38,9 @@ from .copies import Copies
 from .ids import check_session_id
 from .index import Index
 from .journal import Grown, Journal
-from .ledger import Ledger, Owner, ledger_paths, owner_of
+from .ledger import Ledger, Owner, ledger_paths, owner_of, sessions_below
 from .lines import format_of
-from .reader import HistoryReader
+from .reader import HistoryReader, reading
 from .recovery import Recovery
 from .session_journal import (
     SessionJournal,
@@ -70,7 +70,7 @@ class HistoryWriter(HistoryReader):
     redactor
         Replaces secrets in what is recorded; by default, agent tokens.
     root_dir
-        The folder that this server serves.
+        The folder that this server serves. With another one, the same path is another notebook.
     address
         Returns the address of this server; other servers on the same history show it to clients.
     """
@@ -98,6 +98,8 @@ class HistoryWriter(HistoryReader):
         self.copies = Copies()
         """What copies the record. Set it before the start."""
         self._lock = threading.RLock()
+        self._is_below: dict[SessionId, bool] = {}
+        self._reading_ledgers = threading.Lock()
         self._available = False
         self._stopped = False
 
@@ -271,6 +273,23 @@ class HistoryWriter(HistoryReader):
         except OSError as error:
             raise self._unavailable(error) from error
         self._changed(session_id, end)
+
+    def is_below(self, session_id: SessionId) -> bool:
+        """Return whether the server of a closed session served the folder that this one serves.
+
+        Raises
+        ------
+        HistoryUnavailable
+            If the ledgers cannot be read.
+        """
+        with self._reading_ledgers:
+            if session_id not in self._is_below:
+                with reading(session_id):
+                    below = sessions_below(self.folder, self._root_dir)
+                self._is_below.update(
+                    {**dict.fromkeys(below, True), session_id: session_id in below}
+                )
+            return self._is_below[session_id]
 
     def _list_amendments(self) -> None:
         """Note in the ledger to where servers amended sessions that died before they noted it."""

@@ -58,13 +58,7 @@ from .proposed_edits import (
 
 
 class Proposals:
-    """The proposed edits of all sessions, also of closed ones.
-
-    Parameters
-    ----------
-    root_dir
-        The server's root folder. With another one, the same path is another notebook.
-    """
+    """The proposed edits of all sessions, also of closed ones."""
 
     def __init__(
         self,
@@ -74,10 +68,7 @@ class Proposals:
         writer: NotebookWriter,
         rules: Rules,
         activity: Activity,
-        *,
-        root_dir: str,
     ) -> None:
-        self._root_dir = root_dir
         self.notebooks = notebooks
         self._sessions = sessions
         self._history = history
@@ -325,8 +316,7 @@ class Proposals:
         """Return whether a session's notebook is below this server's root folder."""
         if self._sessions.open_session(session.id) is not None:
             return True
-        is_below = partial(self._history.is_below, session.id, self._root_dir)
-        return await self._sessions.read(is_below)
+        return await self._sessions.read(self._history.is_below, session.id)
 
     async def _check_is_ours(self, session: Session) -> None:
         """Raise NotebookNotFound if a session's notebook belongs to another server."""

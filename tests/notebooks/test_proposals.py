@@ -602,7 +602,7 @@ async def test_another_servers_notebook_at_the_same_path_gets_none(
     (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
     await work.propose(INSERT)
     await work.agent.ask("POST", f"sessions/{work.session}/close")
-    app.services.proposals._root_dir = "/another"
+    app.services.history._root_dir = "/another"
     assert await work.open() == {}
     (edit,) = (await work.all()).values()
     assert (edit["fits"], edit["reason"]) == (
