@@ -14,7 +14,6 @@ from typing import Any
 from ..models import marked
 from ..records import KINDS, JournalEntry, Mark, payload_fields
 from ..text.counts import counted
-from ..types import DIGEST
 from .chain import FORMAT, GENESIS, ParsedLine, link, parse_line
 from .findings import TIME_BYTES, Outcome, ReadChain, Report, shown, who
 from .heads import signatures_path
@@ -164,6 +163,8 @@ def _erased(path: Path, checked: Checked, report: Report) -> list[tuple[int, int
     return erased
 
 
+_DIGEST = re.compile("[0-9a-f]{64}")
+
 _SALT = re.compile("[0-9a-f]{32}")
 
 
@@ -182,7 +183,7 @@ def _named_payloads(entry: dict[str, Any]) -> list[str]:
         raise ValueError("its blobs are not a list")
     names += [blob.get("sha256") if isinstance(blob, dict) else None for blob in blobs]
     for name in names:
-        if not isinstance(name, str) or not DIGEST.fullmatch(name):
+        if not isinstance(name, str) or not _DIGEST.fullmatch(name):
             raise ValueError("it names a payload by something that is not a name")
     return names
 
