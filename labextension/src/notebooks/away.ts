@@ -50,6 +50,9 @@ export function tellAway(
       })
   });
   const tell = async () => {
+    if (document.hidden) {
+      await live.refresh(); // events do not lead to that while nobody looks
+    }
     const sessions = new Set(unseen.map(({ session_id }) => session_id));
     const [first] = sessions;
     if (!first || live.agents.some(({ session: { id } }) => sessions.has(id))) {

@@ -35,7 +35,10 @@ function open() {
 
 describe('what agents ran out of sight', () => {
   beforeEach(() => jest.useFakeTimers());
-  afterEach(() => jest.useRealTimers());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    jest.useRealTimers();
+  });
 
   it('is told in one line when they are quiet, with the ways there', async () => {
     const { end, opened, quiet, told } = open();
@@ -72,6 +75,17 @@ describe('what agents ran out of sight', () => {
     end('x_2');
     await quiet();
     expect(told()).toMatchObject([{ message: '“analyst” ran 2 cells' }]);
+  });
+
+  it('is told though the page was hidden when it ended', async () => {
+    const { end, live, quiet, server, told } = open();
+    server.executions = [execution({ status: 'running' })];
+    await live.refresh();
+    jest.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    server.executions = [];
+    end('x_1');
+    await quiet();
+    expect(told()).toMatchObject([{ message: '“analyst” ran 1 cell' }]);
   });
 
   it('is told no more once its user looks, and not at all while they do', async () => {
