@@ -324,7 +324,15 @@ export class AgentExecApi {
       method,
       body: isRead || method === 'DELETE' ? undefined : JSON.stringify(data)
     });
-    return (response.status === 204 ? undefined : await response.json()) as T;
+    if (response.status === 204) {
+      return undefined as T;
+    }
+    try {
+      return (await response.json()) as T;
+    } catch (error) {
+      // The connection broke, or something before the server answered.
+      throw new ApiError('unreachable', String(error), response.status);
+    }
   }
 
   private async _respond(

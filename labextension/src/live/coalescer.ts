@@ -10,7 +10,7 @@ import type { IDisposable } from '@lumino/disposable';
  */
 export class Coalescer implements IDisposable {
   /**
-   * @param _task - What to do. It must not reject.
+   * @param _task - What to do.
    * @param _rest - Milliseconds between the end of a run and the next.
    */
   constructor(
@@ -29,7 +29,7 @@ export class Coalescer implements IDisposable {
   }
 
   /**
-   * Ask for a run, and wait for its end.
+   * Ask for a run, and wait for its end; it rejects as the task does.
    *
    * @param isUrgent - Whether not to rest before.
    */
@@ -52,8 +52,12 @@ export class Coalescer implements IDisposable {
     this._requested = null;
     this._isRunning = true;
     this._isUrgent = false;
-    await this._task();
-    requested?.resolve();
+    try {
+      await this._task();
+      requested?.resolve();
+    } catch (error) {
+      requested?.reject(error);
+    }
     this._isRunning = false;
     if (this._isDisposed) {
       return;

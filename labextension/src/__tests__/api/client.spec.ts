@@ -284,6 +284,18 @@ describe('AgentExecApi', () => {
     expect(error).toMatchObject({ failure: 'unreachable', status: null });
   });
 
+  it('tells that an answer broke off, and takes an empty one', async () => {
+    const { api } = server(
+      { body: '{"sessions": [' },
+      { status: 204, body: '' }
+    );
+    await expect(api.listSessions(null, 5)).rejects.toMatchObject({
+      failure: 'unreachable',
+      status: 200
+    });
+    expect(await api.undo('x_1')).toBeUndefined();
+  });
+
   it('learns how far the clock is off, but for fractions of seconds', async () => {
     const hour = 3_600_000;
     const { api } = server(

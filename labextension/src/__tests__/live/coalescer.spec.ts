@@ -59,6 +59,16 @@ describe('Coalescer', () => {
     expect(task).toHaveBeenCalledTimes(3);
   });
 
+  it('tells whoever asked that a task failed, and runs again', async () => {
+    const task = jest.fn(async () => Promise.reject(new Error('No.')));
+    const coalescer = new Coalescer(task, 100);
+    await expect(coalescer.request()).rejects.toThrow('No.');
+    const again = coalescer.request().catch(String);
+    await settle();
+    expect(await again).toBe('Error: No.');
+    expect(task).toHaveBeenCalledTimes(2);
+  });
+
   it('runs nothing after it was disposed, in a run or a rest', async () => {
     let finish: () => void = () => undefined;
     const task = jest.fn(
