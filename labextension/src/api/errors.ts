@@ -23,6 +23,9 @@ interface IProblem {
   code?: string;
 }
 
+/** What a proxy or a hub answers in place of a server that it does not reach. */
+const OF_PROXIES = [424, 502, 503, 504];
+
 /** What a refusal's body says. */
 function readProblem(body: string): IProblem {
   try {
@@ -38,6 +41,9 @@ export async function refusal(response: Response): Promise<ApiError> {
   const { status } = response;
   const { message, code } = readProblem(await response.text());
   const text = message || response.statusText || String(status);
+  if (OF_PROXIES.includes(status) && !code) {
+    return new ApiError('unreachable', text, status);
+  }
   if (status === 404 && !code) {
     return new ApiError('extension_missing', text, status);
   }
