@@ -148,11 +148,11 @@ function addInsertMissing(
     await panel.context.ready;
     const model = panel.content.model!;
     const { insertMissing, missingFrom } = await import('./insertion');
-    const missing = missingFrom(model, executions);
-    insertMissing(model, missing, await read(missing.map(({ id }) => id)));
+    const missing = missingFrom(model, executions).map(({ id }) => id);
+    const count = insertMissing(model, executions, await read(missing));
     const text =
-      missing.length > 0
-        ? trans._n('%1 cell inserted', '%1 cells inserted', missing.length)
+      count > 0
+        ? trans._n('%1 cell inserted', '%1 cells inserted', count)
         : trans.__('No cell is missing.');
     Notification.info(text, { autoClose: 5000 });
   };

@@ -82,18 +82,30 @@ export function missingFrom(
   });
 }
 
-/** Put copies in their places, in one step of the person's own undo. */
+/**
+ * Put copies of those that are missing by now in their places, in one step of
+ * the person's own undo.
+ *
+ * @param executions - All of the session, in order.
+ * @param read - Those that were missing, with their outputs.
+ * @returns How many were put there.
+ */
 export function insertMissing(
-  { sharedModel }: INotebookModel,
-  missing: readonly IMissing[],
-  executions: readonly IExecution[]
-): void {
+  model: INotebookModel,
+  executions: readonly IExecution[],
+  read: readonly IExecution[]
+): number {
+  const { sharedModel } = model;
+  const copies = missingFrom(model, executions).flatMap(({ id, place }) =>
+    read.filter(each => each.id === id).map(each => ({ each, place }))
+  );
   sharedModel.transact(() => {
     // From below, and of one place the last first: the others' places stay.
-    for (const [n, { place }] of Array.from(missing.entries()).sort(
-      ([n, one], [m, other]) => other.place - one.place || m - n
-    )) {
-      sharedModel.insertCell(place, copiedCell(executions[n]));
+    for (const { each, place } of copies
+      .reverse()
+      .sort((one, other) => other.place - one.place)) {
+      sharedModel.insertCell(place, copiedCell(each));
     }
   });
+  return copies.length;
 }

@@ -106,11 +106,10 @@ describe('insertMissing', () => {
       document: { cell_id } as IDocument,
       ...given
     });
-  const insert = (model: NotebookModel, all: readonly IExecution[]) => {
-    const missing = missingFrom(model, all);
-    const found = missing.map(({ id }) => all.find(each => each.id === id)!);
-    insertMissing(model, missing, found);
-  };
+  const read = (model: NotebookModel, all: readonly IExecution[]) =>
+    missingFrom(model, all).map(({ id }) => all.find(each => each.id === id)!);
+  const insert = (model: NotebookModel, all: readonly IExecution[]) =>
+    insertMissing(model, all, read(model, all));
 
   it('puts each below the one that ran before it, in one step', () => {
     const model = notebookOf(['mine', 'b', 'yours', 'e']);
@@ -129,6 +128,17 @@ describe('insertMissing', () => {
     expect(missingFrom(model, all)).toEqual([]);
     model.sharedModel.undo();
     expect(sourcesOf(model)).toEqual(['mine', 'b', 'yours', 'e']);
+    model.dispose();
+  });
+
+  it('finds their places when they have been read, and what is there by then', () => {
+    const model = notebookOf(['mine', 'b', 'yours', 'e']);
+    const all = [ran(1, 'b'), ran(2, null), ran(3, 'e'), ran(4, null)];
+    const found = read(model, all);
+    model.sharedModel.deleteCellRange(2, 4);
+    model.sharedModel.insertCell(0, { ...copiedCell(all[3]), source: 'was 4' });
+    expect(insertMissing(model, all, found)).toBe(1);
+    expect(sourcesOf(model)).toEqual(['was 4', 'mine', 'b', 's2']);
     model.dispose();
   });
 
