@@ -349,7 +349,7 @@ export function describeError(
       return {
         title: trans.__('The server cannot be reached'),
         hint: trans.__(
-          'Check that it is running and that you are online. This panel reconnects on its own.'
+          'Check that it is running and that you are online. The page reconnects on its own.'
         )
       };
     case 'extension_missing':
@@ -361,7 +361,7 @@ export function describeError(
       };
     case 'not_allowed':
       return {
-        title: trans.__('You cannot see agent activity on this server'),
+        title: trans.__('The server does not allow this'),
         hint: trans.__(
           'Sign in again, or contact the server’s administrator: %1',
           message

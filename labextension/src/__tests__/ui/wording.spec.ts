@@ -240,7 +240,7 @@ describe('describeError', () => {
   it.each([
     ['unreachable', /reached/],
     ['extension_missing', /not enabled/],
-    ['not_allowed', /cannot see/],
+    ['not_allowed', /does not allow this/],
     ['refused', /refused/]
   ])('says what helps: %s', (failure, title) => {
     const advice = describeError(
