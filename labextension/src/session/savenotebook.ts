@@ -56,7 +56,9 @@ export function addSaveNotebook(
   commands.addCommand(shareSession, {
     ...save(id => {
       const told = trans.__('The server tries whether the notebook runs.');
-      const shown = Notification.emit(told, 'in-progress');
+      const shown = Notification.emit(told, 'in-progress', {
+        autoClose: false
+      });
       const hide = () => Notification.dismiss(shown);
       return api.shareNotebook(id).finally(hide);
     }),
