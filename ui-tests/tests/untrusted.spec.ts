@@ -138,7 +138,7 @@ test('a link that an agent wrote says where it leads, and waits', async ({
   listener
 }) => {
   const address = `http://${listener.address}/link`;
-  await desk.open([codeCell('mine', 'x = 1')]);
+  const notebook = await desk.open([codeCell('mine', 'x = 1')]);
   const { id, session_id } = await desk.run(
     await desk.attach(),
     `print("${address}")`
@@ -162,6 +162,13 @@ test('a link that an agent wrote says where it leads, and waits', async ({
   await page.keyboard.press('Enter');
   await dialog.getByRole('button', { name: 'Open' }).click();
   await expect.poll(() => listener.heard).toContain('GET /link HTTP/1.1');
+  // What the person ran themselves, they open as any link.
+  await runAsPerson(notebook, 1);
+  await expect(shown(page, 1).getByText('Run again since')).toBeVisible();
+  const heard = listener.heard.length;
+  await links[1].click();
+  await expect.poll(() => listener.heard.slice(heard)).not.toEqual([]);
+  await expect(dialog).toHaveCount(0);
 });
 
 test('nothing that an agent puts out is active, wherever it is looked at', async ({

@@ -2,10 +2,10 @@
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-/** Where agents' outputs are; those that a person has accepted are theirs. */
+/** Where agents' outputs are; a person's are those that they ran or accepted. */
 const OUTPUTS = [
   '.jp-AgentExecSessionNotebook',
-  '.jp-Cell:has(.jp-AgentExecBadge:not([data-outputs="accepted"]))'
+  '.jp-Cell.jp-mod-agentExec:has(.jp-AgentExecBadge:not([data-outputs="accepted"]))'
 ]
   .map(place => `${place} .jp-OutputArea-output`)
   .join(', ');
