@@ -1,5 +1,7 @@
 import { expect } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Locator } from '@playwright/test';
+import { holdScripts } from './scripts';
 import { test } from './panel';
 import type { Panel } from './panel';
 
@@ -121,4 +123,34 @@ test('a search without a match, and with a server that fails', async ({
   await expect(box(panel)).toBeFocused();
   await panel.button('Clear the search').click();
   await expect(panel.session('Search: by status')).toBeVisible();
+});
+
+test.describe('in a page of its own', () => {
+  test.use({ samePage: false });
+
+  test('a match in a late cell is shown also where scripts come late', async ({
+    page,
+    panel,
+    newAgent
+  }) => {
+    const agent = await newAgent('Search: long');
+    for (let seq = 1; seq <= 50; seq++) {
+      await agent.run(`${seq}`);
+    }
+    await agent.run('print("a numbat")');
+    await panel.open();
+    const release = await holdScripts(page);
+    await box(panel).fill('numbat');
+    await hits(panel).click();
+    await expect
+      .poll(() =>
+        page.evaluate(() => {
+          const { currentWidget } = window.jupyterapp.shell;
+          return (currentWidget as NotebookPanel).content.widgets?.length;
+        })
+      )
+      .toBe(51);
+    release();
+    await expect(panel.cell(51)).toBeFocused();
+  });
 });

@@ -163,16 +163,18 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
         ...shared,
         find: execution => modelOf(id).find(execution)
       });
-      const { SessionView } = await import('./view');
+      const view = import('./view');
+      // First: all cells are there for whoever has read the session.
       await follow(context, id);
+      const { SessionView } = await view;
       if (!panel.isDisposed) {
         const rendermime = untrusted(content.rendermime);
-        const view = new SessionView(panel, {
+        const shown = new SessionView(panel, {
           ...shared,
           approvals: { ...shared, live, rendermime },
           session: modelOf(id)
         });
-        panel.disposed.connect(() => view.dispose());
+        panel.disposed.connect(() => shown.dispose());
       }
     };
     notebooks.forEach(each => void show(each));
