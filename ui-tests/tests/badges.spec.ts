@@ -329,6 +329,13 @@ it('the keyboard goes through the active cell’s badge and back', async ({
   await expect(more).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(opened.cell(0)).toBeFocused();
+  // Also the one that was active from the start is passed over then.
+  await page.keyboard.press('ArrowDown');
+  await expect(opened.badge(1).getByRole('button').last()).toHaveAttribute(
+    'tabindex',
+    '0'
+  );
+  await expect(accept).toHaveAttribute('tabindex', '-1');
 });
 
 it('a refused decision is told in the server’s words', async ({

@@ -106,9 +106,11 @@ export class NotebookBadges implements IDisposable {
       return;
     }
     const badge = new Badge(cell, record, this._options);
-    badge.tabStop = cell === this._notebook.activeCell;
     badge.disposed.connect(() => this._badges.delete(cell));
     this._badges.set(cell, badge);
+    if (cell === this._notebook.activeCell) {
+      this._onActiveCellChanged(null, cell);
+    }
     (cell.layout as PanelLayout).insertWidget(0, badge);
   }
 
