@@ -1,10 +1,11 @@
 /** A user decides about the edits that an agent proposes, in the notebook. */
 import { expect } from '@jupyterlab/galata';
 import { expectAccessible } from './axe';
-import { codeCell } from './notebook';
+import { codeCell, OpenNotebook } from './notebook';
 import { Panel } from './panel';
 import { Person } from './person';
 import { ProposingAgent, ShownProposals } from './proposing';
+import { holdScripts } from './scripts';
 import { test } from './trust';
 
 const CELLS = [
@@ -308,4 +309,30 @@ test('next leads through 60 cells, to each card with its buttons and its cell', 
   await shown.all('Reject all');
   await expect(shown.edits).toHaveCount(0);
   await agent.close();
+});
+
+test.describe('in a page of its own', () => {
+  test.use({ samePage: false });
+
+  test('for a notebook that was closed before it was shown, nothing is read', async ({
+    desk,
+    page,
+    tmpPath
+  }) => {
+    const asked: (string | null)[] = [];
+    page.on('request', request => {
+      if (request.url().includes('/agent-exec/proposals?')) {
+        asked.push(new URL(request.url()).searchParams.get('path'));
+      }
+    });
+    const other = `${tmpPath}/other.ipynb`;
+    await desk.files.write(other, CELLS);
+    const release = await holdScripts(page);
+    await desk.open(CELLS);
+    await page.evaluate(() => window.jupyterapp.shell.currentWidget!.dispose());
+    await OpenNotebook.open(page, other);
+    release();
+    await expect.poll(() => asked).toContain(other);
+    expect(asked).not.toContain(desk.path);
+  });
 });

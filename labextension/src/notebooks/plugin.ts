@@ -118,6 +118,9 @@ export const notebooksPlugin: JupyterFrontEndPlugin<void> = {
         return;
       }
       void import('../proposals/proposededits').then(({ ProposedEdits }) => {
+        if (panel.isDisposed) {
+          return; // nobody would end it
+        }
         const edits = new ProposedEdits(panel, {
           editors,
           live,
