@@ -51,7 +51,7 @@ function findTargets(
   if (notebook) {
     const kernelId = notebook.sessionContext.session?.kernel?.id ?? null;
     const here = live
-      .at(notebook.context.path, kernelId)
+      .at(notebook.context.localPath, kernelId)
       .filter(({ pending }) => pending.length > 0);
     if (here.length > 0) {
       return here;

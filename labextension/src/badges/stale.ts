@@ -66,7 +66,7 @@ export class StaleMarks implements IDisposable {
 
   /** The agents in the notebook or its kernel. */
   private get _agents(): readonly IAgentAtWork[] {
-    return this._live.at(this._panel.context.path, this._kernel);
+    return this._live.at(this._panel.context.localPath, this._kernel);
   }
 
   private get _kernel(): string | null {

@@ -53,7 +53,7 @@ export async function showImages(
   const naming = nameImages(body.node, trans);
   go(0);
   const dialog = new Dialog({
-    title: trans.__('Images in %1', fileName(context.path)),
+    title: trans.__('Images in %1', fileName(context.localPath)),
     body,
     buttons: [
       Dialog.cancelButton({ label: trans.__('Close') }),
@@ -76,7 +76,7 @@ export async function showImages(
   naming.disconnect();
   const image = body.node.querySelector('img');
   if (button.accept && image) {
-    const notebook = PathExt.basename(context.path, '.ipynb');
+    const notebook = PathExt.basename(context.localPath, '.ipynb');
     await save(image.src, `${notebook} ${nameAt()}`);
   }
 }
