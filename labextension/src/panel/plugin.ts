@@ -10,7 +10,7 @@ import { CommandToolbarButton, refreshIcon } from '@jupyterlab/ui-components';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { WaitingList } from '../approvals/asking';
 import { activityIcon } from '../ui/icons';
-import { labelled, reporter, takes } from '../ui/commands';
+import { labelled, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';
 import { SearchModel } from './search';
 
@@ -66,8 +66,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       ...waiting,
       commands,
       search,
-      translator: translator ?? nullTranslator,
-      onError: reporter(trans)
+      translator: translator ?? nullTranslator
     });
     panel.header.addWidget(new WaitingList(waiting));
     panel.header.addWidget(panel.find);

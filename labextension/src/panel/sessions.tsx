@@ -106,7 +106,6 @@ export namespace SessionList {
     onShow: ShowCell;
     /** Somebody goes back to the search box. */
     onLeave: () => void;
-    onError: (error: unknown) => void;
   }
 }
 

@@ -2,8 +2,18 @@
 import type { CodeCell } from '@jupyterlab/cells';
 import { Panel } from '@lumino/widgets';
 import type { PanelLayout } from '@lumino/widgets';
+import type { IEditorServices } from '@jupyterlab/codeeditor';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandIDs, isFinal, isProposed } from '../tokens';
-import type { IDocument, IExecution, IExecutionModel } from '../tokens';
+import type {
+  Execute,
+  IAgentExecApi,
+  IDocument,
+  IExecution,
+  IExecutionModel,
+  ISessionModel
+} from '../tokens';
+import type { ApprovalView } from '../approvals/approval';
 import { ApprovalSlot } from '../approvals/approvalslot';
 import { outcomeText } from '../approvals/approvalwording';
 import { InputView } from '../approvals/inputview';
@@ -14,15 +24,22 @@ import { notWrittenText } from '../ui/notebookwording';
 import { SourceEditor } from '../ui/sourceeditor';
 import { commentText } from '../review/reviewwording';
 import { afterText, executionNotes, plainName, sizeText } from '../ui/wording';
-import type { ICellOptions } from './celloptions';
 
-type Options = ICellOptions;
+/** What is needed to show an execution, and to decide about it. */
+export interface ICellOptions {
+  session: ISessionModel;
+  api: IAgentExecApi;
+  approvals: ApprovalView.IOptions;
+  editors: IEditorServices;
+  execute: Execute;
+  trans: TranslationBundle;
+}
 
 /** Add to a cell, once it is drawn, what is above its input and below its outputs. */
 export function addDetails(
   cell: CodeCell,
   model: IExecutionModel,
-  options: Options
+  options: ICellOptions
 ): void {
   const { api, approvals, session, trans } = options;
   const { id, seq, status } = model.execution;
@@ -62,7 +79,7 @@ function createPanel(): Panel {
 }
 
 /** How an execution came about or ended, and where its cell is in a notebook. */
-function notes(execution: IExecution, options: Options): HTMLElement[] {
+function notes(execution: IExecution, options: ICellOptions): HTMLElement[] {
   const { document: placed, review } = execution;
   const place = placed && createPlace(execution.id, placed, options);
   return [
@@ -78,7 +95,7 @@ function notes(execution: IExecution, options: Options): HTMLElement[] {
 function createPlace(
   id: string,
   placed: IDocument,
-  { execute, trans }: Options
+  { execute, trans }: ICellOptions
 ): HTMLElement | null {
   const { cell_id, path, status } = placed;
   if (status === 'not_written') {
@@ -101,7 +118,7 @@ class Decision extends Panel {
   constructor(
     private readonly _model: IExecutionModel,
     private readonly _mimeType: string,
-    private readonly _options: Options
+    private readonly _options: ICellOptions
   ) {
     super();
     this.addClass('jp-AgentExecApprovalRecord');
@@ -145,7 +162,7 @@ class Decision extends Panel {
 /** How much of the output is missing, and the way to what the server has. */
 function omitted(
   { id, omitted, outputs_complete }: IExecution,
-  { execute, trans }: Options
+  { execute, trans }: ICellOptions
 ): HTMLElement[] {
   const { bytes, lines, outputs, unknown } = omitted;
   const isLost = bytes + outputs > 0;

@@ -20,7 +20,7 @@ const LEFT_OUT = `application/vnd.jupyter-agent-exec.${UUID.uuid4()}+json`;
 const IMAGE = `image/vnd.jupyter-agent-exec.${UUID.uuid4()}`;
 
 /** What is needed to show what was left out. */
-export interface ILeftOutOptions {
+interface ILeftOutOptions {
   /** An execution by its id. */
   find: (id: string) => IExecutionModel | null;
   api: IAgentExecApi;
@@ -114,7 +114,7 @@ class LeftOutRenderer extends Widget implements IRenderMime.IRenderer {
         onError(error);
       });
     });
-    const line = element('div', 'jp-AgentExecLeftOut-line');
+    const line = element('div', '');
     line.append(button);
     return line;
   }

@@ -18,11 +18,11 @@ import { Details } from '../ui/details';
 import { element } from '../ui/elements';
 import { nameImages } from '../ui/imagenames';
 import { menuButton } from '../ui/menu';
-import type { MenuItem } from '../ui/menu';
+import type { MenuItem, OpenMenu } from '../ui/menu';
 import { bringIntoView } from '../ui/view';
 import { cellStatus } from '../ui/wording';
 import { addDetails } from './celldetails';
-import type { ICellOptions } from './celloptions';
+import type { ICellOptions } from './celldetails';
 import { createEdits } from './edits';
 import { createFacts } from './facts';
 
@@ -204,5 +204,6 @@ export namespace SessionView {
   export interface IOptions extends ICellOptions {
     clock: Clock;
     commands: CommandRegistry;
+    openMenu: OpenMenu;
   }
 }
