@@ -371,19 +371,9 @@ export class FakeServer implements IAgentExecApi {
 
   async listExecutions(
     id: string,
-    { after, before, limit }: IExecutionRange
+    { after, limit }: IExecutionRange
   ): Promise<IExecutionList> {
-    this._asked(
-      after !== undefined
-        ? `${id} after ${after}`
-        : `${id} before ${before ?? 'the end'}`
-    );
-    if (after === undefined) {
-      const earlier = this.executions.filter(
-        ({ seq }) => seq < (before ?? Infinity)
-      );
-      return { executions: earlier.slice(-limit), next_after: null };
-    }
+    this._asked(`${id} after ${after}`);
     const later = this.executions.filter(({ seq }) => seq > after);
     const page = later.slice(0, limit);
     return {

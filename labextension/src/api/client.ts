@@ -25,9 +25,6 @@ import type {
   IUnlocked
 } from '../wire';
 
-/** More than any session's number of executions. */
-const BEYOND_LAST = 2 ** 31 - 1;
-
 /** Executions read at once. */
 export const PAGE = 200;
 
@@ -36,12 +33,10 @@ const UNLOCK_HEADER = 'X-Agent-Exec-Unlock';
 
 type Query = Record<string, string | number | boolean | null | undefined>;
 
-/** A part of a list of executions; the newest ones when neither is given. */
+/** A part of a list of executions. */
 export interface IExecutionRange {
   /** Only those with a greater number. */
-  after?: number;
-  /** Only those with a smaller number, the nearest first. */
-  before?: number;
+  after: number;
   limit: number;
   /** Leave large outputs out. */
   brief?: boolean;
@@ -104,10 +99,8 @@ export class AgentExecApi {
 
   listExecutions(id: string, range: IExecutionRange): Promise<IExecutionList> {
     const { after, brief, limit } = range;
-    const before =
-      after === undefined ? (range.before ?? BEYOND_LAST) : undefined;
     const outputs = brief ? 'brief' : undefined;
-    const query = { after, before, inert: true, limit, outputs };
+    const query = { after, inert: true, limit, outputs };
     return this._request('GET', ['sessions', id, 'executions'], query);
   }
 

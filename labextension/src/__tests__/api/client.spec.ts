@@ -97,15 +97,13 @@ describe('AgentExecApi', () => {
     ]);
   });
 
-  it('asks for the newest executions, those before and those after', async () => {
+  it('asks for the executions after one, with or without large outputs', async () => {
     const { api, asked } = server();
-    await api.listExecutions('s_1', { limit: 20 });
-    await api.listExecutions('s_1', { before: 7, limit: 20 });
     await api.listExecutions('s_1', { after: 0, limit: 20 });
+    await api.listExecutions('s_1', { after: 7, brief: true, limit: 20 });
     expect(asked.map(({ url }) => url)).toEqual([
-      'sessions/s_1/executions?before=2147483647&inert=true&limit=20',
-      'sessions/s_1/executions?before=7&inert=true&limit=20',
-      'sessions/s_1/executions?after=0&inert=true&limit=20'
+      'sessions/s_1/executions?after=0&inert=true&limit=20',
+      'sessions/s_1/executions?after=7&inert=true&limit=20&outputs=brief'
     ]);
   });
 
