@@ -400,7 +400,6 @@ export class ApprovalView extends Widget {
         ? trans._n(
             '%1 more waits for this decision',
             '%1 more wait for this decision',
-            count,
             count
           )
         : '';

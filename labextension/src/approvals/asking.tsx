@@ -248,7 +248,7 @@ function Line(
             </code>
           )}
           {more > 0 && (
-            <span>{trans._n('+%1 line', '+%1 lines', more, more)}</span>
+            <span>{trans._n('+%1 line', '+%1 lines', more)}</span>
           )}
         </span>
         <span className="jp-AgentExecAsking-where">

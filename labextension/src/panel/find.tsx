@@ -102,7 +102,7 @@ interface IResultsProps {
   search: SearchModel;
   trans: TranslationBundle;
   onShow: ShowCell;
-  /** Somebody goes back to what was there before. */
+  /** Focus the search box. */
   onLeave: () => void;
 }
 
@@ -207,7 +207,7 @@ function Hit({
         {hit.images > 0 && (
           <>
             <imageIcon.react tag="span" className="jp-AgentExec-icon" />
-            {trans._n('%1 image', '%1 images', hit.images, hit.images)}
+            {trans._n('%1 image', '%1 images', hit.images)}
             {' · '}
           </>
         )}

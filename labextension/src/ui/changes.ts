@@ -44,11 +44,7 @@ export function createLines(
   const changed = variables.filter(each => !isDeleted(each)).map(create);
   if (more_variables > 0) {
     changed.push(
-      element(
-        'bdi',
-        '',
-        trans._n('%1 more', '%1 more', more_variables, more_variables)
-      )
+      element('bdi', '', trans._n('%1 more', '%1 more', more_variables))
     );
   }
   const deleted = variables.filter(isDeleted).map(create);
@@ -66,7 +62,6 @@ export function createLines(
     const text = trans._n(
       'Not compared: %1 variable',
       'Not compared: %1 variables',
-      not_compared,
       not_compared
     );
     lines.push(element('div', '', text));

@@ -26,7 +26,6 @@ export function summaryText(
       trans._n(
         '%1 character that is invisible or looks like another is shown by its code point',
         '%1 characters that are invisible or look like others are shown by their code points',
-        hidden,
         hidden
       )
   ];
