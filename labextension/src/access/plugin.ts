@@ -9,6 +9,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
+import { API_NAMESPACE } from '../wire';
 import { keyIcon } from '../ui/icons';
 import { labelled, takes } from '../ui/commands';
 
@@ -45,7 +46,7 @@ export const agentTokensPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const open = (query: Record<string, string>) => {
       const { baseUrl } = serviceManager.serverSettings;
-      const page = URLExt.join(baseUrl, 'api/agent-exec/access');
+      const page = URLExt.join(baseUrl, API_NAMESPACE, 'access');
       const url = page + URLExt.objectToQueryString(query);
       window.open(url, '_blank', 'noopener');
     };

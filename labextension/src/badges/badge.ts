@@ -341,7 +341,7 @@ function createPart<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** What waits or runs. */
-export interface IKnownExecutions {
+interface IKnownExecutions {
   readonly changed: ISignal<unknown, void>;
   /** Whether the server has told. */
   readonly isReady: boolean;

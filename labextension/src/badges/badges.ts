@@ -10,7 +10,7 @@ import { isFinal } from '../tokens';
 import { Badge } from './badge';
 
 /** A notebook one of whose cells is active. */
-export type ActiveNotebook = StaticNotebook & {
+type ActiveNotebook = StaticNotebook & {
   readonly activeCell: Cell | null;
   readonly activeCellChanged: ISignal<unknown, Cell | null>;
 };

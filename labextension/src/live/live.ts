@@ -40,7 +40,7 @@ const LAST_RETRY = 60_000;
 /** Milliseconds after which events are back when the server is. */
 export const EVENTS_BACK = 30_000;
 
-/** Milliseconds after which is told what is, though what was stopped goes on. */
+/** Milliseconds to wait for stopped code to end before the user is told that it still runs. */
 export const PATIENCE = 15_000;
 
 /** What a person has to know first. */
@@ -51,7 +51,7 @@ const URGENCY: readonly Status[] = [
   'queued'
 ];
 
-/** Events of which no person waits for what they tell. */
+/** Actions of events that nobody waits for: what they tell is read at the usual pace. */
 const CALM: ReadonlySet<string> = new Set(['kernel', 'notebook', 'person']);
 
 /** An open session, and what of it runs, waits or asks. */

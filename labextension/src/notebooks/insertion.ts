@@ -48,7 +48,7 @@ function placesIn(model: INotebookModel): Map<string, number> {
 }
 
 /** An execution that a notebook lacks. */
-export interface IMissing {
+interface IMissing {
   readonly id: string;
   /** Where it belongs: before the cell that is there now. */
   readonly place: number;

@@ -22,7 +22,7 @@ export function optionFor(key: string, from: HTMLElement): HTMLElement | null {
 }
 
 /** An option, and what stands in it. */
-export interface IOption extends Pick<
+interface IOption extends Pick<
   React.LiHTMLAttributes<HTMLLIElement>,
   'children' | 'className' | 'title'
 > {

@@ -5,7 +5,7 @@ import { Observable } from '../live/observable';
 import type { LoadState } from '../live/observable';
 
 /** The most matches that are shown. */
-export const MOST_HITS = 100;
+const MOST_HITS = 100;
 
 const NOTHING: ISearchResults = { hits: [], next_after: null };
 

@@ -31,7 +31,7 @@ export interface IRound {
 }
 
 /** What became of edits of an agent session. */
-export interface IDecided {
+interface IDecided {
   what: EditDecision;
   sessionId: string;
   edits: readonly IProposedEdit[];

@@ -21,11 +21,11 @@ const SAVE_TIMEOUT = 4000;
 /** Milliseconds for which nobody has typed when a file is read again. */
 const IDLE = 1000;
 
-/** Metadata that JupyterLab itself sets when it has a kernel. */
-const KERNELS_METADATA = new Set(['kernelspec', 'language_info']);
-
 /** How often that is waited for. */
 const IDLE_TRIES = 3;
+
+/** Metadata that JupyterLab itself sets when it has a kernel. */
+const KERNELS_METADATA = new Set(['kernelspec', 'language_info']);
 
 /** A panel that shows the notebook. */
 export type DocumentPanel = Pick<

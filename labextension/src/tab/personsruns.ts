@@ -19,7 +19,10 @@ export class PersonsRuns {
     }
   }
 
-  /** Whether the outputs are a person's that an execution would set. */
+  /**
+   * Return whether a person has run the cell since this execution was in it: its
+   * outputs are theirs then.
+   */
   own(cellId: string, agentExec: PartialJSONValue | undefined): boolean {
     const id = executionId(agentExec);
     return id !== null && (this._ids.get(cellId)?.has(id) ?? false);

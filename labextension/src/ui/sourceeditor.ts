@@ -16,6 +16,7 @@ import {
 } from '@codemirror/view';
 import type { DecorationSet } from '@codemirror/view';
 import { CodeEditor, CodeEditorWrapper } from '@jupyterlab/codeeditor';
+import type { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
@@ -154,8 +155,7 @@ export class SourceEditor extends Panel {
   }
 
   private get _view(): EditorView {
-    const dom = this._wrapper.node.querySelector<HTMLElement>('.cm-editor');
-    return EditorView.findFromDOM(dom!)!;
+    return (this._wrapper.editor as CodeMirrorEditor).editor;
   }
 
   private get _text(): string {

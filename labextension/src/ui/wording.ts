@@ -135,10 +135,7 @@ export function proposedText(
 }
 
 /** What a reason means that the record names by a word; null for others. */
-export function reasonText(
-  reason: string,
-  trans: TranslationBundle
-): string | null {
+function reasonText(reason: string, trans: TranslationBundle): string | null {
   const reasons: Partial<Record<string, string>> = {
     idle: trans.__('it was idle for too long'),
     init_failed: trans.__('its setup code failed'),
@@ -251,7 +248,7 @@ export function quoted(words: string): string {
 }
 
 /** An agent's name and what else it says of itself. */
-export function agentWords(agent: IAgent): string {
+function agentWords(agent: IAgent): string {
   const name = agent.version ? `${agent.name} ${agent.version}` : agent.name;
   return agent.model ? `${name} (${agent.model})` : name;
 }
@@ -467,7 +464,7 @@ export function foundText(
   }
   return hasMore
     ? trans.__('The newest %1 cells that match', count)
-    : trans._n('%1 cell matches', '%1 cells match', count, count);
+    : trans._n('%1 cell matches', '%1 cells match', count);
 }
 
 /** What a cell does not show of what came after it; empty if nothing did. */

@@ -1,7 +1,7 @@
 /**
  * What JupyterLab has no public way for: each says why it is needed.
  *
- * `__tests__/model/workarounds.spec.ts` fails when one of them works no longer,
+ * `__tests__/ui/workarounds.spec.ts` fails when one of them works no longer,
  * or is needed no longer.
  */
 import type {
