@@ -30,7 +30,7 @@ import {
 } from '../ui/wording';
 
 /** Milliseconds between two looks at a source that is being edited. */
-const REST = 300;
+const DRAW_INTERVAL_MS = 300;
 
 /** Milliseconds after which the server knows what waits or runs. */
 const GRACE = 10_000;
@@ -74,7 +74,7 @@ export class Badge extends Widget {
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(this._createLine());
     layout.addWidget(this._actions);
-    this._looking = new Coalescer(async () => this._look(), REST);
+    this._looking = new Coalescer(async () => this._look(), DRAW_INTERVAL_MS);
     _cell.model.sharedModel.changed.connect(this._onCellChanged, this);
     _options.reviews.changed.connect(this._renderReview, this);
     this.render();

@@ -14,7 +14,10 @@ import { staleText } from '../ui/notebookwording';
 import type { IActivityEvent, IKernelRun, IStaleness } from '../wire';
 
 /** Milliseconds after which the server, too, has heard that the kernel is idle. */
-const REST = 200;
+const IDLE_DELAY_MS = 200;
+
+/** Milliseconds between two looks at the server, or two drawings. */
+const INTERVAL_MS = 200;
 
 /** Milliseconds for which an explanation is shown. */
 const SHOWN = 8000;
@@ -74,7 +77,7 @@ export class StaleMarks implements IDisposable {
   }
 
   private async _readRuns(): Promise<void> {
-    await new Promise(resolve => setTimeout(resolve, REST));
+    await new Promise(resolve => setTimeout(resolve, IDLE_DELAY_MS));
     if (this.isDisposed) {
       return;
     }
@@ -148,10 +151,13 @@ export class StaleMarks implements IDisposable {
 
   private _kernelId: string | null = null;
   private readonly _marks = new WeakMap<Cell, HTMLButtonElement>();
-  private readonly _reading = new Coalescer(() => this._readRuns(), REST);
+  private readonly _reading = new Coalescer(
+    () => this._readRuns(),
+    INTERVAL_MS
+  );
   private readonly _rendering = new Coalescer(
     async () => this._renderCells(),
-    REST
+    INTERVAL_MS
   );
   private _runs: ReadonlyMap<number, IKernelRun> = new Map();
 }

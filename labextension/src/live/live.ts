@@ -25,7 +25,7 @@ export const SESSIONS_PAGE = 50;
 const LONGEST_PAGE = 500;
 
 /** Milliseconds between two looks at the server while much happens. */
-const REST = 1000;
+const READ_INTERVAL_MS = 1000;
 
 /** Milliseconds after which what goes on is read again: an event may be lost. */
 export const RECHECK_INTERVAL = 5000;
@@ -413,7 +413,10 @@ export class LiveModel extends Observable {
   private _isStale = true;
   private _later: ReturnType<typeof setTimeout> | undefined;
   private _now: IApprovalList | null = null;
-  private readonly _reading = new Coalescer(() => this._read(), REST);
+  private readonly _reading = new Coalescer(
+    () => this._read(),
+    READ_INTERVAL_MS
+  );
   private _retry = 0;
   private _selected: string | null = null;
   private readonly _serials = new SerialWatch();

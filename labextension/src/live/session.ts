@@ -21,7 +21,7 @@ import type { LoadState } from './observable';
 import { SessionEvents } from './sessionevents';
 
 /** Milliseconds between two looks at the server while much happens. */
-const REST = 150;
+const READ_INTERVAL_MS = 150;
 
 /** Executions read first: more than a window shows. */
 export const FIRST_PAGE = 50;
@@ -39,7 +39,7 @@ export class SessionModel extends Observable {
     const { api } = _live;
     this._events = new SessionEvents(id, api);
     this._follower = new Follower(api, () => this.requestSync());
-    this._syncing = new Coalescer(() => this._sync(), REST);
+    this._syncing = new Coalescer(() => this._sync(), READ_INTERVAL_MS);
     _live.heard.connect(this._onHeard, this);
     _live.missed.connect(() => this.requestSync(true), this);
     _live.changed.connect(this._onLive, this);

@@ -34,7 +34,7 @@ import { ErrorMessage, Message, Words } from '../ui/message';
 const EXAMPLE = 'jupyter agent-exec run "1 + 1"';
 
 /** Milliseconds for which the list stays as it is after somebody used it. */
-const REST = 5000;
+const USED_MS = 5000;
 
 /** Shows the sessions and lets one be chosen, or the cells that match. */
 export class SessionList extends ReactWidget {
@@ -77,7 +77,7 @@ export class SessionList extends ReactWidget {
     const isUsed =
       this.node.closest('.jp-AgentExecPanel')?.matches(':hover') ||
       this.node.contains(document.activeElement) ||
-      performance.now() < this._usedAt + REST;
+      performance.now() < this._usedAt + USED_MS;
     if (id !== undefined && !isUsed) {
       this.node
         .querySelector(`[data-id="${CSS.escape(id)}"]`)
@@ -92,7 +92,7 @@ export class SessionList extends ReactWidget {
 
   /** The sessions that ask for something, as this list last saw them. */
   private _asking: readonly string[] = [];
-  private _usedAt = -REST;
+  private _usedAt = -USED_MS;
 }
 
 /** The options of a list of sessions. */

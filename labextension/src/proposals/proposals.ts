@@ -15,7 +15,7 @@ import { Coalescer } from '../live/coalescer';
 import { Observable } from '../live/observable';
 
 /** Milliseconds between two looks at the server while much happens. */
-const REST = 250;
+const READ_INTERVAL_MS = 250;
 
 /** An open edit, and who proposes it why. */
 export interface IEditOfRound extends IProposedEdit {
@@ -153,7 +153,10 @@ export class NotebookProposals extends Observable {
   private _deciding = 0;
   /** What was told of, by session: an undo of all its changes takes it back too. */
   private readonly _followed = new Map<string, readonly IProposedEdit[]>();
-  private readonly _reading = new Coalescer(() => this._read(), REST);
+  private readonly _reading = new Coalescer(
+    () => this._read(),
+    READ_INTERVAL_MS
+  );
   private _rounds: readonly IRound[] = [];
 }
 

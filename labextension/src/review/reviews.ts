@@ -10,7 +10,7 @@ import { Observable } from '../live/observable';
 const PAGE = 100;
 
 /** Milliseconds between two looks at the server while much happens. */
-const REST = 300;
+const READ_INTERVAL_MS = 300;
 
 /** What is known of one execution. */
 interface IKnown {
@@ -136,6 +136,9 @@ export class Reviews extends Observable {
   }
 
   private readonly _known = new Map<string, IKnown>();
-  private readonly _reading = new Coalescer(() => this._read(), REST);
+  private readonly _reading = new Coalescer(
+    () => this._read(),
+    READ_INTERVAL_MS
+  );
   private _wanted = new Set<string>();
 }

@@ -13,7 +13,7 @@ import type { IExecutionModel, ISessionModel } from '../tokens';
 import { cellOf, EMPTY, outputsOf, recordOf } from './cells';
 
 /** Milliseconds between two drawings of outputs that grow. */
-const REST = 100;
+const DRAW_INTERVAL_MS = 100;
 
 /**
  * Adds a cell for each execution to a notebook, and changes the cells of those
@@ -28,7 +28,7 @@ export class SessionDocument implements IDisposable {
     private readonly _model: INotebookModel,
     private readonly _session: ISessionModel
   ) {
-    this._drawing = new Coalescer(async () => this._draw(), REST);
+    this._drawing = new Coalescer(async () => this._draw(), DRAW_INTERVAL_MS);
     _model.readOnly = true;
     _model.stateChanged.connect(this._onState, this);
     this._onState();

@@ -11,7 +11,7 @@ import { cellPlaces, drawLater } from './workarounds';
 const SETTLE = 500;
 
 /** Milliseconds for which a view may go on moving after a person moved it. */
-const REST = 300;
+const SCROLL_MS = 300;
 
 /** Milliseconds within which JupyterLab draws what is scrolled to. */
 const DRAWN = 10_000;
@@ -253,7 +253,7 @@ export class SteadyView {
       this._anchor = null;
       // Who clicks into a cell is there; from elsewhere, a click may lead on.
       const stays = CLICKS.includes(type) && (target as Element).closest(CELL);
-      this._restsAt = stays ? 0 : performance.now() + REST;
+      this._restsAt = stays ? 0 : performance.now() + SCROLL_MS;
     }
   };
 
