@@ -18,7 +18,7 @@ import { METADATA_KEY, readCellRecord } from '../api/cellrecord';
 import { allExecutions } from '../api/client';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import type { IExecution } from '../tokens';
-import { reporter, sessionCommand, takes } from '../ui/commands';
+import { reporter, sessionCommand, showNotebook, takes } from '../ui/commands';
 import { sessionIn } from '../ui/sessionpaths';
 
 type Args = ReadonlyPartialJSONObject;
@@ -100,24 +100,18 @@ async function showCell(
 
 /** Add the command that opens a notebook at a cell. */
 function addGoToCommand(
-  { commands, shell }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   notebooks: INotebookTracker,
   trans: TranslationBundle
 ): void {
-  commands.addCommand(CommandIDs.goToCell, {
+  app.commands.addCommand(CommandIDs.goToCell, {
     label: trans.__('Go to Cell in Notebook'),
     describedBy: takes('path!', 'cell_id', 'execution_id'),
     execute: async ({ path, cell_id, execution_id }) => {
-      // The one that is open, whichever drive it came from, else a new one.
-      const open = notebooks.find(each => each.context.localPath === path);
-      if (open) {
-        shell.activateById(open.id);
-      }
       try {
-        const panel =
-          open ?? (await commands.execute('docmanager:open', { path }));
+        const panel = await showNotebook(app, notebooks, String(path));
         if (panel && (cell_id || execution_id)) {
-          await showCell(panel as NotebookPanel, cell_id, execution_id);
+          await showCell(panel, cell_id, execution_id);
         }
       } catch (error) {
         reporter(trans)(error);
@@ -128,7 +122,7 @@ function addGoToCommand(
 
 /** Add the command that puts what a session's notebook lacks of it there. */
 function addInsertMissing(
-  { commands, shell }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   live: ILiveModel,
   notebooks: INotebookTracker,
   read: (ids: readonly string[]) => Promise<IExecution[]>,
@@ -137,13 +131,10 @@ function addInsertMissing(
   const { api } = live;
   const insert = async (sessionId: string): Promise<void> => {
     const { path } = await api.getSession(sessionId);
-    const panel: NotebookPanel | undefined =
-      notebooks.find(each => each.context.localPath === path) ??
-      (await commands.execute('docmanager:open', { path }));
+    const panel = path && (await showNotebook(app, notebooks, path));
     if (!panel) {
       return;
     }
-    shell.activateById(panel.id);
     const executions = await allExecutions(api, sessionId);
     await panel.context.ready;
     const model = panel.content.model!;
@@ -156,7 +147,7 @@ function addInsertMissing(
         : trans.__('No cell is missing.');
     Notification.info(text, { autoClose: 5000 });
   };
-  commands.addCommand(CommandIDs.insertMissing, {
+  app.commands.addCommand(CommandIDs.insertMissing, {
     ...sessionCommand(live, trans, insert),
     label: trans.__('Insert Missing Cells Into the Notebook')
   });

@@ -23,12 +23,12 @@ import { Clock } from '../ui/clock';
 import { menuOpener } from '../ui/menu';
 import { NotebookApprovals } from '../approvals/notebookapprovals';
 import { AgentStatus, ITEM } from '../atwork/toolbar';
-import { reporter, takes } from '../ui/commands';
+import { reporter, showNotebook, takes } from '../ui/commands';
 import { sessionIn } from '../ui/sessionpaths';
 
 /** Show what needs approval where it would run, and add the command that leads there. */
 function showInNotebooks(
-  { commands, shell }: JupyterFrontEnd,
+  app: JupyterFrontEnd,
   notebooks: INotebookTracker,
   options: NotebookApprovals.IOptions
 ): void {
@@ -46,16 +46,13 @@ function showInNotebooks(
   };
   notebooks.forEach(show);
   notebooks.widgetAdded.connect((_, panel) => show(panel));
-  commands.addCommand(CommandIDs.goToProposal, {
+  app.commands.addCommand(CommandIDs.goToProposal, {
     label: trans.__('Go to Cell in Notebook'),
     describedBy: takes('path!', 'execution_id!'),
     execute: async ({ path, execution_id }) => {
       try {
-        const open = notebooks.find(each => each.context.localPath === path);
-        const panel: NotebookPanel | undefined =
-          open ?? (await commands.execute('docmanager:open', { path }));
+        const panel = await showNotebook(app, notebooks, String(path));
         if (panel) {
-          shell.activateById(panel.id);
           await panel.context.ready;
           await panel.revealed;
           await shown.get(panel)?.reveal(String(execution_id));

@@ -32,6 +32,24 @@ export function notebookInFront(
   };
 }
 
+/**
+ * Bring a notebook to the front: the one that is open, whichever drive it came
+ * from, else a new one. Null if it cannot be opened.
+ */
+export async function showNotebook(
+  { commands, shell }: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  path: string
+): Promise<NotebookPanel | null> {
+  const open = notebooks.find(each => each.context.localPath === path);
+  const panel: NotebookPanel | undefined =
+    open ?? (await commands.execute('docmanager:open', { path }));
+  if (panel) {
+    shell.activateById(panel.id);
+  }
+  return panel ?? null;
+}
+
 /** The arguments that commands take, as JSON schemas; of strings, what they are. */
 const ARGUMENTS = {
   cell_id: 'ID of a cell in the notebook',
