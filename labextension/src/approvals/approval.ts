@@ -26,11 +26,11 @@ import {
 import type { Clock } from '../ui/clock';
 import { element, iconElement } from '../ui/elements';
 import { statusIcons } from '../ui/icons';
-import { plainName, waitingText } from '../ui/notebookwording';
+import { waitingText } from '../ui/notebookwording';
 import { PreviewView } from './preview';
 import { askReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
-import { errorText, quoted, shortText } from '../ui/wording';
+import { errorText, nameOf, plainName, quoted } from '../ui/wording';
 
 /** Milliseconds for which the outcome can be read. */
 const OUTCOME = 4000;
@@ -48,7 +48,7 @@ async function askSpan(
     title: trans.__('Approve'),
     body: trans.__(
       'Approve this, and let %1 run code in this kernel without asking',
-      quoted(shortText(agent.name))
+      nameOf(agent)
     ),
     buttons: [
       Dialog.cancelButton(),

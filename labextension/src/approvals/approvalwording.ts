@@ -7,13 +7,15 @@ import type {
   IExecution,
   IRefusal
 } from '../tokens';
-import { personName, plainName, shortText } from '../ui/notebookwording';
 import {
   agentText,
   credentialWord,
   momentText,
+  personName,
+  plainName,
   quoted,
   roughly,
+  shortText,
   userText
 } from '../ui/wording';
 

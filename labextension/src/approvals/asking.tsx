@@ -16,17 +16,14 @@ import {
 } from './approvalwording';
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
 import { Words } from '../ui/message';
-import {
-  fileName,
-  firstLine,
-  plainName,
-  shortText
-} from '../ui/notebookwording';
+import { fileName, firstLine } from '../ui/notebookwording';
 import { showAsking, showProposed } from './showasking';
 import {
   credentialWord,
+  nameOf,
+  plainName,
   proposedText,
-  quoted,
+  shortText,
   targetText,
   waitsText,
   whoText
@@ -247,16 +244,14 @@ function Line(
               {props.what}
             </code>
           )}
-          {more > 0 && (
-            <span>{trans._n('+%1 line', '+%1 lines', more)}</span>
-          )}
+          {more > 0 && <span>{trans._n('+%1 line', '+%1 lines', more)}</span>}
         </span>
         <span className="jp-AgentExecAsking-where">
           <Words
             words={[
               props.where,
               shortText(credentialWord(asked.token, trans)),
-              quoted(shortText(asked.agent.name))
+              nameOf(asked.agent)
             ]}
           />
         </span>

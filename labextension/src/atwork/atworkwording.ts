@@ -7,20 +7,16 @@ import type {
   IExecution,
   IStopped
 } from '../tokens';
-import { fileName, firstLine, shortText } from '../ui/notebookwording';
+import { fileName, firstLine } from '../ui/notebookwording';
 import {
   cellName,
   cellStatus,
   credentialWord,
+  nameOf,
   proposedText,
-  quoted
+  shortText
 } from '../ui/wording';
 import type { ICounted } from '../ui/wording';
-
-/** An agent's name as it can stand in a sentence: its own words. */
-export function nameOf(agent: IAgent): string {
-  return quoted(shortText(agent.name));
-}
 
 /** What each agent does, or waits for, in a line each. */
 export function atWorkTitle(

@@ -6,13 +6,13 @@ import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 import { CommandIDs } from '../tokens';
 import type { IAgentAtWork, ILiveModel } from '../tokens';
-import { nameOf, stopText } from './atworkwording';
+import { stopText } from './atworkwording';
 import type { Clock } from '../ui/clock';
 import { grantOf, grantText } from '../access/grant';
 import { activityIcon, statusIcons } from '../ui/icons';
 import type { MenuItem, OpenMenu } from '../ui/menu';
 import { doingText, recordPeopleText } from '../ui/notebookwording';
-import { userText, whoText } from '../ui/wording';
+import { nameOf, userText, whoText } from '../ui/wording';
 
 /** The item's name; the settings place it among the others. */
 export const ITEM = 'agent-exec:status';

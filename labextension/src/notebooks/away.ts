@@ -3,10 +3,10 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { nameOf } from '../atwork/atworkwording';
 import { CommandIDs, isFinal } from '../tokens';
 import type { IActivityEvent, ILiveModel, Status } from '../tokens';
 import { hasFailed } from '../review/next';
+import { nameOf } from '../ui/wording';
 
 /** Milliseconds without code after which agents have finished, as far as one can tell. */
 export const QUIET = 10_000;

@@ -6,10 +6,10 @@ import type { IEditOfRound } from './proposals';
 import { sourceHash } from '../api/cellrecord';
 import type { IDecisionDetails, IProposedEdit } from '../tokens';
 import { element, styledButton } from '../ui/elements';
-import { firstLine, shortText } from '../ui/notebookwording';
+import { firstLine } from '../ui/notebookwording';
 import { askReason } from '../ui/reason';
 import { SourceEditor } from '../ui/sourceeditor';
-import { errorText, quoted } from '../ui/wording';
+import { errorText, nameOf, quoted } from '../ui/wording';
 
 /** Shows a proposed new cell, or what would change in the cell below it. */
 export class ProposedEditView extends Panel {
@@ -72,7 +72,7 @@ export class ProposedEditView extends Panel {
     this._what.textContent = text;
     this._keep.hidden = !edit.fits;
     this._notice.textContent = edit.reason ?? '';
-    const name = quoted(shortText(edit.agent.name));
+    const name = nameOf(edit.agent);
     this._why.textContent = edit.purpose
       ? `${name}: ${quoted(edit.purpose)}`
       : name;

@@ -7,13 +7,14 @@ import { hasFailed } from '../review/next';
 import { CommandIDs, isFinal } from '../tokens';
 import type { Execute, ISessionModel } from '../tokens';
 import { ErrorMessage } from '../ui/message';
-import { plainName, recordPeopleText } from '../ui/notebookwording';
+import { recordPeopleText } from '../ui/notebookwording';
 import {
   afterText,
   besideTitle,
   closedText,
   describeError,
   momentText,
+  plainName,
   targetText,
   titleText,
   whoText

@@ -13,6 +13,7 @@ import type {
 import {
   cellName,
   durationText,
+  nameOf,
   personName,
   plainName,
   quoted,
@@ -20,8 +21,6 @@ import {
   statusWord,
   typeText
 } from './wording';
-
-export { personName, plainName, shortText };
 
 /** The name of a file, as it can stand in a sentence. */
 export function fileName(path: string): string {
@@ -124,7 +123,7 @@ export function ownerText(
   { agent, username }: ICellRecord,
   trans: TranslationBundle
 ): string {
-  const name = quoted(shortText(agent.name));
+  const name = nameOf(agent);
   const person = shortText(personName(username));
   return person ? trans.__('%1 for %2', name, person) : name;
 }

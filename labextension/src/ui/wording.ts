@@ -176,7 +176,7 @@ export function closedText(
   const isNamed = personName(by) !== '' || ownNames.has(by);
   return trans.__(
     'Closed by %1',
-    isNamed ? userText(by, trans) : quoted(shortText(agent.name))
+    isNamed ? userText(by, trans) : nameOf(agent)
   );
 }
 
@@ -245,6 +245,11 @@ export function cellStatus(
  */
 export function quoted(words: string): string {
   return `“${plainName(words).replace(/[“”„‟]/g, "'")}”`;
+}
+
+/** An agent's name as it can stand in a sentence: its own words. */
+export function nameOf(agent: IAgent): string {
+  return quoted(shortText(agent.name));
 }
 
 /** An agent's name and what else it says of itself. */

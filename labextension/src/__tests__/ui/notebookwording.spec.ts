@@ -13,12 +13,11 @@ import {
   heldText,
   notWrittenText,
   ownerText,
-  plainName,
   recordPeopleText,
-  shortText,
   staleText,
   waitingText
 } from '../../ui/notebookwording';
+import { plainName, shortText } from '../../ui/wording';
 import { execution } from '../fakes';
 
 const trans = nullTranslator.load('jupyter_agent_exec');
