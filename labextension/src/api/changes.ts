@@ -48,7 +48,7 @@ export interface INotebook {
 }
 
 /** What the server asks of a notebook. */
-export type Asked =
+export type NotebookRequest =
   | { id: number; panel: string; op: 'read' }
   | {
       id: number;
@@ -68,14 +68,14 @@ export type Asked =
   | { id: number; panel: string; op: 'reload' };
 
 /** How it went. */
-export interface IAnswered {
+export interface INotebookReply {
   status: 'ok' | 'moved' | 'gone' | 'read_only' | 'failed';
   notebook?: INotebook;
   message?: string;
 }
 
 /** A notebook that this page has open. */
-export interface IShown {
+export interface IOpenNotebook {
   panel: string;
   path: string;
   collaborative: boolean;

@@ -4,7 +4,7 @@ import type { ServerConnection } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { API_NAMESPACE } from '../wire';
-import type { Asked, IAnswered, IShown } from './changes';
+import type { NotebookRequest, INotebookReply, IOpenNotebook } from './changes';
 
 /** Milliseconds before the first new attempt; each further one waits longer. */
 const FIRST_DELAY = 500;
@@ -39,7 +39,7 @@ export class Channel {
   }
 
   /** The server asks something. */
-  get asked(): ISignal<this, Asked> {
+  get asked(): ISignal<this, NotebookRequest> {
     return this._asked;
   }
 
@@ -61,17 +61,17 @@ export class Channel {
       this._opened.emit();
     };
     socket.onmessage = ({ data }: MessageEvent<string>) =>
-      this._asked.emit(JSON.parse(data) as Asked);
+      this._asked.emit(JSON.parse(data) as NotebookRequest);
     socket.onclose = () => this._onClose();
   }
 
   /** Say which notebooks are open. */
-  announce(notebooks: IShown[]): void {
+  announce(notebooks: IOpenNotebook[]): void {
     this._send({ op: 'announce', notebooks });
   }
 
   /** Answer what was asked. */
-  answer(id: number, answered: IAnswered): void {
+  answer(id: number, answered: INotebookReply): void {
     this._send({ op: 'answer', id, ...answered });
   }
 
@@ -97,6 +97,6 @@ export class Channel {
   private _everOpened = false;
   private _socket: WebSocket | null = null;
   private _timer: ReturnType<typeof setTimeout> | null = null;
-  private _asked = new Signal<this, Asked>(this);
+  private _asked = new Signal<this, NotebookRequest>(this);
   private _opened = new Signal<this, void>(this);
 }

@@ -24,7 +24,7 @@ import { CellOutputs } from '../live/celloutputs';
 import { PersonsRuns } from './personsruns';
 
 /** What was expected of a notebook does not hold; nothing was done. */
-export class Moved extends Error {}
+export class ExpectationFailed extends Error {}
 
 /** A cell that is put in, and what it is put in with. */
 interface INewCell extends Extract<Change, { op: 'put' }> {
@@ -54,7 +54,7 @@ class Cells {
   indexOf(id: string): number {
     const index = this.ids.indexOf(id);
     if (index < 0) {
-      throw new Moved(`Cell ${id} is gone.`);
+      throw new ExpectationFailed(`Cell ${id} is gone.`);
     }
     return index;
   }
@@ -130,7 +130,7 @@ export function nameCells(
  *
  * @param runs What a person ran since an execution came to its cell; of the
  * execution only the metadata are set there, and the rest is the person's.
- * @throws Moved if what is expected does not hold, or a change is for
+ * @throws ExpectationFailed if what is expected does not hold, or a change is for
  * something that is not there.
  */
 export function applyChanges(
@@ -188,19 +188,19 @@ function checkExpected(cells: Cells, expected: IExpected): void {
   if (order) {
     const { ids } = cells;
     if (ids.length !== order.length || ids.some((id, i) => id !== order[i])) {
-      throw new Moved('Cells were added, removed or moved.');
+      throw new ExpectationFailed('Cells were added, removed or moved.');
     }
   }
   for (const [id, [cellType, source]] of Object.entries(expected.cells)) {
     const { sharedModel, type } = cells.find(id);
     if (type !== cellType || sharedModel.getSource() !== source) {
-      throw new Moved(`Cell ${id} has changed.`);
+      throw new ExpectationFailed(`Cell ${id} has changed.`);
     }
   }
   for (const [id, count] of Object.entries(counts ?? {})) {
     const cell = cells.find(id);
     if (isCode(cell) && cell.executionCount !== count) {
-      throw new Moved(`Cell ${id} was run.`);
+      throw new ExpectationFailed(`Cell ${id} was run.`);
     }
   }
 }
@@ -224,7 +224,7 @@ function checkChanges(cells: Cells, changes: readonly Step[]): void {
     } else if (!(change.op === 'move' && standsBeside(change))) {
       const id = change.cell_id;
       if (!ids.has(id)) {
-        throw new Moved(`Cell ${id} is gone.`);
+        throw new ExpectationFailed(`Cell ${id} is gone.`);
       }
       if (change.op === 'set_outputs') {
         const known = outputs.get(id);
@@ -253,7 +253,9 @@ function changedOutputs(
     after = after && applyOutputChange(after, change);
   }
   if (!after) {
-    throw new Moved(`Cell ${id} has not the outputs that are to be changed.`);
+    throw new ExpectationFailed(
+      `Cell ${id} has not the outputs that are to be changed.`
+    );
   }
   return after;
 }

@@ -8,12 +8,21 @@ import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { applyChanges, Moved, nameCells, readNotebook } from './apply';
+import {
+  applyChanges,
+  ExpectationFailed,
+  nameCells,
+  readNotebook
+} from './apply';
 import { METADATA_KEY } from '../api/cellrecord';
 import { PersonsRuns } from './personsruns';
 import { after, Saves } from './saves';
 import { SteadyView } from '../ui/view';
-import type { Asked, IAnswered, IShown } from '../api/changes';
+import type {
+  NotebookRequest,
+  INotebookReply,
+  IOpenNotebook
+} from '../api/changes';
 
 /** Milliseconds within which a save has to end; a dialog may be in its way. */
 const SAVE_TIMEOUT = 4000;
@@ -33,9 +42,9 @@ export type DocumentPanel = Pick<
   'content' | 'context' | 'disposed' | 'node' | 'sessionContext'
 >;
 
-type Apply = Extract<Asked, { op: 'apply' }>;
+type Apply = Extract<NotebookRequest, { op: 'apply' }>;
 
-function failed(error: unknown): IAnswered {
+function failed(error: unknown): INotebookReply {
   return { status: 'failed', message: String(error) };
 }
 
@@ -96,7 +105,7 @@ export class OpenDocument implements IDisposable {
   }
 
   /** What the server is told of it. */
-  shown(): IShown {
+  shown(): IOpenNotebook {
     const { context, _contents } = this;
     const { path, contentsModel, model, sessionContext } = context;
     return {
@@ -131,7 +140,7 @@ export class OpenDocument implements IDisposable {
    * What is done at once is answered at once: a promise would let JupyterLab
    * draw the change first, which takes long in a big notebook.
    */
-  handle(asked: Asked): IAnswered | Promise<IAnswered> {
+  handle(asked: NotebookRequest): INotebookReply | Promise<INotebookReply> {
     try {
       const answered = this._handle(asked);
       return 'then' in answered ? answered.catch(failed) : answered;
@@ -140,7 +149,9 @@ export class OpenDocument implements IDisposable {
     }
   }
 
-  private _handle(asked: Asked): IAnswered | Promise<IAnswered> {
+  private _handle(
+    asked: NotebookRequest
+  ): INotebookReply | Promise<INotebookReply> {
     switch (asked.op) {
       case 'read':
         return { status: 'ok', notebook: readNotebook(this.context.model) };
@@ -179,12 +190,12 @@ export class OpenDocument implements IDisposable {
    * At a notebook's closing, what comes during the save would be lost: it is
    * for the server then to take another way.
    */
-  private async _applyAfterSaves(asked: Apply): Promise<IAnswered> {
+  private async _applyAfterSaves(asked: Apply): Promise<INotebookReply> {
     await this._saves.over();
     return this._isDisposed ? { status: 'gone' } : this._apply(asked);
   }
 
-  private _apply({ changes, expected }: Apply): IAnswered {
+  private _apply({ changes, expected }: Apply): INotebookReply {
     if (!this._isWritable) {
       return { status: 'read_only' };
     }
@@ -198,7 +209,7 @@ export class OpenDocument implements IDisposable {
     try {
       change();
     } catch (error) {
-      if (error instanceof Moved) {
+      if (error instanceof ExpectationFailed) {
         return { status: 'moved', message: error.message };
       }
       throw error;
@@ -218,7 +229,7 @@ export class OpenDocument implements IDisposable {
   }
 
   /** Save what is from agents; never what a person has not saved. */
-  private async _save(): Promise<IAnswered> {
+  private async _save(): Promise<INotebookReply> {
     const { context } = this;
     if (!this._isUnsaved) {
       return { status: 'ok' };
@@ -235,7 +246,7 @@ export class OpenDocument implements IDisposable {
   }
 
   /** Read the file again if it has changed, unless there are unsaved edits. */
-  private async _reload(): Promise<IAnswered> {
+  private async _reload(): Promise<INotebookReply> {
     for (let n = 0; this._unused < IDLE && n < IDLE_TRIES; n++) {
       await after(IDLE - this._unused);
     }

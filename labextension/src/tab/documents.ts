@@ -4,7 +4,7 @@ import type { INotebookTracker, Notebook } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import type { Channel } from '../api/channel';
-import type { Asked, IAnswered } from '../api/changes';
+import type { NotebookRequest, INotebookReply } from '../api/changes';
 import { OpenDocument } from './document';
 import type { DocumentPanel } from './document';
 
@@ -79,7 +79,7 @@ export class OpenDocuments {
     this._gather();
   }
 
-  private _onAsked(_: unknown, asked: Asked): void {
+  private _onAsked(_: unknown, asked: NotebookRequest): void {
     const document = [...this._documents].find(({ id }) => id === asked.panel);
     const answered = document?.handle(asked) ?? { status: 'gone' };
     if ('then' in answered) {
@@ -89,7 +89,7 @@ export class OpenDocuments {
     }
   }
 
-  private _answer({ id }: Asked, answered: IAnswered): void {
+  private _answer({ id }: NotebookRequest, answered: INotebookReply): void {
     if (this._timer !== undefined) {
       this._announce(); // first what it has led to
     }

@@ -1,6 +1,6 @@
 import { Channel } from '../../api/channel';
 import type { ChannelSettings } from '../../api/channel';
-import type { Asked } from '../../api/changes';
+import type { NotebookRequest } from '../../api/changes';
 
 /** A socket that the test opens, feeds and closes. */
 class FakeSocket {
@@ -86,7 +86,7 @@ describe('Channel', () => {
 
   it('tells that it is open, and what the server asks', () => {
     const opened = jest.fn();
-    const asked: Asked[] = [];
+    const asked: NotebookRequest[] = [];
     channel.opened.connect(opened);
     channel.asked.connect((_, each) => void asked.push(each));
     channel.connect();

@@ -1,6 +1,6 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PromiseDelegate } from '@lumino/coreutils';
-import type { Asked, Change, IExpected } from '../../api/changes';
+import type { NotebookRequest, Change, IExpected } from '../../api/changes';
 import { OpenDocument } from '../../tab/document';
 import type { IOutputChange } from '../../tokens';
 import { stdout } from '../fakes';
@@ -20,7 +20,7 @@ describe('OpenDocument', () => {
 
   /** Ask for something, by the op alone where that says all. */
   const ask = (op: 'read' | 'save' | 'reload') =>
-    opened.handle({ op, id: 1, panel: opened.id } as Asked);
+    opened.handle({ op, id: 1, panel: opened.id } as NotebookRequest);
   const apply = (changes: Change[], expected = ANY) =>
     opened.handle({ op: 'apply', id: 1, panel: opened.id, changes, expected });
   /** Changes that put an agent's cell, as the server does. */

@@ -3,7 +3,11 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { Signal } from '@lumino/signaling';
 import type { Channel } from '../../api/channel';
-import type { Asked, IAnswered, IShown } from '../../api/changes';
+import type {
+  NotebookRequest,
+  INotebookReply,
+  IOpenNotebook
+} from '../../api/changes';
 import { OpenDocuments } from '../../tab/documents';
 import { FakeContents, FakeContext, FakePanel } from '../openpanel';
 
@@ -21,19 +25,19 @@ class FakeChannel {
     this.isConnected = true;
   }
 
-  announce(shown: IShown[]): void {
+  announce(shown: IOpenNotebook[]): void {
     this.sent.push(['announce', shown.map(({ path }) => path)]);
     this.shown = shown;
   }
 
-  answer(id: number, { status }: IAnswered): void {
+  answer(id: number, { status }: INotebookReply): void {
     this.sent.push(['answer', id, status]);
   }
 
   isConnected = false;
   sent: unknown[] = [];
-  shown: IShown[] = [];
-  asked = new Signal<this, Asked>(this);
+  shown: IOpenNotebook[] = [];
+  asked = new Signal<this, NotebookRequest>(this);
   opened = new Signal<this, void>(this);
 }
 
