@@ -4,7 +4,7 @@ import { approvalsPlugin } from './approvals/plugin';
 import { atWorkPlugin } from './atwork/plugin';
 import { documentsPlugin } from './tab/plugin';
 import { insertPlugin } from './notebooks/insert';
-import { modelPlugin } from './panel/activity';
+import { modelPlugin } from './panel/modelplugin';
 import { sessionsPlugin } from './session/plugin';
 import { notebooksPlugin } from './notebooks/plugin';
 import { notificationsPlugin } from './approvals/notifications';

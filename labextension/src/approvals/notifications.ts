@@ -9,7 +9,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
 import { askedText, proposingText } from '../atwork/atworkwording';
-import { askedIn, showAsking, showProposed } from './showasking';
+import { askedIn, showAsking, showProposed } from './navigation';
 
 /** Milliseconds for which a notification is shown; the panel lists the rest. */
 const SHOWN = 15_000;

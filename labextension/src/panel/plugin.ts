@@ -8,7 +8,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandToolbarButton, refreshIcon } from '@jupyterlab/ui-components';
 import { CommandIDs, ILiveModel, TRANSLATION_DOMAIN } from '../tokens';
-import { WaitingList } from '../approvals/asking';
+import { WaitingList } from '../approvals/waitinglist';
 import { activityIcon } from '../ui/icons';
 import { labelled, takes } from '../ui/commands';
 import { ActivityPanel, PANEL_ID } from './panel';

@@ -17,7 +17,7 @@ import {
 import { errorIcon, pauseIcon, statusIcons } from '../ui/icons';
 import { Words } from '../ui/message';
 import { fileName, firstLine } from '../ui/notebookwording';
-import { showAsking, showProposed } from './showasking';
+import { showAsking, showProposed } from './navigation';
 import {
   credentialWord,
   nameOf,
