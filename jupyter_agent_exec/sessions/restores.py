@@ -29,7 +29,7 @@ from ..records import (
     RestoreEnded,
     timestamp,
 )
-from ..tasks import Tasks
+from ..tasks import Tasks, first_of
 from ..text.counts import counted
 from ..text.redaction import marks_in
 from ..types import FINAL_STATUSES, ExecutionId, Status
@@ -174,7 +174,7 @@ class Restores:
         ended = self._tasks.start(self._ended(live, executions), f"restore {of.id}")
         await asyncio.wait({ended}, timeout=self._settings.wait(request.wait))
         status: Literal["running", "finished", "stopped"] = "running"
-        if ended.done():
+        if all(each.finished.done() for each in executions):
             status = "finished" if _failed(executions) is None else "stopped"
         by_original = {each.spec.restores: each for each in executions}
         return Restoration(
@@ -253,8 +253,9 @@ class Restores:
         return await self._sessions.history.live_session(session.id), executions
 
     async def _ended(self, live: LiveSession, executions: Sequence[LiveExecution]) -> None:
-        """Wait for the end, and record it."""
-        await asyncio.wait([each.finished for each in executions])
+        """Wait for the end, and record it; a closed session's may be in memory only."""
+        for each in executions:
+            await first_of(each.finished, live.ended)
         if live.is_open:
             live.restored = True
             entry = RestoreEnded(at=timestamp(), by=SERVER, failed=_failed(executions))

@@ -45,7 +45,7 @@ from ..records import (
     Payload,
     timestamp,
 )
-from ..tasks import call_later_apart
+from ..tasks import call_later_apart, first_of
 from ..types import CloseReason, ExecutionId, SessionStatus, Status
 from .activity import Action, Activity
 from .notebook_kernels import AttachedNotebook
@@ -331,12 +331,12 @@ class LiveSession(ExecutionObserver):
         return await self._worker.kernels.fresh()
 
     async def run_out(self, why: str) -> None:
-        """Cancel waiting executions, and wait for the end of the running one."""
+        """Cancel waiting executions, and wait for the end of the running one, or its session's."""
         running = self.unfinished.running
         for execution in self.unfinished:
             execution.withdraw("cancelled", f"It was not run: {why}")
         if running is not None:
-            await asyncio.wait({running.finished})
+            await first_of(running.finished, self.ended)
 
     async def close(self, reason: CloseReason, by: By) -> None:
         """Refuse new work, end and record all executions, and release the kernel. Idempotent."""

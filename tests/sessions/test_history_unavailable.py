@@ -20,6 +20,7 @@ import pytest
 
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify import verify_history
+from tests.auth.minting import PAST, bearer, change_kept
 from tests.gateway.gateways import Person
 from tests.real_server import TOKEN
 from tests.server_process import Gate, ServerProcess, server_process
@@ -319,3 +320,37 @@ def test_running_code_says_that_its_record_was_deleted(
     assert "deleted" in told[runs]["reason"]
     assert (told[waits]["status"], "deleted" in told[waits]["reason"]) == ("cancelled", True)
     assert "Open another session" in server.run(session, "1").json()["message"]
+
+
+def test_a_server_stops_although_it_cannot_record_what_it_restores_and_lets_end(
+    tmp_path: Path, history: Path
+) -> None:
+    again, last = Gate(tmp_path, "again"), Gate(tmp_path, "last")
+    ran = tmp_path / "ran"
+    with server_process(tmp_path, "--AgentExecApp.interrupt_grace=0.2") as server:
+        restored = server.open()
+        server.run(
+            restored, f"import os\nif os.path.exists({str(ran)!r}):\n {again.here} {again.wait}"
+        )
+        ran.touch()
+        server.ask("POST", f"sessions/{restored}/restart")
+        begun = server.ask("POST", f"sessions/{restored}/restore", {"wait": 0}).json()
+        assert begun["status"] == "running"
+
+        said = {"label": "ends", "scopes": ["exec:scratch"]}
+        minted = server.ask("POST", "tokens", said).json()
+        own = bearer(minted["secret"])
+        said = {"agent": {"name": "tester"}}
+        expiring = server.ask("POST", "sessions", said, own).json()["id"]
+        runs = server.run(expiring, f"{last.here}{last.wait}", wait=0).json()
+        waits = server.run(expiring, "1", wait=0).json()
+        last.until_it_is_here()
+        change_kept(history, minted["token"]["id"], expires_at=PAST)
+        assert server.get(f"executions/{waits['id']}?wait=60")["status"] == "cancelled"
+
+        again.until_it_is_here()
+        history.rename(tmp_path / "away")
+        for gate, id in ((again, begun["cells"][0]["execution_id"]), (last, runs["id"])):
+            gate.let_it_on()
+            assert server.get(f"executions/{id}?wait=0.2")["finished_at"] is None
+        server.stop()
