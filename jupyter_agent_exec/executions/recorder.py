@@ -90,14 +90,14 @@ class Recorder:
     async def unrun(self, execution: LiveExecution) -> None:
         """Write the end of an execution that did not run, or whose outcome is unknown.
 
-        Return when it is on disk. Ends that come during a write are the next write together.
+        Return when it is on disk, or kept in memory. Ends that come during a write are the next
+        write together.
         """
         self._unrun.append(execution)
         async with self._writing_unrun:
             unrun, self._unrun = self._unrun, []
             if unrun:
                 await self._in_disk_thread(partial(self._write_unrun, unrun))
-        await execution.finished
 
     def _write_unrun(self, executions: Sequence[LiveExecution]) -> None:
         entries: list[Entry] = []

@@ -401,6 +401,7 @@ class Worker(LiveExecutions):
         is_open = execution.accepted.done() and not execution.refused
         if execution.withdrawn.done() and is_open and not execution.finished.done():
             await self.recorder.unrun(execution)
+            await asyncio.wait({execution.finished})
 
     def _refusal(self, execution: LiveExecution) -> str | None:
         """Return why an execution may not be sent to the session's kernel; None if it may."""
@@ -522,8 +523,8 @@ class Worker(LiveExecutions):
         await self._carry(execution, accepts=True)
         self.gate.init_waits.clear()
         self.waits_changed()
-        await execution.accepted  # or its error
-        return await execution.finished
+        await asyncio.shield(execution.accepted)  # or its error
+        return await asyncio.shield(execution.finished)
 
 
 class _SentExecution(RequestObserver):

@@ -348,9 +348,14 @@ def test_a_server_stops_although_it_cannot_record_what_it_restores_and_lets_end(
         change_kept(history, minted["token"]["id"], expires_at=PAST)
         assert server.get(f"executions/{waits['id']}?wait=60")["status"] == "cancelled"
 
+        queued = server.run(restored, "1", wait=0).json()
         again.until_it_is_here()
         history.rename(tmp_path / "away")
         for gate, id in ((again, begun["cells"][0]["execution_id"]), (last, runs["id"])):
             gate.let_it_on()
             assert server.get(f"executions/{id}?wait=0.2")["finished_at"] is None
+        with ThreadPoolExecutor(1) as threads:
+            held = threads.submit(server.get, f"executions/{queued['id']}?wait=8")
+            server.ask("POST", f"sessions/{restored}/close")
+            assert held.result()["finished_at"] is None
         server.stop()
