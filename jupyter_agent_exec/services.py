@@ -405,7 +405,7 @@ class Services:
             "approval_policy": lambda: self.approvals.policy,
             "approvals": self.approvals,
             "body_limit": traits.max_body_bytes,
-            "default_timeout": traits.default_timeout,
+            "default_timeout": self.settings.bounds.timeout,
             "denials": self.denials,
             "endpoint": self.mcp_endpoint,
             "erase": lambda wanted, by: self._sessions.read(self.history.erase, wanted, by),

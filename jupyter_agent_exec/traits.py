@@ -141,7 +141,7 @@ class AgentExecTraits(McpTraits, RedactionTraits):
         0,
         min=0,
         config=True,
-        help="The longest timeout that a request may set, in seconds; 0: no limit.",
+        help="Seconds an execution may run at most, whatever its request says; 0: no limit.",
     )
     queue_timeout = Float(
         0,
@@ -333,7 +333,7 @@ class AgentExecTraits(McpTraits, RedactionTraits):
         """Return the settings of sessions and executions."""
         return Settings(
             bounds=SessionLimits(
-                timeout=self.default_timeout,
+                timeout=min(self.default_timeout, self.max_timeout or self.default_timeout),
                 queue_timeout=self.queue_timeout or None,
                 max_output_bytes=self.max_output_bytes,
                 max_text_bytes=self.max_text_bytes,

@@ -26,10 +26,11 @@ class SessionLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The operator's configuration. Times in seconds, sizes in bytes; 0 means no limit."""
+    """The operator's configuration. Times in seconds, sizes in bytes."""
 
     bounds: SessionLimits
     max_timeout: float
+    """The longest timeout of an execution; 0 for no limit."""
     max_sessions: int
     session_idle_timeout: float
     """Seconds after which a session that nobody uses is closed; 0 for never."""
