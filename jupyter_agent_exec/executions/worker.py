@@ -117,7 +117,8 @@ class Worker(LiveExecutions):
         TooManyRequests
             Nothing was accepted.
         """
-        self._check_room(len(specs))
+        if specs[0].restores is None:  # what is restored may be more than may wait
+            self._check_room(len(specs))
         executions = [self._add(spec) for spec in specs]
         first, count, is_idle = executions[0], len(executions), not self._line
         for number, execution in enumerate(executions, 1):
