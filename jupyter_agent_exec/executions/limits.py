@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from ..errors import InvalidRequest
-from ..models import Caps
+from ..models import Caps, Limits
 from ..types import RecordPeople
 
 
@@ -63,6 +66,15 @@ class Settings:
     def wait(self, requested: float | None) -> float:
         """Return how many seconds to hold an answer; None requests the default."""
         return min(self.default_wait if requested is None else requested, self.max_wait)
+
+    def fit(self, limits: Limits) -> Limits:
+        """Return limits that a request was once allowed, reduced to what is allowed now."""
+        longest, most = self.max_timeout or math.inf, self.bounds.max_output_bytes
+        return msgspec.structs.replace(
+            limits,
+            timeout=limits.timeout and min(limits.timeout, longest),
+            max_output_bytes=limits.max_output_bytes and min(limits.max_output_bytes, most),
+        )
 
     def check_timeout(self, timeout: float | None, field: str) -> None:
         """Raise InvalidRequest for a timeout that is longer than the operator allows."""

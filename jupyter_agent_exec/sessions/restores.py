@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from ..auth.scopes import Caller
 from ..errors import AgentExecError, InvalidRequest, KernelNotOwned
 from ..executions.execution import LiveExecution
 from ..executions.limits import Settings
 from ..models import (
     Execute,
+    Limits,
+    NotebookTarget,
     OpenSession,
     Restoration,
     Restore,
@@ -233,16 +237,29 @@ class Restores:
         runs: Sequence[CellToRestore],
         caller: Caller,
     ) -> tuple[LiveSession, list[LiveExecution]]:
+        settings = self._settings.within(caller.caps)
         requests = [
-            Execute(source=cell.record.source, timeout=cell.record.timeout, placement="none")
+            Execute(
+                source=cell.record.source,
+                timeout=settings.fit(Limits(timeout=cell.record.timeout)).timeout,
+                placement="none",
+            )
             for cell in runs
         ]
         originals = [cell.record for cell in runs]
         submit = self._sessions.run_again
         if live is not None:
             return live, await submit(live.id, requests, originals, caller)
+        target = of.target
+        if isinstance(target, NotebookTarget):  # where it was last; none is made anew
+            target = replace(target, path=of.path or target.path, create=False)
         opened = OpenSession(
-            agent=of.agent, target=of.target, title=of.title, client_id=_client_id(of)
+            agent=of.agent,
+            target=target,
+            title=of.title,
+            client_id=_client_id(of),
+            limits=settings.fit(of.limits),
+            allow_stdin=of.allow_stdin,
         )
         session, _ = await self._sessions.open(opened, caller)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_agent_exec.models import Caps
+from jupyter_agent_exec.models import Caps, Limits
 from jupyter_agent_exec.traits import AgentExecTraits
 
 
@@ -25,3 +25,10 @@ def test_code_without_a_timeout_runs_no_longer_than_any_other(
     traits = AgentExecTraits(default_timeout=default, max_timeout=longest)
     settings = traits.settings_of_sessions().within(Caps(wall_seconds=wall_seconds))
     assert settings.bounds.timeout == timeout
+
+
+def test_earlier_limits_are_reduced_to_those_that_hold_now() -> None:
+    settings = AgentExecTraits(max_timeout=60, max_output_bytes=5000).settings_of_sessions()
+    fitted = settings.fit(Limits(timeout=100, max_output_bytes=9000, queue_timeout=500))
+    assert fitted == Limits(timeout=60, max_output_bytes=5000, queue_timeout=500)
+    assert settings.fit(Limits()) == Limits()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.lines import lines
@@ -15,6 +16,7 @@ from jupyter_agent_exec.records import ApprovalAsked
 from tests.approvals.person_deciding import approve, asks, set_policy
 from tests.asking import Agent, Send
 from tests.auth.minting import TokenAgent, mint
+from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target
 
 
 async def restored(agent: Agent, session: dict[str, Any], **asked: Any) -> dict[str, Any]:
@@ -157,3 +159,34 @@ async def test_an_agent_may_not_run_code_again_in_a_persons_kernel(
     told = await restored(agent, session)
     assert [cell["status"] for cell in told["cells"]] == ["ok"]
     assert len(nbformat.read(jp_root_dir / "work.ipynb", 4).cells) == cells
+
+
+async def test_a_session_is_restored_where_its_notebook_is_and_with_its_limits(
+    agent: Agent, desk: Desk
+) -> None:
+    opened = await desk.opens()
+    session = await agent.open(
+        target=notebook_target(create=True), limits={"timeout": 50}, allow_stdin=True
+    )
+    await agent.run(session, "x = 1")
+    await desk.ask("PATCH", f"contents/{NOTEBOOK}", {"path": "moved.ipynb"})
+    await desk.ask("PATCH", f"sessions/{opened['id']}", {"path": "moved.ipynb"})
+    await agent.run(session, "x += 1")
+    await agent.ask("POST", f"sessions/{session['id']}/close")
+    told = await restored(agent, session)
+    new = (await agent.get(f"sessions/{told['session_id']}")).json
+    assert (new["path"], new["limits"]["timeout"]) == ("moved.ipynb", 50)
+    assert new["allow_stdin"] is True
+    await agent.ask("POST", f"sessions/{new['id']}/close")
+    (desk.root / "moved.ipynb").unlink()
+    gone = await agent.ask("POST", f"sessions/{session['id']}/restore")
+    assert (gone.status, gone.json["code"]) == (404, "notebook_not_found")
+    assert not (desk.root / NOTEBOOK).exists()
+
+
+@pytest.mark.parametrize("agent_exec_config", [{"max_queued": 2}])
+async def test_a_session_with_more_cells_than_may_wait_is_restored(agent: Agent) -> None:
+    session, _ = await ended(agent, "x = 1", "x += 1", "x += 1", "x += 1")
+    told = await restored(agent, session)
+    assert [cell["status"] for cell in told["cells"]] == ["ok"] * 4
+    assert (await agent.run(session, "x"))["text"].startswith("4")
