@@ -76,6 +76,7 @@ class Recorder:
         self._unrun: list[LiveExecution] = []  # ends that wait for the next write
         self._writing_unrun = asyncio.Lock()
         self._unwritten: list[tuple[LiveExecution, ExecutionRecord]] = []
+        self._unwritten_entries: list[Entry] = []  # of which `_notify` tells when they are written
         self._retry: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
@@ -256,8 +257,8 @@ class Recorder:
                 ),
             )
             payloads.extend(packed.payloads)
-        if entries and self.note(entries, payloads):
-            self._notify_late(entries)
+        if entries:
+            self.note(entries, payloads)
 
     def person(self, kernel_id: str, ran: PersonExecution) -> None:
         """Write an entry about code that a user ran in the kernel."""
@@ -275,18 +276,11 @@ class Recorder:
             blobs=packed.blobs,
             omitted=ran.omitted,
         )
-        if self.note([entry], [source, *packed.payloads]):
-            self._executions.on_loop(self._executions.notice, "person")
+        self.note([entry], [source, *packed.payloads])
 
-    def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> bool:
-        """Write entries about past events; return False if they are only in memory for now."""
-        try:
-            self._journal.append_final(entries, payloads)
-        except HistoryUnavailable as error:
-            self._log.error("%s", error.message)
-            self._executions.on_loop(self._try_again)
-            return False
-        return True
+    def note(self, entries: Sequence[Entry], payloads: Sequence[Payload] = ()) -> None:
+        """Write entries about past events, or keep them in memory until they can be written."""
+        self._keep(entries, payloads, [])
 
     def stop(self) -> None:
         """Stop retrying failed writes."""
@@ -299,13 +293,18 @@ class Recorder:
         payloads: Sequence[Payload],
         ended: Sequence[tuple[LiveExecution, ExecutionRecord]],
     ) -> None:
-        """Write the ends of executions, each with one `finished` entry, in their order."""
+        """Write entries about past events.
+
+        Parameters
+        ----------
+        ended
+            The executions that end with them, each with one `finished` entry, in their order.
+        """
         try:
             hashes = self._journal.append_final(entries, payloads)
         except HistoryUnavailable as error:
             self._log.error("%s", error.message)
-            for execution, record in ended:
-                self._executions.on_loop(self._try_again, execution, record)
+            self._executions.on_loop(self._try_again, entries, ended)
             return
         head = self._journal.file.signed_head
         lines = zip(entries, hashes, strict=True)
@@ -313,19 +312,21 @@ class Recorder:
         for (execution, record), hash in zip(ended, ends, strict=True):
             final = replace(record, entry_hash=hash, chain=head)
             self._executions.on_loop(self._executions.finished, execution, final)
-        self._notify_late([entry for entry in entries if isinstance(entry, DisplayUpdated)])
+        self._notify(entries)
 
-    def _notify_late(self, entries: Sequence[JournalEntry]) -> None:
-        """Notify which executions' outputs changed, also by display updates of later ones."""
-        changed = (id for entry in entries for id in entry.about)
-        for execution_id in dict.fromkeys(changed):
+    def _notify(self, entries: Sequence[Entry]) -> None:
+        """Notify what became of finished executions' outputs, and what a user ran."""
+        late = (entry for entry in entries if isinstance(entry, LateOutput | DisplayUpdated))
+        for execution_id in dict.fromkeys(id for entry in late for id in entry.about):
             self._executions.on_loop(self._executions.late, execution_id)
+        if any(isinstance(entry, PersonRan) for entry in entries):
+            self._executions.on_loop(self._executions.notice, "person")
 
     def _try_again(
-        self, execution: LiveExecution | None = None, record: ExecutionRecord | None = None
+        self, entries: Sequence[Entry], ended: Sequence[tuple[LiveExecution, ExecutionRecord]]
     ) -> None:
-        if execution is not None and record is not None:
-            self._unwritten.append((execution, record))
+        self._unwritten_entries += entries
+        self._unwritten += ended
         if self._retry is None or self._retry.done():
             self._retry = start_apart(self._until_written(), "history retry")
 
@@ -345,6 +346,9 @@ class Recorder:
             reason = " ".join(filter(None, (record.reason, why))) or None
             final = replace(record, reason=reason, chain=self._journal.file.signed_head)
             self._executions.finished(execution, final)
+        entries, self._unwritten_entries = self._unwritten_entries, []
+        if why is None:
+            self._notify(entries)
 
     async def _in_disk_thread(self, write: Callable[[], object]) -> None:
         await self._loop.run_in_executor(self._disk, write)

@@ -6,6 +6,7 @@ folders that are moved and deleted.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import shutil
@@ -20,10 +21,12 @@ import pytest
 
 from jupyter_agent_exec.journal.findings import Outcome
 from jupyter_agent_exec.journal.verify import verify_history
+from tests.asking import Agent
 from tests.auth.minting import PAST, bearer, change_kept
 from tests.gateway.gateways import Person
 from tests.real_server import TOKEN
 from tests.server_process import Gate, ServerProcess, server_process
+from tests.sessions.living_notebook import NOTEBOOK, Desk, notebook_target
 from tests.small_disk import as_seen_by, fill, mounting
 
 
@@ -359,3 +362,28 @@ def test_a_server_stops_although_it_cannot_record_what_it_restores_and_lets_end(
             server.ask("POST", f"sessions/{restored}/close")
             assert held.result()["finished_at"] is None
         server.stop()
+
+
+async def test_output_that_comes_late_while_the_folder_is_away_comes_into_the_notebook(
+    agent: Agent,
+    desk: Desk,
+    history_dir: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gate = Gate(tmp_path, "goes-on")
+    await desk.opens()
+    session = await agent.open(target=notebook_target())
+    waits = f"import threading\ndef wait():\n {gate.wait} print('went', 'on')"
+    await agent.run(session, f"{waits}\nthreading.Thread(target=wait).start()")
+    await agent.settle(session)
+    journal = history_dir / "sessions" / session["id"] / "journal.jsonl"
+    while "cell_written" not in journal.read_text():
+        await agent.get("status")
+    away = await asyncio.to_thread(history_dir.rename, tmp_path / "away")
+    await asyncio.to_thread(gate.let_it_on)
+    while "The history cannot be written" not in caplog.text:
+        await agent.get("status")
+    await asyncio.to_thread(away.rename, history_dir)
+    while "went on" not in (desk.root / NOTEBOOK).read_text():
+        await agent.get("status")
