@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -28,7 +29,7 @@ from ..records import (
     digest_of,
     timestamp,
 )
-from ..tasks import first_of, settle
+from ..tasks import call_later_apart, first_of, settle
 from ..text.redaction import marks_in
 from ..types import ApprovalMode, EditMode, ExecutionId, NextApproval, Status
 from .execution import LiveExecution
@@ -394,9 +395,9 @@ class ApprovalGate:
         )
         execution.become(execution.state.asked(approval))
         execution.decided = self._loop.create_future()
-        expiry = self._loop.call_later(timeout, self._expired, execution, approval)
+        expiry = call_later_apart(timeout, self._expired, execution, approval)
         for future in (execution.decided, execution.withdrawn):
-            future.add_done_callback(lambda _: expiry.cancel())
+            future.add_done_callback(lambda _: expiry.cancel(), context=Context())
         return entry, [source] if before is None else [source, before]
 
     def _also_approved(self, execution: LiveExecution) -> Iterator[LiveExecution]:

@@ -34,7 +34,7 @@ from ..models import (
     derive,
 )
 from ..records import Accepted, ExecutionRecord, Payload, Rejected
-from ..tasks import settle
+from ..tasks import call_later_apart, settle
 from ..text.redaction import Redactor
 from ..types import ApprovalMode, ExecutionId, Output, SessionId, Status
 from .rules import Rules
@@ -62,7 +62,7 @@ class QueueTime:
     def run(self, counts: bool) -> None:
         """Start or pause the timer."""
         if counts and self._timer is None and self._left is not None:
-            self._timer = self._loop.call_later(self._left, self._elapsed)
+            self._timer = call_later_apart(self._left, self._elapsed)
         elif not counts and self._timer is not None:
             self._left = max(0.0, self._timer.when() - self._loop.time())
             self._timer.cancel()

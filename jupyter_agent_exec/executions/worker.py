@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from contextvars import Context
 from functools import partial
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.trials.trial import INSTEAD, NO_TRIAL, Trial
 from ..models import Execute, ExecutionKernel, Session, StepOf, WaitingFor
 from ..records import SERVER, ExecutionRecord, timestamp
-from ..tasks import first_of, settle
+from ..tasks import first_of, settle, start_apart
 from ..text.counts import counted
 from ..text.terminal import clean
 from ..types import ExecutionId
@@ -127,7 +128,8 @@ class Worker(LiveExecutions):
             if stop_on_error:
                 execution.later_steps = executions[number:]
             execution.ahead = partial(self._ahead_in_line, execution.id)
-            execution.withdrawn.add_done_callback(partial(self._leave_line, execution.id))
+            leave = partial(self._leave_line, execution.id)
+            execution.withdrawn.add_done_callback(leave, context=Context())
         self._line.extend(executions)
         if count > 1 or not is_idle:
             self.tasks.start(self._accept(executions), f"accept {first.id} ff")
@@ -486,7 +488,7 @@ class Worker(LiveExecutions):
         ------
         KernelUnavailable, HistoryUnavailable, InitFailed
         """
-        begun = asyncio.ensure_future(self.kernels.fresh(first))
+        begun = start_apart(self.kernels.fresh(first), f"first kernel of {self.session.id}")
         held = asyncio.ensure_future(self.gate.init_waits.wait())
         await first_of(begun, held, timeout=None if first is None or first.owned else INIT_WAIT)
         held.cancel()

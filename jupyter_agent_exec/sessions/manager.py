@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from contextvars import Context
 from functools import partial
 
 import msgspec
@@ -309,7 +310,7 @@ class AgentSessions:
             self._quotas.count(caller, bool(request.preload) + (request.init_source is not None))
             session, kernel = await self._factory.open(new)
             self._open[session.id] = session
-            session.ended.add_done_callback(lambda _: self._forget(session))
+            session.ended.add_done_callback(lambda _: self._forget(session), context=Context())
         self.lifetimes.watch_token(session)
         try:
             await session.open(kernel, caller.by(), caller.host_kernels)
