@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
-from ..errors import AgentExecError
+from ..errors import AgentExecError, KernelUnavailable
 from ..kernels.channels import KernelDeath
 from ..kernels.kernel import Kernel, KernelSource
 from ..kernels.person_executions import PersonExecution
@@ -88,7 +88,8 @@ class SessionKernels:
                 await asyncio.wait({self._watch})  # until the kernel's end is recorded
             if self.current is None:
                 await self._adopt(first or await self.source.take())
-            assert self.current is not None
+            if self.current is None:
+                raise KernelUnavailable("The kernel was ended when it had just been started.")
             return self.current
 
     async def fresh_unless(self, withdrawn: asyncio.Future[None]) -> Kernel | None:
@@ -121,10 +122,13 @@ class SessionKernels:
             )
             await self._recorder.write([started])
         except BaseException:
-            self.number -= 1
-            self.current = None
-            await kernel.let_go()
+            if kernel is self.current:
+                self.number -= 1
+                self.current = None
+                await kernel.let_go()
             raise
+        if kernel is not self.current:
+            return  # it was ended meanwhile
         self.untold = self._gone
         self._watch = start_apart(self._watch_over(kernel), f"death of {kernel.id}")
         try:
@@ -132,10 +136,11 @@ class SessionKernels:
             self._listen(kernel)
             await self._begin_with(kernel)
         except AgentExecError as error:
-            if kernel.owned and kernel is self.current:
-                await self._record_end(KernelDeath("shut_down", error.message), SERVER)
-            self._detach()
-            await kernel.let_go()
+            if kernel is self.current:
+                if kernel.owned:
+                    await self._record_end(KernelDeath("shut_down", error.message), SERVER)
+                self._detach()
+                await self._let_go(kernel)
             raise
 
     def _listen(self, kernel: Kernel) -> None:
@@ -159,7 +164,7 @@ class SessionKernels:
     # -- its end -----------------------------------------------------------------------------------
 
     async def end_of(self, kernel: Kernel) -> None:
-        """Wait until the end of a kernel is recorded."""
+        """Wait for the end of a kernel, unless the session has released it already."""
         if kernel is self.current and self._watch is not None:
             await asyncio.wait({self._watch})
 
@@ -175,7 +180,8 @@ class SessionKernels:
             for execution in self._executions:  # a user shut it down; only later executions may run
                 execution.withdraw("cancelled", f"It was not run. {death.message}")
         await self._record_end(death, by)
-        if running is not None and running.held_by is kernel:
+        is_running = running is self._executions.running  # else another session may have its turn
+        if running is not None and is_running and running.held_by is kernel:
             ending = ending or Ending("interrupted", death.message)
             self._part(running, kernel, ending, death.message)
         self._executions.notice("kernel")
