@@ -24,7 +24,7 @@ from .auth.unlocks import Unlocks
 from .executions.live_executions import Checkpoints, ServerResources
 from .executions.observer import ExecutionObserver
 from .executions.rules import Modes, Rules
-from .executions.shared_decisions import PauseEntry, SharedDecisions
+from .executions.shared_decisions import SharedDecisions
 from .files.manager import Folders, SessionFiles
 from .journal.history import History
 from .journal.ledger import TokenEntries
@@ -272,7 +272,10 @@ class Services:
         """Create the approval policy."""
         traits = self._traits
         self._decisions = SharedDecisions(
-            self._folder, self._token_thread, self._log, changed=self._decided
+            self._folder,
+            self._token_thread,
+            self._log,
+            changed=lambda pause: self.approvals.changed(pause),
         )
         self._rules = Rules(
             self._decisions,
@@ -469,12 +472,15 @@ class Services:
         await self.denials.stop()
         await self.files.stop()
         for leaf in self._leaves:
-            await leaf.stop()
+            try:
+                await leaf.stop()
+            except Exception:  # what runs is ended and recorded all the same
+                self._log.exception("%s was not stopped as it should be", type(leaf).__name__)
         await self.manager.stop()
-        self._disk.shutdown()
+        await asyncio.to_thread(self._disk.shutdown)
         await self._writer.stop()
         await self.restores.stop()
-        self._token_thread.shutdown()
+        await asyncio.to_thread(self._token_thread.shutdown)
         await self._contents_backend.stop()
         await self.tabs.stop()
         self.activity.stop()
@@ -488,9 +494,6 @@ class Services:
     def _tokens_changed(self) -> None:
         self.manager.lifetimes.check_tokens()
         self.activity.publish("tokens")
-
-    async def _decided(self, pause: PauseEntry | None) -> None:
-        await self.approvals.changed(pause)
 
     def _observers(self, session: Session) -> list[ExecutionObserver]:
         """Return the observers of a new session that its executions do not need."""

@@ -314,7 +314,7 @@ class AgentSessions:
         self.lifetimes.watch_token(session)
         try:
             await session.open(kernel, caller.by(), caller.host_kernels)
-        except AgentExecError:
+        except BaseException:
             await session.close("init_failed", SERVER)
             raise
         self.lifetimes.watch_use(session)

@@ -64,7 +64,7 @@ END_TIMEOUT: Final = 5.0
 CLOSE_REASONS: Final[dict[str, str]] = {
     "closed": "The session was closed.",
     "idle": "It was not used for a long time.",
-    "init_failed": "What runs first in its kernel failed.",
+    "init_failed": "It could not be opened, or what runs first in its kernel failed.",
     "server_stopped": "The server stopped.",
     "server_died": "The server died.",
     "token_revoked": "The agent's token was revoked.",
@@ -319,16 +319,6 @@ class LiveSession(ExecutionObserver):
         await self._worker.kernels.end(KernelDeath("restarted", why), by)
         await self._worker.begin()
         self.active()
-
-    async def fresh(self) -> Kernel:
-        """Return the kernel; a new one if it has ended.
-
-        Raises
-        ------
-        SessionClosed, KernelNotFound, KernelUnavailable, HistoryUnavailable, InitFailed
-        """
-        self._check_open()
-        return await self._worker.kernels.fresh()
 
     async def run_out(self, why: str) -> None:
         """Cancel waiting executions, and wait for the end of the running one, or its session's."""

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from jupyter_agent_exec.executions import session_kernels
 from jupyter_agent_exec.kernels import execute_request
+from jupyter_agent_exec.services import Leaf
 from tests.asking import Agent
 from tests.sessions.living_notebook import Desk, entries, finished, notebook_target
 
@@ -77,3 +79,35 @@ async def test_what_fails_before_it_is_accepted_is_refused_and_the_next_goes_on(
         assert (refused.status, refused.json["code"]) == (500, "internal_error"), refused.json
     done = await finished(agent, await agent.run(session, "2"))
     assert (done["status"], done["seq"]) == ("ok", 1)
+
+
+async def test_a_session_that_fails_to_open_for_an_unforeseen_reason_is_closed(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> str:
+        raise RuntimeError("unforeseen")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session_kernels, "timestamp", fail)
+        failed = await agent.ask("POST", "sessions", {"agent": {"name": "tester"}})
+    assert (failed.status, failed.json["code"]) == (500, "internal_error")
+    [session] = (await agent.get("sessions")).json["sessions"]
+    assert (session["status"], session["close_reason"]) == ("closed", "init_failed")
+
+
+class BrokenLeaf(Leaf):
+    """A part that cannot be stopped."""
+
+    async def stop(self) -> None:
+        raise RuntimeError("unforeseen")
+
+
+async def test_sessions_are_closed_although_a_part_of_the_extension_does_not_stop(
+    agent: Agent, jp_serverapp: Any, history_dir: Path
+) -> None:
+    session = await agent.open()
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_agent_exec"]
+    app.services._leaves = [BrokenLeaf(app, app.log), *app.services._leaves]
+    await app.stop_extension()
+    journal = history_dir / "sessions" / session["id"] / "journal.jsonl"
+    assert '"reason":"server_stopped"' in journal.read_text()
