@@ -345,10 +345,11 @@ class SessionHistory:
         return records, next_after
 
     async def all_executions(self, id: str) -> AsyncIterator[ExecutionRecord]:
-        """Yield all executions of a session in order."""
+        """Yield all executions of a session in order, without large outputs."""
         after: int | None = 0
         while after is not None:
-            records, after = await self.executions(id, ExecutionsQuery(after=after, limit=PAGE))
+            query = ExecutionsQuery(after=after, limit=PAGE, outputs="brief")
+            records, after = await self.executions(id, query)
             for record in records:
                 yield record
 
