@@ -130,13 +130,17 @@ class TokenPermit(Permit):
     async def look(self) -> None:
         """Check again what other servers and Jupyter may have changed."""
         self._seen = {}
-        for looks in (False, True):
-            try:
-                await self._tokens.refresh()
-                if isinstance(self._target, KernelTarget):
+        try:
+            await self._tokens.refresh()
+        except AgentExecError as error:
+            self._seen = dict.fromkeys((False, True), error.message)
+            return
+        if isinstance(self._target, KernelTarget):
+            for looks in (False, True):
+                try:
                     await self._targets.target(self._now(), self._target, looks=looks)
-            except AgentExecError as error:
-                self._seen[looks] = error.message
+                except AgentExecError as error:
+                    self._seen[looks] = error.message
 
     def _now(self) -> Caller:
         """Return the caller with what the token allows now: it may have got more scopes."""

@@ -276,8 +276,9 @@ class Worker(LiveExecutions):
         self.waits_changed()
         try:
             await first_of(turn, execution.withdrawn)
-            is_turn = turn.done() and not turn.cancelled() and not execution.withdrawn.done()
-            if is_turn and self._takes_checkpoint(execution, kernel):
+            if execution.withdrawn.done():
+                return False
+            if not turn.cancelled() and self._takes_checkpoint(execution, kernel):
                 assert self.server.checkpoints is not None
                 await self.server.checkpoints.take(kernel, execution.id)
             await self._permit.look()
