@@ -14,7 +14,7 @@ from .limits import SessionLimits
 
 
 class Place(Protocol):
-    """Where the cell of an execution goes, as `ExecutionCells.find` returns it."""
+    """Where the cell of an execution goes, as `ExecutionCells.place` returns it."""
 
     @property
     def source(self) -> str:

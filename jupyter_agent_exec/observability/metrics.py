@@ -131,7 +131,9 @@ class Metrics:
             lambda: sum(each.unfinished.running is not None for each in self._sessions())
         )
         QUEUED.set_function(lambda: sum(each.unfinished.queued for each in self._sessions()))
-        APPROVALS.set_function(lambda: sum(each.record().asking for each in self._sessions()))
+        APPROVALS.set_function(
+            lambda: sum(1 for each in self._sessions() for _ in each.gate.awaiting_approval())
+        )
         for name in self._history.copies.lags():
             SINK_LAG.labels(name).set_function(partial(self._lag, name))
 
@@ -159,13 +161,13 @@ class Metrics:
         REFUSALS.labels(refusal.code).inc()
 
     def _count(self, target: str) -> int:
-        return sum(target_kind(each.record()) == target for each in self._sessions())
+        return sum(target_kind(each.unfinished.session) == target for each in self._sessions())
 
     def _kernels(self, target: str) -> int:
         ids = {
             each.kernel.id
             for each in self._sessions()
-            if each.kernel is not None and target_kind(each.record()) == target
+            if each.kernel is not None and target_kind(each.unfinished.session) == target
         }
         return len(ids)
 

@@ -128,9 +128,7 @@ class Quotas:
             if not self._held[id]:
                 del self._held[id]
 
-    def check_execute(
-        self, caller: Caller, sessions: Collection[LiveSession], count: int = 1
-    ) -> None:
+    def check_execute(self, caller: Caller, sessions: Collection[LiveSession], count: int) -> None:
         """Raise TooManyRequests if a token may not run `count` more executions now."""
         if caller.token is None:
             return
@@ -152,7 +150,7 @@ class Quotas:
             self._check_rate(caller.token.id, caller.caps.executions_per_minute, count)
             self.executed(caller, count)
 
-    def executed(self, caller: Caller, count: int = 1) -> None:
+    def executed(self, caller: Caller, count: int) -> None:
         """Count executions that were accepted."""
         if caller.token is not None and caller.caps.executions_per_minute is not None:
             now = asyncio.get_running_loop().time()

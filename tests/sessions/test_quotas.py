@@ -47,7 +47,7 @@ def test_the_minute_slides() -> None:
 
     async def ask() -> None:
         assert refused_for(usage, agent, 3) is None
-        usage.executed(agent)
+        usage.executed(agent, 1)
         clock.ahead = 30
         usage.executed(agent, 2)
         assert refused_for(usage, agent) in (30, 31)
@@ -72,6 +72,6 @@ def test_who_has_no_cap_may_ask_as_often_as_they_like(asking: Caller) -> None:
         usage = Quotas(100, 0, 100)
         for _ in range(1000):
             assert refused_for(usage, asking) is None
-            usage.executed(asking)
+            usage.executed(asking, 1)
 
     asyncio.run(ask())
