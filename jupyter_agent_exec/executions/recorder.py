@@ -164,9 +164,9 @@ class Recorder:
         values = ended.values or _not_evaluated(execution, NOT_APPROVED)
         changes = evaluated = None
         if ended.variables is not None:
-            changes = Payload.of(msgspec.json.encode(ended.variables), is_redacted=True)
+            changes = _encoded(ended.variables)
         if values is not None:
-            evaluated = Payload.of(msgspec.json.encode(values), is_redacted=True)
+            evaluated = _encoded(values)
         widgets, states = self._widget_states(ended, execution.spec.max_output_bytes)
         omitted = ended.omitted
         if states.omitted_bytes:
@@ -234,7 +234,7 @@ class Recorder:
         if not (states.models or states.left_out or states.texts):
             return None, _NO_WIDGETS
         shown_models = {"models": states.models, "left_out": states.left_out, "texts": states.texts}
-        return Payload.of(msgspec.json.encode(shown_models), is_redacted=True), states
+        return _encoded(shown_models), states
 
     def late(self, late: Late) -> None:
         """Write output that came after the end of one of the session's executions."""
@@ -377,6 +377,11 @@ class Recorder:
                 )
             )
         return entries, payloads
+
+
+def _encoded(value: object) -> Payload:
+    """Return a value, in which secrets are replaced already, as JSON."""
+    return Payload.of(msgspec.json.encode(value), is_redacted=True)
 
 
 def _marks_in(payload: Payload) -> int:
