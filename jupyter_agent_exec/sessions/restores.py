@@ -251,7 +251,7 @@ class Restores:
         if live is not None:
             return live, await submit(live.id, requests, originals, caller)
         target = of.target
-        if isinstance(target, NotebookTarget):  # where it was last; none is made anew
+        if isinstance(target, NotebookTarget):  # where it is now; it is not created
             target = replace(target, path=of.path or target.path, create=False)
         opened = OpenSession(
             agent=of.agent,

@@ -164,7 +164,7 @@ export const sessionsPlugin: JupyterFrontEndPlugin<void> = {
         find: execution => modelOf(id).find(execution)
       });
       const view = import('./view');
-      // First: all cells are there for whoever has read the session.
+      // Before the view: who reads the session next finds all its cells.
       await follow(context, id);
       const { SessionView } = await view;
       if (!panel.isDisposed) {

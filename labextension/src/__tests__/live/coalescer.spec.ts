@@ -59,7 +59,7 @@ describe('Coalescer', () => {
     expect(task).toHaveBeenCalledTimes(3);
   });
 
-  it('tells whoever asked that a task failed, and runs again', async () => {
+  it('rejects the request whose task failed, and runs again', async () => {
     const task = jest.fn(async () => Promise.reject(new Error('No.')));
     const coalescer = new Coalescer(task, 100);
     await expect(coalescer.request()).rejects.toThrow('No.');
